@@ -1,0 +1,1 @@
+"""One operator version: its files, metadata, generation, building and unpacking."""

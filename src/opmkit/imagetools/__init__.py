@@ -1,0 +1,1 @@
+"""Container images, registries and image stores. Knows nothing of operators."""

@@ -1,0 +1,61 @@
+"""The errors of this package, and the shape that the errors of every package share."""
+
+from __future__ import annotations
+
+
+class AdvisedError(Exception):
+    """An error meant for a person: what failed, on what, and what to do about it.
+
+    ``message`` names the subject (reference, file and line, layer); ``advice`` is a sentence, or empty where there is
+    nothing useful to say.
+    """
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        """Keep both texts; ``str()`` of the error is the message alone."""
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+
+
+class ImageToolsError(AdvisedError):
+    """Base of everything that goes wrong with images, registries and stores."""
+
+
+class InvalidReference(ImageToolsError):
+    """A text that is no image reference."""
+
+
+class NotFound(ImageToolsError):
+    """A tag, manifest, blob or repository that is not there."""
+
+
+class AuthenticationFailed(ImageToolsError):
+    """The registry wants credentials, or refuses those it was given (401, 403)."""
+
+
+class RegistryUnavailable(ImageToolsError):
+    """The registry can't be reached, keeps failing, or takes longer than the deadline."""
+
+
+class InsecureTransport(ImageToolsError):
+    """The registry speaks plain HTTP where HTTPS was asked for, or shows a certificate that is not trusted."""
+
+
+class DigestMismatch(ImageToolsError):
+    """Content that is not what its digest or size promised."""
+
+
+class LimitExceeded(ImageToolsError):
+    """Content larger, deeper or more numerous than the bound set for it."""
+
+
+class UnsupportedImage(ImageToolsError):
+    """An image in a format that can't be used, such as Docker schema 1."""
+
+
+class InvalidImage(ImageToolsError):
+    """A manifest, configuration or layer that is broken."""
+
+
+class StoreError(ImageToolsError):
+    """The embedded image store or an image layout on disk can't be read or written."""

@@ -1,0 +1,1 @@
+"""Catalogs of bundles: the sqlite index, the update graph and index images."""
