@@ -1,0 +1,33 @@
+"""Fixtures that tests of every package use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from kit.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_FOREIGN = ("REGISTRY_AUTH_FILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SOURCE_DATE_EPOCH")
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the settings, credentials and image store of whoever runs the tests out of them."""
+    for name in _FOREIGN:
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path_factory.getbasetemp() / "home"
+    home.mkdir(exist_ok=True)
+    for name in ("HOME", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.setenv("OPM_STORE", str(tmp_path / "opm-store"))
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[Registry]:
+    """A plain http registry that lets everybody in, one for all tests of a worker: use names of your own in it."""
+    with Registry() as started:
+        yield started

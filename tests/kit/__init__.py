@@ -1,0 +1,1 @@
+"""What the tests share: real registries, token servers, scripted faults and container engines."""

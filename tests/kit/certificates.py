@@ -1,0 +1,50 @@
+"""A private certificate authority for the tests, made with ``openssl``."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kit.requirements import require
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate and its private key, PEM files both."""
+
+    certificate: Path
+    key: Path
+
+
+def certificate_authority(directory: Path, name: str = "Test CA") -> Certificate:
+    """A new authority (also usable to sign tokens) below ``directory``."""
+    made = Certificate(directory / "ca.pem", directory / "ca.key")
+    _openssl(
+        *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
+        *("-keyout", str(made.key), "-out", str(made.certificate)),
+    )
+    return made
+
+
+def server_certificate(directory: Path, authority: Certificate) -> Certificate:
+    """A certificate for localhost and 127.0.0.1, signed by ``authority``."""
+    made = Certificate(directory / "server.pem", directory / "server.key")
+    request, extensions = directory / "server.csr", directory / "server.ext"
+    extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    _openssl(
+        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
+        *("-keyout", str(made.key), "-out", str(request)),
+    )
+    _openssl(
+        *("x509", "-req", "-in", str(request), "-days", "2", "-CAcreateserial", "-extfile", str(extensions)),
+        *("-CA", str(authority.certificate), "-CAkey", str(authority.key), "-out", str(made.certificate)),
+    )
+    return made
+
+
+def _openssl(*arguments: str) -> None:
+    subprocess.run([require("openssl"), *arguments], check=True, capture_output=True)

@@ -1,0 +1,152 @@
+"""Debian's docker-registry, started for a test on a free loopback port."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import yaml
+
+from kit.certificates import certificate_authority, server_certificate
+from kit.requirements import require
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kit.tokenserver import TokenServer
+
+_ACCESS = re.compile(r'"(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d+) (?P<size>\d+)')
+
+
+@dataclass(frozen=True)
+class Access:
+    """A request that the registry answered; ``size`` is the bytes of the answer's body."""
+
+    method: str
+    path: str
+    status: int
+    size: int
+
+
+class Registry:
+    """A registry with its own empty storage, as a context manager.
+
+    ``users`` (name to password) asks for basic authentication, ``tokens`` for bearer tokens of that server, ``tls``
+    makes it speak https with a certificate of its own authority (``ca_file``).
+    """
+
+    def __init__(
+        self, *, users: Mapping[str, str] | None = None, tls: bool = False, tokens: TokenServer | None = None
+    ) -> None:
+        self._program = require("docker-registry")
+        self._users = users
+        self._tls = tls
+        self._tokens = tokens
+        self._port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._directory = tempfile.TemporaryDirectory(prefix="opmkit-registry-", ignore_cleanup_errors=True)
+        try:
+            self._configuration = self._configure()
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._directory.cleanup()
+
+    @property
+    def path(self) -> Path:
+        return Path(self._directory.name)
+
+    @property
+    def host(self) -> str:
+        """``127.0.0.1:PORT``, as it stands in an image reference."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://{self.host}"
+
+    @property
+    def ca_file(self) -> Path:
+        """The authority's certificate, with ``tls``."""
+        return self.path / "ca.pem"
+
+    def requests(self) -> list[Access]:
+        """Every request so far, oldest first (readiness checks of the kit included)."""
+        found = _ACCESS.finditer((self.path / "access.log").read_text())
+        return [Access(m["method"], m["path"], int(m["status"]), int(m["size"])) for m in found]
+
+    def start(self) -> None:
+        """Start the process; after a :meth:`stop` on the same port with the same storage."""
+        log = self.path / "registry.log"
+        self._configuration["http"]["addr"] = f"127.0.0.1:{self._port}"
+        (self.path / "config.yml").write_text(yaml.safe_dump(self._configuration))
+        with log.open("wb") as errors, (self.path / "access.log").open("ab") as accesses:
+            self._process = subprocess.Popen(
+                [self._program, "serve", str(self.path / "config.yml")], stdout=accesses, stderr=errors
+            )
+        deadline = time.monotonic() + 30
+        while not self._answers(log):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"docker-registry did not start: {log.read_text()}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """End the process, as a machine does that loses its power; the storage stays."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _answers(self, log: Path) -> bool:
+        listening = re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())
+        if listening is None:
+            return False
+        self._port = int(listening[1])
+        context = ssl._create_unverified_context() if self._tls else None
+        with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{self.url}/v2/", timeout=5, context=context):
+            pass
+        return True
+
+    def _configure(self) -> dict[str, dict[str, object]]:
+        configuration: dict[str, dict[str, object]] = {
+            "storage": {"filesystem": {"rootdirectory": str(self.path / "data")}, "delete": {"enabled": True}},
+            "http": {},
+        }
+        if self._tls:
+            certificate = server_certificate(self.path, certificate_authority(self.path))
+            configuration["http"]["tls"] = {
+                "certificate": str(certificate.certificate),
+                "key": str(certificate.key),
+            }
+        if self._users is not None:
+            configuration["auth"] = {"htpasswd": {"realm": "tests", "path": str(self._password_file(self._users))}}
+        if self._tokens is not None:
+            configuration["auth"] = {"token": self._tokens.registry_configuration}
+        return {"version": 0.1, "log": {"level": "info"}, **configuration}  # type: ignore[dict-item]
+
+    def _password_file(self, users: Mapping[str, str]) -> Path:
+        lines = [
+            subprocess.run(
+                [require("htpasswd"), "-niBC", "4", name], input=password.encode(), check=True, capture_output=True
+            ).stdout.strip()
+            for name, password in users.items()
+        ]
+        path = self.path / "htpasswd"
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        return path
