@@ -1,0 +1,99 @@
+"""What a place that holds images can do, be it a repository of a registry or an OCI layout on disk."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from opmkit.imagetools.errors import DigestMismatch
+from opmkit.imagetools.spec.digests import new_hash
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+    from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
+
+BlobOpener = Callable[[], BinaryIO]
+CHUNK = 1 << 18
+
+
+class Repository(Protocol):
+    """A place where images live. Every method may be called from several threads at once.
+
+    Identifiers are tags or digests. All methods raise NotFound for what is not there and the place's own
+    ImageToolsError (StoreError, RegistryUnavailable, AuthenticationFailed...) for what goes wrong.
+    """
+
+    def resolve(self, identifier: str) -> Descriptor:
+        """The descriptor of the manifest or index that the tag or digest names now."""
+        ...
+
+    def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
+        """The manifest or index, its bytes verified against the digest."""
+        ...
+
+    def get_config(self, descriptor: Descriptor) -> bytes:
+        """A small blob, verified, in memory."""
+        ...
+
+    def open_blob(self, descriptor: Descriptor) -> BinaryIO:
+        """A blob's content as a stream that raises DigestMismatch at its end if it isn't what was promised."""
+        ...
+
+    def has_blob(self, descriptor: Descriptor) -> bool:
+        """Whether the blob is there."""
+        ...
+
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Repository | None = None) -> None:
+        """Make the blob be there: not at all if it is, by mounting it from a near repository, else by sending it."""
+        ...
+
+    def put_manifest(self, manifest: Manifest | ImageIndex, tag: str | None = None) -> Descriptor:
+        """Store a manifest whose parts are there already; the tag, where given, moves last."""
+        ...
+
+    def tags(self) -> Iterator[str]:
+        """The tags there are."""
+        ...
+
+
+def verified(stream: BinaryIO, descriptor: Descriptor) -> BinaryIO:
+    """``stream``, checked while it is read: DigestMismatch as soon as size or digest can't be the descriptor's.
+
+    Who reads all of the content has it verified; who stops earlier has not. Closing it closes ``stream``.
+    """
+    return io.BufferedReader(_VerifiedStream(stream, descriptor), CHUNK)
+
+
+class _VerifiedStream(io.RawIOBase):
+    def __init__(self, stream: BinaryIO, descriptor: Descriptor) -> None:
+        self._stream = stream
+        self._descriptor = descriptor
+        self._hash = new_hash(descriptor.digest)
+        self._left = descriptor.size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._stream.read(len(view))
+        view[: len(data)] = data
+        self._left -= len(data)
+        if self._left < 0 or (not data and self._left > 0):
+            raise self._mismatch(f"{'more' if self._left < 0 else 'fewer'} than the {self._descriptor.size} bytes")
+        self._hash.update(data)
+        if not self._left and self._hash.hexdigest() != self._descriptor.digest.partition(":")[2]:
+            raise self._mismatch("another digest than")
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+    def _mismatch(self, what: str) -> DigestMismatch:
+        return DigestMismatch(
+            f"blob {self._descriptor.digest}: the content has {what} promised",
+            advice="try again; if it stays so, the copy in the registry or the layout is damaged: push it anew",
+        )

@@ -1,0 +1,50 @@
+"""Media types of OCI image-spec 1.1 and of Docker's image manifest version 2, schema 1 and 2."""
+
+from __future__ import annotations
+
+OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+OCI_INDEX = "application/vnd.oci.image.index.v1+json"
+OCI_CONFIG = "application/vnd.oci.image.config.v1+json"
+OCI_LAYER = "application/vnd.oci.image.layer.v1.tar"
+OCI_LAYER_GZIP = "application/vnd.oci.image.layer.v1.tar+gzip"
+OCI_LAYER_ZSTD = "application/vnd.oci.image.layer.v1.tar+zstd"
+
+DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+DOCKER_LIST = "application/vnd.docker.distribution.manifest.list.v2+json"
+DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
+DOCKER_LAYER = "application/vnd.docker.image.rootfs.diff.tar"
+DOCKER_LAYER_GZIP = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+DOCKER_LAYER_ZSTD = "application/vnd.docker.image.rootfs.diff.tar.zstd"
+
+DOCKER_SCHEMA1 = frozenset(
+    {
+        "application/vnd.docker.distribution.manifest.v1+json",
+        "application/vnd.docker.distribution.manifest.v1+prettyjws",
+    }
+)
+
+MANIFESTS = frozenset({OCI_MANIFEST, DOCKER_MANIFEST})
+INDEXES = frozenset({OCI_INDEX, DOCKER_LIST})
+CONFIGS = frozenset({OCI_CONFIG, DOCKER_CONFIG})
+
+ACCEPT = (OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST)
+"""What to ask a registry for, best first."""
+
+_FAMILIES = {
+    OCI_MANIFEST: DOCKER_MANIFEST,
+    OCI_INDEX: DOCKER_LIST,
+    OCI_CONFIG: DOCKER_CONFIG,
+    OCI_LAYER: DOCKER_LAYER,
+    OCI_LAYER_GZIP: DOCKER_LAYER_GZIP,
+    OCI_LAYER_ZSTD: DOCKER_LAYER_ZSTD,
+}
+
+
+def is_docker(media_type: str) -> bool:
+    """Whether the type is one of Docker's own."""
+    return media_type.startswith("application/vnd.docker.")
+
+
+def in_family_of(manifest_type: str, media_type: str) -> str:
+    """The type that an OCI ``media_type`` has in an image whose manifest is a ``manifest_type``."""
+    return _FAMILIES.get(media_type, media_type) if is_docker(manifest_type) else media_type
