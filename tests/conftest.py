@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from kit.registry import Registry
+from kit.tokenserver import TokenServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,4 +32,32 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypa
 def registry() -> Iterator[Registry]:
     """A plain http registry that lets everybody in, one for all tests of a worker: use names of your own in it."""
     with Registry() as started:
+        yield started
+
+
+@pytest.fixture
+def basic_registry() -> Iterator[Registry]:
+    """A plain http registry for the user ``tester`` with the password ``secret`` only."""
+    with Registry(users={"tester": "secret"}) as started:
+        yield started
+
+
+@pytest.fixture
+def tls_registry() -> Iterator[Registry]:
+    """A https registry whose certificate only ``tls_registry.ca_file`` vouches for."""
+    with Registry(tls=True) as started:
+        yield started
+
+
+@pytest.fixture
+def token_server() -> Iterator[TokenServer]:
+    """Bearer tokens for ``tester``/``secret``, and for everybody to pull ``public/...``."""
+    with TokenServer({"tester": "secret"}, identity_tokens={"identity": "tester"}) as started:
+        yield started
+
+
+@pytest.fixture
+def token_registry(token_server: TokenServer) -> Iterator[Registry]:
+    """A plain http registry that believes the tokens of ``token_server``."""
+    with Registry(tokens=token_server) as started:
         yield started
