@@ -1,0 +1,62 @@
+# Shared by the scripts: a virtual environment with the locked dependencies, and the real components that tests talk to.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=${OPMKIT_VENV:-$root/.venv}
+components=(docker-registry podman buildah dockerd skopeo umoci htpasswd openssl)
+
+say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+
+may_install() { [ "${OPMKIT_INSTALL:-yes}" = yes ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+apt_install() {
+  say "Installing: $*"
+  [ -n "${apt_updated:-}" ] || { apt-get update -qq && apt_updated=yes; }
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# A python that is new enough, with the venv module.
+find_python() {
+  local candidate
+  for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+    [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue
+    if ! "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
+      may_install && apt_install python3-venv || continue
+    fi
+    echo "$candidate"
+    return
+  done
+  echo "Python 3.11 or newer with its venv module is needed; set PYTHON to its path" >&2
+  return 1
+}
+
+# make_venv LOCKFILE: the environment, brought up to date only when the lock file changed.
+make_venv() {
+  local lock=$root/$1 stamp=$venv/.opmkit-$1
+  if [ ! -x "$venv/bin/python" ]; then
+    say "Creating $venv"
+    local python
+    python=$(find_python)
+    "$python" -m venv "$venv"
+  fi
+  if ! cmp -s "$lock" "$stamp" || [ ! -x "$venv/bin/opm" ]; then
+    say "Installing the dependencies locked in $1"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e "$root"
+    cp "$lock" "$stamp"
+  fi
+}
+
+# The registry, engines and image tools that tests talk to, where this user may install them.
+install_components() {
+  declare -A package=([dockerd]=docker.io [htpasswd]=apache2-utils)
+  local name missing=()
+  for name in "${components[@]}"; do
+    command -v "$name" >/dev/null || missing+=("${package[$name]:-$name}")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if may_install; then
+    apt_install "${missing[@]}" crun conmon
+  else
+    say "Not installed, so their tests are skipped: ${missing[*]}"
+  fi
+}
