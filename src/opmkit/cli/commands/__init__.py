@@ -1,0 +1,1 @@
+"""The commands, a module for each group: a function parses and renders, and calls one function of the packages."""

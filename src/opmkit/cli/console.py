@@ -1,0 +1,56 @@
+"""What goes to stdout: tables for people, JSON for programs. Progress goes to stderr, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.progress import Progress
+
+
+class OutputFormat(StrEnum):
+    """The forms of a result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Form of the result: text or json.")]
+"""The flag of every command that has a result."""
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns two blanks apart, each as wide as its widest cell."""
+    table = [header, *rows]
+    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def print_json(value: Any) -> None:
+    """Print ``value`` (of plain JSON types or dataclasses) as one indented JSON document."""
+    import orjson
+
+    sys.stdout.flush()
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str))
+    sys.stdout.buffer.flush()
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Progress bars on stderr where that is a terminal; silence elsewhere."""
+    from opmkit.imagetools.progress import NO_PROGRESS
+
+    if not sys.stderr.isatty():
+        yield NO_PROGRESS
+        return
+    from opmkit.cli.bars import Bars
+
+    with Bars() as bars:
+        yield bars

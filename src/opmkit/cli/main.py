@@ -1,0 +1,132 @@
+"""The ``opm`` command: its tree of commands, and the one place where errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from opmkit.cli.commands import bundle, image, index, listing, registry
+from opmkit.cli.errors import explain_os_error, print_error
+from opmkit.cli.goflags import GoGroup
+from opmkit.cli.tree import command, group
+from opmkit.imagetools.errors import AdvisedError
+
+HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon.
+
+Exit codes: 0 success; 1 any failure; 2 a bundle image is already in the index; 3 a bundle version is already in the
+index; 130 interrupted.
+"""
+
+
+def build_app() -> typer.Typer:
+    """The tree of commands."""
+    app = typer.Typer(
+        name="opm",
+        help=HELP,
+        cls=GoGroup,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True)(_root)
+    bundles = group("bundle", "Generate, build and unpack bundle images.", bundle.COMMANDS)
+    alpha = group("alpha", "The commands that the Go tool keeps under this name.", (), cls=GoGroup)
+    alpha.add_typer(bundles)
+    alpha.add_typer(group("list", "List the content of an index.", listing.COMMANDS))
+    app.add_typer(group("index", "Make and change index images.", index.COMMANDS))
+    app.add_typer(group("registry", "Make and change index databases.", registry.COMMANDS))
+    app.add_typer(bundles)
+    app.add_typer(group("image", "Look after images: the embedded store, layouts, registries.", image.COMMANDS))
+    app.add_typer(alpha)
+    command(app, "help", _help)
+    command(app, "completion", _completion)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line ``argv`` (without the program's name) and exit with its status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and give its exit status; errors are printed, never raised."""
+    try:
+        return int(build_app()(args=arguments, prog_name="opm", standalone_mode=False) or 0)
+    except KeyboardInterrupt:
+        print("Error: interrupted; nothing was changed", file=sys.stderr)
+        return 130
+    except (AdvisedError, typer.TyperException, OSError) as error:
+        if "--debug" in arguments:
+            raise
+        return _report(error)
+
+
+def _report(error: AdvisedError | typer.TyperException | OSError) -> int:
+    if isinstance(error, BrokenPipeError):  # the reader of our output went away: nobody is there to be told
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if isinstance(error, OSError):
+        error = AdvisedError(explain_os_error(error), advice=_os_advice(error))
+    print_error(error)
+    return int(getattr(error, "exit_code", 1)) if isinstance(error, AdvisedError) else 1
+
+
+def _os_advice(error: OSError) -> str:
+    import errno
+
+    if error.errno == errno.ENOSPC:
+        return "free some space, or point TMPDIR and OPM_STORE to a disk that has it; nothing was changed"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "choose a path that this user may write, with TMPDIR, OPM_STORE or the flag that names it"
+    return ""
+
+
+def _terminated(_signal: int, _frame: Any) -> NoReturn:
+    raise SystemExit(143)  # unwinds the stack, so that temporary files go
+
+
+def _root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version of opmkit and exit.")] = False,
+) -> None:
+    if version:
+        from opmkit import __version__
+
+        print(f"opmkit {__version__}")
+    elif ctx.invoked_subcommand is None:
+        print(ctx.get_help())
+
+
+def _help(
+    ctx: typer.Context,
+    path: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command to explain.")] = None,
+) -> None:
+    """Explain a command.
+
+    [bold]Example:[/] opm help index add
+    """
+    run([*(path or ()), "--help"])
+
+
+def _completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh, fish or powershell")],
+    no_descriptions: Annotated[bool, typer.Option("--no-descriptions", hidden=True)] = False,
+) -> None:
+    """Print the completion script of a shell.
+
+    [bold]Example:[/] source <(opm completion bash)
+    """
+    from typer.completion import get_completion_script
+
+    from opmkit.cli.errors import UsageProblem
+
+    names = {"bash": "bash", "zsh": "zsh", "fish": "fish", "powershell": "powershell", "pwsh": "pwsh"}
+    if shell not in names:
+        raise UsageProblem(f'unknown shell "{shell}": one of bash, zsh, fish, powershell', "opm completion")
+    print(get_completion_script(prog_name="opm", complete_var="_OPM_COMPLETE", shell=names[shell]))

@@ -1,0 +1,119 @@
+"""Flags that several commands share, kept as frozen values.
+
+A command asks for a group of flags by a parameter of the group's type; ``takes_groups`` unfolds it into the flags for
+typer and folds them again for the call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.registry import RegistryOptions
+    from opmkit.imagetools.tools import ContainerTool
+
+REGISTRY_PANEL = "Registry access"
+
+GLOBAL_FLAGS = {
+    "--skip-tls": False,
+    "--skip-tls-verify": False,
+    "--use-http": False,
+    "--debug": False,
+    "--ca-file": True,
+    "--authfile": True,
+}
+"""Flags that may stand anywhere on the command line, and whether each takes a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How registries are spoken to."""
+
+    skip_tls: Annotated[bool, typer.Option("--skip-tls", hidden=True)] = False
+    skip_tls_verify: Annotated[
+        bool,
+        typer.Option("--skip-tls-verify", help="Accept any TLS certificate.", rich_help_panel=REGISTRY_PANEL),
+    ] = False
+    use_http: Annotated[
+        bool,
+        typer.Option("--use-http", help="Speak plain HTTP to every registry.", rich_help_panel=REGISTRY_PANEL),
+    ] = False
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(help="PEM file of further certificate authorities to trust.", rich_help_panel=REGISTRY_PANEL),
+    ] = None
+    authfile: Annotated[
+        Path | None,
+        typer.Option(
+            help="Credentials file, in the form of podman's auth.json or docker's config.json.",
+            rich_help_panel=REGISTRY_PANEL,
+        ),
+    ] = None
+    debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False
+
+    def options(self) -> RegistryOptions:
+        """The registry client's options; raises UsageProblem for flags that exclude each other."""
+        from opmkit.cli.errors import UsageProblem
+        from opmkit.imagetools.registry import RegistryOptions
+
+        if self.skip_tls and (self.skip_tls_verify or self.use_http):
+            raise UsageProblem("--skip-tls cannot be combined with --skip-tls-verify or --use-http")
+        if self.use_http and self.skip_tls_verify:
+            raise UsageProblem("--use-http and --skip-tls-verify exclude each other")
+        if self.ca_file and self.skip_tls_verify:
+            raise UsageProblem("--ca-file and --skip-tls-verify exclude each other")
+        return RegistryOptions(
+            plain_http=self.use_http or self.skip_tls,
+            verify_tls=not self.skip_tls_verify,
+            ca_file=self.ca_file,
+            authfile=self.authfile,
+        )
+
+    def tool(self, name: str = "none") -> ContainerTool:
+        """The container tool ``name`` over the embedded image store."""
+        from opmkit.imagetools.store import ImageStore
+        from opmkit.imagetools.tools import open_tool
+
+        return open_tool(name, options=self.options(), store=ImageStore.open())
+
+
+def takes_groups(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Unfold every parameter of ``function`` whose type is a dataclass into keyword parameters, one a field."""
+    hints = get_type_hints(function, include_extras=True)
+    signature = inspect.signature(function)
+    groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint) and name != "return"}
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        group = groups.get(parameter.name)
+        if group is None:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY))
+        else:
+            parameters += _fields_as_parameters(group)
+
+    @functools.wraps(function)
+    def unfolded(**values: Any) -> Any:
+        folded = {
+            name: group(**{f.name: values.pop(f.name) for f in dataclasses.fields(group)})
+            for name, group in groups.items()
+        }
+        return function(**values, **folded)
+
+    unfolded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    unfolded.__annotations__ = {p.name: p.annotation for p in parameters}
+    return unfolded
+
+
+def _fields_as_parameters(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=hints[f.name])
+        for f in dataclasses.fields(group)
+    ]

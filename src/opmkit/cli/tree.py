@@ -1,0 +1,33 @@
+"""Commands and groups of commands, registered with Go's flag rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+
+from opmkit.cli.goflags import GoCommand, LenientGoGroup
+from opmkit.cli.params import takes_groups
+
+
+def command(app: typer.Typer, name: str, function: Callable[..., Any], **settings: Any) -> None:
+    """Register ``function`` as the command ``name`` with Go's flag rules; its docstring is the help."""
+    context = {"help_option_names": ["-h", "--help"]}
+    app.command(name, cls=GoCommand, context_settings=context, **settings)(takes_groups(function))
+
+
+def group(
+    name: str, summary: str, commands: Sequence[tuple[str, Callable[..., Any]]], cls: type[Any] | None = None
+) -> typer.Typer:
+    """A group of commands; alone it shows its help."""
+    app = typer.Typer(name=name, help=summary, cls=cls or LenientGoGroup, add_completion=False)
+    app.callback(invoke_without_command=True)(_show_help)
+    for command_name, function in commands:
+        command(app, command_name, function)
+    return app
+
+
+def _show_help(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())

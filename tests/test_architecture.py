@@ -1,0 +1,52 @@
+"""The direction of imports, and what starting the command may import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "opmkit"
+LAYERS = ["imagetools", "bundle", "index", "cli"]
+HEAVY = {"oras", "requests", "grpc", "docker", "podman", "kubernetes", "yaml", "sqlite3", "rich.progress"}
+
+
+def _imports(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_imports_go_down_the_packages(package: str) -> None:
+    above = tuple(f"opmkit.{name}" for name in LAYERS[LAYERS.index(package) + 1 :])
+    modules = list((SOURCE / package).rglob("*.py"))
+    assert modules
+    upward = [(path.name, name) for path in modules for name in _imports(path) if name.startswith(above)]
+    assert not upward
+
+
+@pytest.mark.parametrize("package", LAYERS)
+def test_no_package_reaches_into_private_modules_of_another(package: str) -> None:
+    for path in (SOURCE / package).rglob("*.py"):
+        for name in _imports(path):
+            if name.startswith("opmkit.") and not name.startswith(f"opmkit.{package}."):
+                assert not any(part.startswith("_") for part in name.split(".")), f"{path}: {name}"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from opmkit.cli.main import run; status = run(['--help']); "
+        f"print(sorted(name for name in sys.modules if name in {HEAVY}), file=sys.stderr); sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.strip().splitlines()[-1] == "[]"
+    assert "index" in done.stdout
