@@ -1,0 +1,22 @@
+"""Image layers: tar archives, written so that the same files give the same digest, and read as hostile input."""
+
+from opmkit.imagetools.layer.archive import LayerSource
+from opmkit.imagetools.layer.extract import extract_tree
+from opmkit.imagetools.layer.find import find_file
+from opmkit.imagetools.layer.limits import IN_MEMORY, ON_DISK, Limits
+from opmkit.imagetools.layer.tree import FileTree, read_tree
+from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer
+
+__all__ = [
+    "IN_MEMORY",
+    "ON_DISK",
+    "FileTree",
+    "Layer",
+    "LayerFile",
+    "LayerSource",
+    "Limits",
+    "extract_tree",
+    "find_file",
+    "read_tree",
+    "write_layer",
+]

@@ -1,0 +1,243 @@
+"""Reading one layer as hostile input: decompression, bounds, and entries whose paths can be trusted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, cast
+
+import zstandard
+from isal import igzip, igzip_lib
+
+from opmkit.imagetools.errors import InvalidImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from opmkit.imagetools.layer.limits import Meter
+    from opmkit.imagetools.repository import BlobOpener
+    from opmkit.imagetools.spec import Descriptor
+
+Kind = Literal["file", "directory", "symlink", "hardlink", "whiteout", "opaque", "other"]
+
+_CHUNK = 1 << 18
+_HEADER_BYTES = 1 << 16  # pax and GNU headers are read whole into memory, so they get a bound of their own
+_ZSTD_WINDOW = 1 << 27
+_MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+_WHITEOUT = ".wh."
+_OPAQUE = ".wh..wh..opq"
+_AUFS = ".wh..wh."
+_BROKEN = (
+    tarfile.TarError,
+    gzip.BadGzipFile,
+    EOFError,
+    cast("type[Exception]", igzip_lib.IsalError),
+    zstandard.ZstdError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+)
+
+LayerSource = tuple["Descriptor", "BlobOpener"]
+"""A layer's descriptor and a function that opens its blob, verified when read to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a layer. ``path`` is relative to the root, without '.' and '..'; "" is the root itself.
+
+    A whiteout's path is what it removes, an opaque marker's is the directory that it empties. ``other`` is a device or
+    a pipe. ``target`` is where a link points, as it stands in the archive.
+    """
+
+    path: str
+    kind: Kind
+    mode: int
+    size: int
+    target: str
+
+
+class LayerReader:
+    """A layer's entries, in the archive's order; a context manager that closes the blob.
+
+    Iterating to the end reads the blob to its end, so that the opener's verification has happened. Raises InvalidImage
+    for what is broken or unsafe and LimitExceeded by the meter; both name the layer.
+    """
+
+    def __init__(self, descriptor: Descriptor, opener: BlobOpener, meter: Meter) -> None:
+        """Open the blob."""
+        self._layer = descriptor.digest
+        self._media_type = descriptor.media_type
+        self._meter = meter
+        self._blob = io.BufferedReader(cast("io.RawIOBase", opener()), _CHUNK)
+        self._sparse = False
+
+    def __enter__(self) -> LayerReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._blob.close()
+
+    def __iter__(self) -> Iterator[Entry]:
+        with self._reported():
+            self._stream = _TarStream(_decompressed(self._blob, self._media_type), self._meter, self._layer)
+            archive = None if self._stream.at_end() else tarfile.TarFile(fileobj=cast("BinaryIO", self._stream))
+        while archive is not None and (info := self._next(archive)) is not None:
+            self._meter.spend("entries", 1, self._layer)
+            self._sparse = info.issparse()
+            entry = self._entry(info)
+            if entry is not None:
+                yield entry
+        with self._reported():
+            self._stream.finish()
+            while self._blob.read(_CHUNK):
+                pass
+
+    def content(self, entry: Entry) -> Iterator[bytes]:
+        """The content of the file just come to, in pieces."""
+        self._meter.check("file_bytes", entry.size, self._layer)
+        if self._sparse:
+            raise self.invalid(f"{entry.path!r} is a sparse file, which layers don't have")
+        left = entry.size
+        while left:
+            with self._reported():
+                data = self._stream.pull(min(left, _CHUNK))
+            if not data:
+                raise self.invalid(f"it ends within {entry.path!r}")
+            left -= len(data)
+            yield data
+
+    def keep(self, entry: Entry) -> None:
+        """Count what it costs to keep an entry; raises LimitExceeded."""
+        self._meter.spend("kept_bytes", len(entry.path) + entry.size, self._layer)
+
+    def invalid(self, reason: str) -> InvalidImage:
+        """An error that names the layer."""
+        return InvalidImage(f"layer {self._layer}: {reason}", advice="the image is damaged or hostile: build it anew")
+
+    def _next(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        with self._reported():
+            info = archive.next()
+        archive.members = []  # type: ignore[attr-defined]  # it remembers every entry: memory without bound
+        return info
+
+    def _entry(self, info: tarfile.TarInfo) -> Entry | None:
+        path = self.checked_path(info.name)
+        directory, _, name = path.rpartition("/")
+        kind = _kind(info)
+        if name == _OPAQUE:
+            path, kind = directory, "opaque"
+        elif name.startswith(_AUFS):
+            return None
+        elif name.startswith(_WHITEOUT):
+            removed = name.removeprefix(_WHITEOUT)
+            if removed in {"", ".", ".."}:
+                raise self.invalid(f"the whiteout {info.name!r} names nothing")
+            path, kind = f"{directory}/{removed}".lstrip("/"), "whiteout"
+        return Entry(path, kind, info.mode, info.size if kind == "file" else 0, info.linkname)
+
+    def checked_path(self, name: str) -> str:
+        """The path without leading '/' and './', as other tools read it; raises InvalidImage for any '..'."""
+        self._meter.check("path_length", len(name), self._layer)
+        parts = [part for part in name.split("/") if part not in {"", "."}]
+        if ".." in parts or "\0" in name:
+            raise self.invalid(f"the entry {name[:200]!r} points out of the image")
+        self._meter.check("path_depth", len(parts), self._layer)
+        return "/".join(parts)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except _BROKEN as error:
+            raise self.invalid(f"it is damaged: {error or type(error).__name__}") from error
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _TarStream:
+    """A decompressed layer as tarfile wants it, going forward only, metered, and with short reads for headers."""
+
+    def __init__(self, source: _Readable, meter: Meter, layer: str) -> None:
+        self._source = source
+        self._meter = meter
+        self._layer = layer
+        self._position = 0
+        self._ahead = b""
+        self._block = b""
+
+    def at_end(self) -> bool:
+        """Whether there is no byte at all: an empty layer that some tools write."""
+        self._ahead = self.pull(1)
+        self._position = 0
+        return not self._ahead
+
+    def pull(self, size: int) -> bytes:
+        """That many bytes, fewer at the end only."""
+        pieces, self._ahead = [self._ahead], b""
+        left = size - len(pieces[0])
+        while left and (data := self._source.read(left)):
+            self._meter.spend("total_bytes", len(data), self._layer)
+            left -= len(data)
+            pieces.append(data)
+        self._position += size - left
+        return b"".join(pieces)
+
+    def read(self, size: int) -> bytes:
+        """Read a header, for tarfile."""
+        if size > _HEADER_BYTES:
+            raise tarfile.HeaderError(f"a header of {size} bytes")
+        self._block = self.pull(size)
+        return self._block
+
+    def tell(self) -> int:
+        """The position, for tarfile."""
+        return self._position
+
+    def seek(self, position: int) -> int:
+        """Skip forward, for tarfile."""
+        if position < self._position:
+            raise tarfile.HeaderError("an entry of negative size")
+        while self._position < position and self.pull(min(_CHUNK, position - self._position)):
+            pass
+        return self._position
+
+    def finish(self) -> None:
+        """Read to the end; raises TarError if what tarfile took for the archive's end is a broken header."""
+        if self._block.strip(b"\0"):
+            raise tarfile.HeaderError("a broken header")
+        while self.pull(_CHUNK):
+            pass
+
+
+def _decompressed(blob: io.BufferedReader[io.RawIOBase], media_type: str) -> _Readable:
+    """The tar inside. The content's magic decides; a media type that names a compression has to agree with it."""
+    head = blob.peek(4)
+    found = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
+    said = next((name for name in _MAGIC if media_type.endswith((f"+{name}", f".{name}"))), found)
+    if head and found != said:
+        raise tarfile.ReadError(f"its type {media_type} says {said}, its content is {found or 'not compressed so'}")
+    if found == "gzip":
+        return igzip.IGzipFile(fileobj=blob, mode="rb")  # type: ignore[no-untyped-call]
+    if found == "zstd":
+        reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        return reader.stream_reader(blob, read_across_frames=True, closefd=False)
+    return blob
+
+
+def _kind(info: tarfile.TarInfo) -> Kind:
+    if info.isreg():
+        return "file"
+    if info.isdir():
+        return "directory"
+    if info.issym():
+        return "symlink"
+    return "hardlink" if info.islnk() else "other"

@@ -1,0 +1,1 @@
+"""OCI image layouts on disk, and the embedded image store, which is one."""

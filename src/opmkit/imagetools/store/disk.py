@@ -1,0 +1,32 @@
+"""What goes wrong with a disk, told so that a person can help."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ADVICE = {
+    errno.ENOSPC: "free some space, or put it on another disk; 'opm image prune' empties the embedded store's cache",
+    errno.EDQUOT: "free some space within your quota, or put it on another disk",
+    errno.EACCES: "choose a directory that you may write; OPM_STORE names that of the embedded store",
+    errno.EPERM: "choose a directory that you may write; OPM_STORE names that of the embedded store",
+    errno.EROFS: "choose a directory on a disk that isn't read-only; OPM_STORE names that of the embedded store",
+    errno.ENOTDIR: "a part of the path is a file: choose another directory",
+}
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError into a StoreError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        advice = _ADVICE.get(error.errno or 0, "")
+        raise StoreError(f"{error.filename or path}: {error.strerror or error}", advice=advice) from error
