@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.spec import mediatypes
 from opmkit.imagetools.spec.descriptor import Descriptor, Platform
 from opmkit.imagetools.spec.digests import check_digest, sha256_digest
@@ -188,12 +187,3 @@ def _merged_env(base: Sequence[str], changes: Mapping[str, str]) -> list[str]:
         f"{name}={changes[name]}" if name in changes else variable for name, variable in zip(names, base, strict=True)
     ]
     return kept + [f"{name}={value}" for name, value in sorted(changes.items()) if name not in names]
-
-
-def check_layer_count(config: ImageConfig, layers: int) -> None:
-    """Raise InvalidImage unless the configuration has a diff id for each of the layers."""
-    if len(config.diff_ids) != layers:
-        raise InvalidImage(
-            f"config {config.digest} has {len(config.diff_ids)} diff ids, its manifest has {layers} layers",
-            advice="the reference names an artifact that is no image, or the image is damaged: push it anew",
-        )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MANIFEST_SIZE = 4 << 20
 """The longest manifest read, in bytes; registries accept no longer ones (OCI distribution-spec)."""
-PARTS = 4096
+PARTS = 1 << 14
 """The most layers of a manifest, and manifests of an index."""
 
 _FALLBACK = Platform("linux", "amd64")
@@ -91,8 +91,8 @@ class ImageIndex:
 
     @property
     def images(self) -> tuple[Descriptor, ...]:
-        """The manifests of images, without the attestations that build tools add for the platform unknown/unknown."""
-        return tuple(manifest for manifest in self.manifests if not _is_attestation(manifest))
+        """The manifests of images, without artifacts and the attestations that build tools add for unknown/unknown."""
+        return tuple(manifest for manifest in self.manifests if not _is_beside(manifest))
 
     def select(self, platform: Platform | None = None) -> Descriptor:
         """The image for the platform; without one, that for this host, else for linux/amd64, else the only one.
@@ -173,6 +173,6 @@ def _sniff(fields: Fields, *, is_index: bool) -> str:
     return mediatypes.DOCKER_MANIFEST if of_docker else mediatypes.OCI_MANIFEST
 
 
-def _is_attestation(manifest: Descriptor) -> bool:
+def _is_beside(manifest: Descriptor) -> bool:
     unknown = manifest.platform is not None and manifest.platform.os == manifest.platform.architecture == "unknown"
-    return unknown or _ATTESTATION in manifest.annotations
+    return unknown or bool(manifest.artifact_type) or _ATTESTATION in manifest.annotations

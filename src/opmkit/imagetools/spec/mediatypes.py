@@ -45,6 +45,11 @@ def is_docker(media_type: str) -> bool:
     return media_type.startswith("application/vnd.docker.")
 
 
+def is_foreign(media_type: str) -> bool:
+    """Whether the type is of a layer that isn't kept in registries but elsewhere, as Windows' base layers are."""
+    return ".foreign." in media_type or ".nondistributable." in media_type
+
+
 def in_family_of(manifest_type: str, media_type: str) -> str:
     """The type that an OCI ``media_type`` has in an image whose manifest is a ``manifest_type``."""
     return _FAMILIES.get(media_type, media_type) if is_docker(manifest_type) else media_type

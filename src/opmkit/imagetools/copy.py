@@ -1,0 +1,78 @@
+"""Copying images from where they are to a repository."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.image import Image
+from opmkit.imagetools.progress import NoProgress, Progress
+from opmkit.imagetools.spec import mediatypes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.repository import BlobOpener, Repository
+    from opmkit.imagetools.spec import Descriptor
+
+_NO_PROGRESS = NoProgress()
+
+
+def copy_image(
+    image: Image | MultiImage,
+    target: Repository,
+    tag: str | None,
+    *,
+    workers: int = 4,
+    progress: Progress = _NO_PROGRESS,
+) -> Descriptor:
+    """Make an image be in ``target``: blobs first, ``workers`` at a time, then manifests, then the tag.
+
+    What goes wrong before the end leaves the tag as it was. Raises what source and target raise.
+    """
+    blobs = {blob.descriptor.digest: blob for blob in _blobs(image)}
+    progress.begin("blobs", sum(blob.descriptor.size for blob in blobs.values()))
+    try:
+        with ThreadPoolExecutor(workers, thread_name_prefix="copy") as pool:
+            copies = [pool.submit(_put, blob, target, progress) for blob in blobs.values()]
+            try:
+                for copy in copies:
+                    copy.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    finally:
+        progress.end()
+    if isinstance(image, Image):
+        return target.put_manifest(image.manifest, tag)
+    for manifest in (*(part.manifest for part in image.images), *image.others):
+        target.put_manifest(manifest)
+    return target.put_manifest(image.index, tag)
+
+
+@dataclass(frozen=True, slots=True)
+class _Blob:
+    descriptor: Descriptor
+    opener: BlobOpener
+    source: Repository | None
+
+
+def _put(blob: _Blob, target: Repository, progress: Progress) -> None:
+    target.put_blob(blob.descriptor, blob.opener, mount_from=blob.source)
+    progress.advance(blob.descriptor.size)
+
+
+def _blobs(image: Image | MultiImage) -> Iterator[_Blob]:
+    for part in [image] if isinstance(image, Image) else image.images:
+        for descriptor, opener in part.layers:
+            if not mediatypes.is_foreign(descriptor.media_type):
+                yield _Blob(descriptor, opener, None if descriptor.digest in part.local else part.source)
+        yield _Blob(part.manifest.config, partial(io.BytesIO, part.config.raw), part.source)
+    if not isinstance(image, Image) and image.source is not None:
+        for manifest in image.others:
+            for descriptor in (manifest.config, *manifest.layers):
+                yield _Blob(descriptor, partial(image.source.open_blob, descriptor), image.source)

@@ -1,0 +1,218 @@
+"""Images as values: built on a base by appending, without reading a layer of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO
+
+from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
+from opmkit.imagetools.repository import Repository, verified
+from opmkit.imagetools.spec import (
+    CONFIG_SIZE,
+    EPOCH,
+    ConfigChanges,
+    Descriptor,
+    ImageConfig,
+    ImageIndex,
+    Manifest,
+    Platform,
+    mediatypes,
+)
+from opmkit.imagetools.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from opmkit.imagetools.layer.archive import LayerSource
+    from opmkit.imagetools.layer.write import Layer
+
+_NESTING = 4
+_DEFAULT_PLATFORM = Platform("linux", "amd64")
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image for one platform.
+
+    ``source`` is where the blobs of its layers are, ``local`` the files of those that were written here; layers count
+    from the bottom.
+    """
+
+    manifest: Manifest
+    config: ImageConfig
+    source: Repository | None = field(default=None, compare=False)
+    local: Mapping[str, Path] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def scratch(cls, platform: Platform = _DEFAULT_PLATFORM, media_type: str = mediatypes.OCI_MANIFEST) -> Image:
+        """An image without layers."""
+        config = ImageConfig.scratch(platform)
+        return cls(Manifest.build(config.descriptor(media_type), (), media_type=media_type), config)
+
+    @property
+    def digest(self) -> str:
+        """The manifest's digest."""
+        return self.manifest.digest
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The configuration's labels."""
+        return self.config.labels
+
+    @property
+    def layers(self) -> tuple[LayerSource, ...]:
+        """The layers, bottom first, each with the function that opens its blob."""
+        return tuple((layer, partial(self.open_blob, layer)) for layer in self.manifest.layers)
+
+    def open_blob(self, descriptor: Descriptor) -> BinaryIO:
+        """A layer's content, verified when read to its end; raises NotFound."""
+        if path := self.local.get(descriptor.digest):
+            with disk_errors(path):
+                return verified(path.open("rb"), descriptor)
+        if self.source is None:
+            raise NotFound(f"layer {descriptor.digest} of the image is not there")
+        return self.source.open_blob(descriptor)
+
+    def append(
+        self,
+        layers: Sequence[Layer] = (),
+        changes: ConfigChanges | None = None,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        created: str = EPOCH,
+        created_by: str = "opmkit",
+    ) -> Image:
+        """This image with layers on top and its configuration changed, in the same format, OCI or Docker.
+
+        ``annotations`` are merged over the manifest's own; ``created`` is an RFC 3339 time. Nothing is read.
+        """
+        diff_ids = [layer.diff_id for layer in layers]
+        config = self.config.changed(changes or ConfigChanges(), diff_ids, created=created, created_by=created_by)
+        family = self.manifest.media_type
+        added = [
+            replace(layer.descriptor, media_type=mediatypes.in_family_of(family, layer.descriptor.media_type))
+            for layer in layers
+        ]
+        manifest = Manifest.build(
+            config.descriptor(family),
+            (*self.manifest.layers, *added),
+            {**self.manifest.annotations, **(annotations or {})},
+            family,
+        )
+        local = {layer.descriptor.digest: layer.path for layer in layers}
+        return replace(self, manifest=manifest, config=config, local={**self.local, **local})
+
+    def without_layers(self, positions: Collection[int]) -> Image:
+        """This image without the layers at these positions, the bottom one being 0; its history follows."""
+        config = self.config.without_layers(positions)
+        kept = [layer for position, layer in enumerate(self.manifest.layers) if position not in positions]
+        family = self.manifest.media_type
+        manifest = Manifest.build(config.descriptor(family), kept, self.manifest.annotations, family)
+        return replace(self, manifest=manifest, config=config)
+
+
+@dataclass(frozen=True, slots=True)
+class MultiImage:
+    """An image for several platforms: an index and its images, in the index's order.
+
+    ``others`` are the manifests of the index that are no images, such as build attestations.
+    """
+
+    index: ImageIndex
+    images: tuple[Image, ...]
+    others: tuple[Manifest, ...] = ()
+    source: Repository | None = field(default=None, compare=False)
+
+    @property
+    def digest(self) -> str:
+        """The index's digest."""
+        return self.index.digest
+
+    def append(
+        self,
+        layers: Sequence[Layer] = (),
+        changes: ConfigChanges | None = None,
+        *,
+        annotations: Mapping[str, str] | None = None,
+        created: str = EPOCH,
+        created_by: str = "opmkit",
+    ) -> MultiImage:
+        """What Image.append does, for every platform; the annotations go on the index as well.
+
+        Attestations are left out: they are about the images as they were.
+        """
+        images = [
+            image.append(layers, changes, annotations=annotations, created=created, created_by=created_by)
+            for image in self.images
+        ]
+        return self._with_images(images, annotations or {})
+
+    def without_layers(self, positions: Collection[int]) -> MultiImage:
+        """What Image.without_layers does, for every platform."""
+        return self._with_images([image.without_layers(positions) for image in self.images], {})
+
+    def select(self, platform: Platform | None = None) -> Image:
+        """The image for a platform, chosen as ImageIndex.select does."""
+        chosen = self.index.select(platform)
+        return next(image for image in self.images if image.digest == chosen.digest)
+
+    def _with_images(self, images: Sequence[Image], annotations: Mapping[str, str]) -> MultiImage:
+        manifests = [
+            replace(image.manifest.descriptor, platform=before.platform or image.config.platform)
+            for before, image in zip(self.index.images, images, strict=True)
+        ]
+        index = ImageIndex.build(manifests, {**self.index.annotations, **annotations}, self.index.media_type)
+        return MultiImage(index, tuple(images), source=self.source)
+
+
+def load_image(repository: Repository, identifier: str, platform: Platform | None = None) -> Image:
+    """The image that a tag or digest names, of an index the one for ``platform`` (see ImageIndex.select).
+
+    Reads manifests and the configuration, no layer. Raises NotFound, InvalidImage, UnsupportedImage and what the
+    repository raises.
+    """
+    for _ in range(_NESTING):
+        manifest = repository.get_manifest(identifier)
+        if isinstance(manifest, Manifest):
+            return _with_config(repository, manifest)
+        identifier = manifest.select(platform).digest
+    raise InvalidImage(f"image indexes nested deeper than {_NESTING}", advice="name the image by its digest")
+
+
+def load_any(repository: Repository, identifier: str) -> Image | MultiImage:
+    """The image or, with all its platforms, the image index that a tag or digest names; raises as load_image does."""
+    index = repository.get_manifest(identifier)
+    if isinstance(index, Manifest):
+        return _with_config(repository, index)
+    images, others = [], []
+    for descriptor in index.manifests:
+        manifest = repository.get_manifest(descriptor.digest)
+        if isinstance(manifest, ImageIndex):
+            raise UnsupportedImage(
+                f"image index {index.digest} holds another index",
+                advice=f"name the inner one by its digest: {descriptor.digest}",
+            )
+        if descriptor in index.images:
+            images.append(_with_config(repository, manifest))
+        else:
+            others.append(manifest)
+    return MultiImage(index, tuple(images), tuple(others), repository)
+
+
+def _with_config(repository: Repository, manifest: Manifest) -> Image:
+    if manifest.config.media_type not in mediatypes.CONFIGS:
+        raise UnsupportedImage(
+            f"manifest {manifest.digest} is of an artifact of type {manifest.config.media_type}, not of an image",
+            advice="give the reference of a container image",
+        )
+    if manifest.config.size > CONFIG_SIZE:
+        raise LimitExceeded(f"config {manifest.config.digest} is longer than the bound of {CONFIG_SIZE} bytes")
+    config = ImageConfig.parse(repository.get_config(manifest.config))
+    if len(config.diff_ids) != len(manifest.layers):
+        raise InvalidImage(
+            f"manifest {manifest.digest} has {len(manifest.layers)} layers, its configuration {len(config.diff_ids)}",
+            advice="the image is damaged: build and push it anew",
+        )
+    return Image(manifest, config, repository)
