@@ -1,0 +1,44 @@
+"""The APIs that a CustomResourceDefinition provides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.bundle import fields
+from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.model import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.bundle.jsonvalue import JsonValue
+
+KIND = "CustomResourceDefinition"
+_GROUP = "apiextensions.k8s.io"
+
+
+def provided_apis(crd: Mapping[str, JsonValue]) -> tuple[ApiKey, ...]:
+    """Give one API for each version of a CRD of ``v1`` or ``v1beta1``, none for one of another version.
+
+    Raises:
+        InvalidBundle: if a field that is read has the wrong type, or the group is not that of CRDs.
+    """
+    group, _, version = fields.text(crd.get("apiVersion"), "apiVersion").rpartition("/")
+    if version not in ("v1", "v1beta1"):
+        return ()
+    if group != _GROUP:
+        raise InvalidBundle(
+            f"a {KIND} of the unknown API group {group!r}", advice=f"Set its apiVersion to {_GROUP}/{version}."
+        )
+    spec = fields.mapping(crd.get("spec"), "spec")
+    names = fields.mapping(spec.get("names"), "spec.names")
+    versions = [
+        fields.text(fields.mapping(entry, "spec.versions").get("name"), "spec.versions.name")
+        for entry in fields.items(spec.get("versions"), "spec.versions")
+    ]
+    if version == "v1beta1" and (single := fields.text(spec.get("version"), "spec.version")):
+        versions.append(single)
+    provider = fields.text(spec.get("group"), "spec.group")
+    kind = fields.text(names.get("kind"), "spec.names.kind")
+    plural = fields.text(names.get("plural"), "spec.names.plural")
+    return tuple(dict.fromkeys(ApiKey(provider, name, kind, plural) for name in versions))

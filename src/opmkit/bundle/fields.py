@@ -1,0 +1,53 @@
+"""Typed access to decoded JSON, by the rules of Go's decoder: null is the zero value, a wrong type is an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.errors import InvalidBundle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.bundle.jsonvalue import JsonValue
+
+
+def text(value: JsonValue, where: str) -> str:
+    """Give a text, "" for null; ``where`` is the path of the value for the error's message."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _wrong_type(value, where, "a text")
+    return value
+
+
+def mapping(value: JsonValue, where: str) -> Mapping[str, JsonValue]:
+    """Give a mapping, an empty one for null."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _wrong_type(value, where, "a mapping")
+    return value
+
+
+def items(value: JsonValue, where: str) -> list[JsonValue]:
+    """Give a list, an empty one for null."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise _wrong_type(value, where, "a list")
+    return value
+
+
+def member(members: Mapping[str, JsonValue], name: str) -> JsonValue:
+    """Give the member of that name; if there is none, the last whose name differs in case alone."""
+    if name in members:
+        return members[name]
+    return next((members[key] for key in sorted(members, reverse=True) if key.lower() == name.lower()), None)
+
+
+def _wrong_type(value: JsonValue, where: str, wanted: str) -> InvalidBundle:
+    kind = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list"}
+    found = kind.get(type(value), "a mapping")
+    advice = " (put it in quotes)" if wanted == "a text" and isinstance(value, int | float) else ""
+    return InvalidBundle(f"{where} is {found}, not {wanted}", advice=f"Write {where} as {wanted}{advice}.")

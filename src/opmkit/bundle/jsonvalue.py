@@ -1,0 +1,75 @@
+"""JSON values, and their text in the encoding of Go's standard library, which is what index databases hold."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeAlias
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
+
+_INT64 = range(-(2**63), 2**63)
+_ESCAPES = (
+    (b"<", b"\\u003c"),
+    (b">", b"\\u003e"),
+    (b"&", b"\\u0026"),
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+)
+
+
+def encode(value: JsonValue) -> bytes:
+    """Give compact JSON: keys sorted by their bytes, no blanks, ``<``, ``>`` and ``&`` escaped, no line end.
+
+    Numbers are those of a Kubernetes object: what fits 64 bits signed is an integer, all else a float, and a float
+    without fraction below 1e21 is written as an integer. ``value`` may be changed by this.
+
+    Raises:
+        ValueError: if a number is infinite or none, a text holds half of a surrogate pair, or the nesting is too deep.
+    """
+    text = orjson.dumps(_normalised(value), option=orjson.OPT_SORT_KEYS)
+    for character, escape in _ESCAPES:
+        text = text.replace(character, escape)
+    return text
+
+
+def _normalised(value: JsonValue) -> object:
+    """Replace, in place, the numbers that orjson writes otherwise than Go.
+
+    Written for speed, since every value of every manifest passes here.
+    """
+    if isinstance(value, dict | list):
+        members: Iterable[tuple[object, JsonValue]] = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, member in members:
+            kind = type(member)
+            if kind is dict or kind is list or kind is float or kind is int:
+                value[key] = _normalised(member)  # type: ignore[index, call-overload, assignment]
+        return value
+    if isinstance(value, float) or (isinstance(value, int) and value not in _INT64):
+        return orjson.Fragment(go_float(float(value)).encode())
+    return value
+
+
+def go_float(value: float) -> str:
+    """Give the shortest text of a float as Go's JSON encoder writes it: an exponent below 1e-6 and from 1e21 on.
+
+    >>> go_float(1e-7), go_float(1e20), go_float(1e21)
+    ('1e-7', '100000000000000000000', '1e+21')
+
+    Raises:
+        ValueError: if it is infinite or not a number.
+    """
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
+    if value == 0:
+        return "0"
+    shortest = Decimal(repr(value)).normalize()
+    if 1e-6 <= abs(value) < 1e21:
+        return f"{shortest:f}"
+    digits, exponent = f"{shortest:e}".split("e")
+    return f"{digits}e{int(exponent):+d}"

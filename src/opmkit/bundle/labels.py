@@ -1,0 +1,15 @@
+"""The labels of bundle and index images, which are also the keys of a bundle's annotations."""
+
+from __future__ import annotations
+
+_BUNDLE = "operators.operatorframework.io.bundle"
+
+MEDIA_TYPE = f"{_BUNDLE}.mediatype.v1"
+MANIFESTS = f"{_BUNDLE}.manifests.v1"
+METADATA = f"{_BUNDLE}.metadata.v1"
+PACKAGE = f"{_BUNDLE}.package.v1"
+CHANNELS = f"{_BUNDLE}.channels.v1"
+DEFAULT_CHANNEL = f"{_BUNDLE}.channel.default.v1"
+
+INDEX_DATABASE = "operators.operatorframework.io.index.database.v1"
+INDEX_CONFIGS = "operators.operatorframework.io.index.configs.v1"

@@ -1,0 +1,98 @@
+"""The files below ``metadata/``: annotations, dependencies and properties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.bundle import fields
+from opmkit.bundle.document import read_document
+from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
+from opmkit.bundle.goyaml import float_text
+from opmkit.bundle.jsonvalue import encode
+from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
+from opmkit.bundle.model import BundleAnnotations, TypedValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.bundle.document import Document
+    from opmkit.bundle.jsonvalue import JsonValue
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What the metadata files say, and which of them can't be used and why."""
+
+    annotations: BundleAnnotations
+    dependencies: tuple[TypedValue, ...]
+    properties: tuple[TypedValue, ...]
+    warnings: tuple[str, ...]
+
+
+def read_metadata(files: Mapping[str, bytes]) -> Metadata:
+    """Read the files of a metadata directory by their paths; whatever its name, the first that has a part counts.
+
+    Raises:
+        InvalidBundle: if none has annotations that say where the bundle belongs.
+    """
+    annotations: BundleAnnotations | None = None
+    dependencies: tuple[TypedValue, ...] = ()
+    properties: tuple[TypedValue, ...] = ()
+    warnings: list[str] = []
+    for path in sorted(files):
+        try:
+            document = read_document(files[path])
+            annotations = annotations or _annotations(document)
+            dependencies = dependencies or _typed_values(document, "dependencies", missing="")
+            properties = properties or _typed_values(document, "properties", missing="null")
+        except InvalidDocument as error:
+            warnings.append(f"left out: {error.located(path)}")
+        except BundleError as error:
+            warnings.append(f"left out: {path}: {error.message}")
+    if annotations is None:
+        raise _no_annotations(warnings)
+    return Metadata(annotations, dependencies, properties, tuple(warnings))
+
+
+def _no_annotations(warnings: list[str]) -> InvalidBundle:
+    found = f" ({'; '.join(warnings)})" if warnings else ""
+    return InvalidBundle(
+        f"no annotations below metadata/ that name the bundle's package and channels{found}",
+        advice="Write metadata/annotations.yaml, for instance with `opm alpha bundle generate`.",
+    )
+
+
+def _annotations(document: Document) -> BundleAnnotations | None:
+    """Give the annotations, None if none of those that count is there."""
+    members = fields.mapping(document.value, "the document")
+    entries = fields.mapping(fields.member(members, "annotations"), "annotations")
+    package, channels, default = (
+        _loose_text(fields.member(entries, label), label, document) for label in (PACKAGE, CHANNELS, DEFAULT_CHANNEL)
+    )
+    if not (package or channels or default):
+        return None
+    return BundleAnnotations(package, tuple(channels.split(",")) if channels else (), default)
+
+
+def _typed_values(document: Document, section: str, *, missing: str) -> tuple[TypedValue, ...]:
+    """Give the entries of a list of ``{type, value}``; ``missing`` stands for a value that is not there."""
+    members = fields.mapping(document.value, "the document")
+    found = []
+    for entry in fields.items(fields.member(members, section), section):
+        parts = fields.mapping(entry, f"an entry of {section}")
+        kind = _loose_text(fields.member(parts, "type"), f"a type in {section}", document)
+        has_value = any(key.lower() == "value" for key in parts)
+        found.append(TypedValue(kind, encode(fields.member(parts, "value")).decode() if has_value else missing))
+    return tuple(found)
+
+
+def _loose_text(value: JsonValue, where: str, document: Document) -> str:
+    """Give a text; in YAML also a number or boolean where a text belongs, as Kubernetes tools take them."""
+    if document.is_json:
+        return fields.text(value, where)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float_text(value)
+    return str(value) if isinstance(value, int) else fields.text(value, where)
