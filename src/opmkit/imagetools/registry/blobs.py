@@ -1,0 +1,90 @@
+"""Reading a blob from a registry, with resumption where the connection broke."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import RegistryUnavailable
+from opmkit.imagetools.registry.retry import Transient
+
+if TYPE_CHECKING:
+    import requests
+
+    from opmkit.imagetools.registry.exchange import Request
+    from opmkit.imagetools.registry.transport import Transport
+
+_PIECE = 1 << 20
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-")
+
+
+class BlobStream(io.RawIOBase):
+    """The answer to ``request``, ``size`` bytes long, read from the network as it is read.
+
+    After a break the rest is asked for with a Range header, or skipped to where ranges are not supported. What arrives
+    isn't checked here.
+    """
+
+    def __init__(self, transport: Transport, request: Request, size: int) -> None:
+        """Open the connection; raises NotFound and other ImageToolsErrors."""
+        self._transport = transport
+        self._request = request
+        self._size = size
+        self._offset = 0
+        self._deadline = transport.deadline(size)
+        self._response: requests.Response | None = None
+        transport.retry.run(self._connect, self._deadline)
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes, at most ``size`` and at most 1 MiB; all that are left with -1."""
+        if size < 0:
+            return self.readall()
+        return self._transport.retry.run(lambda: self._read(min(size, _PIECE)), self._deadline)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._disconnect()
+        super().close()
+
+    def _read(self, size: int) -> bytes:
+        try:
+            piece = self._transport.read(self._request, self._connect(), size)
+            if not piece and self._offset < self._size and size:
+                raise Transient(f"{self._request.subject}: the connection ended early")
+        except Transient:
+            self._disconnect()
+            raise
+        self._offset += len(piece)
+        return piece
+
+    def _connect(self) -> requests.Response:
+        if self._response is None:
+            request = self._request
+            if self._offset:
+                ranged = {**request.headers, "Range": f"bytes={self._offset}-"}
+                request = replace(request, headers=ranged, ok=(200, 206))
+            self._response = self._transport.open(request, self._deadline)
+            self._skip(self._response)
+        return self._response
+
+    def _disconnect(self) -> None:
+        if self._response is not None:
+            self._response.close()
+            self._response = None
+
+    def _skip(self, response: requests.Response) -> None:
+        """Come to where the reading stopped, in an answer that may begin there or at the blob's start."""
+        if response.status_code == 206:
+            begin = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
+            if begin is None or int(begin[1]) != self._offset:
+                raise RegistryUnavailable(f"{self._request.subject}: the registry sends another range than asked for")
+            return
+        left = self._offset
+        while left and (piece := self._transport.read(self._request, response, min(left, _PIECE))):
+            left -= len(piece)

@@ -1,0 +1,84 @@
+"""Requests and their answers as values, and the count of what they moved."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import RegistryUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from opmkit.imagetools.registry.access import Access
+
+BODY_LIMIT = 1 << 20
+"""The longest body, in bytes, that is read of an answer that should be short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request to a registry, or to a token server where it needs no ``access``.
+
+    ``subject`` is what errors name. ``body`` makes the body anew for each attempt. A status other than those in ``ok``
+    is an error; of the answer at most ``limit`` bytes are read.
+    """
+
+    method: str
+    url: str
+    subject: str
+    access: Access | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: Callable[[], bytes | Iterable[bytes]] | None = field(default=None, repr=False)
+    ok: Collection[int] = (200,)
+    limit: int = BODY_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A registry's answer, read to its end. ``headers`` don't tell upper from lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+    def json(self, subject: str) -> Mapping[str, object]:
+        """The body, a JSON object; RegistryUnavailable if it is something else."""
+        try:
+            value = json.loads(self.body)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise RegistryUnavailable(
+                f"{subject}: the answer is no JSON object", advice="check that the name is that of a registry"
+            )
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes ``read`` from the network and ``written`` to it: bodies, without headers; failed attempts count too."""
+
+    read: int = 0
+    written: int = 0
+
+
+class Meter:
+    """Counts traffic of many threads."""
+
+    def __init__(self) -> None:
+        """Start from zero."""
+        self._traffic = Traffic()
+        self._lock = threading.Lock()
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has been moved so far."""
+        return self._traffic
+
+    def count(self, *, read: int = 0, written: int = 0) -> None:
+        """Add to the count."""
+        with self._lock:
+            self._traffic = Traffic(self._traffic.read + read, self._traffic.written + written)

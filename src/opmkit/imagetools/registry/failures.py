@@ -1,0 +1,137 @@
+"""From a failed request to the error that tells a user what happened and what to do. No error quotes a URL's query
+or a header, since these may carry secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import time
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import requests.exceptions
+import urllib3.exceptions
+
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    DigestMismatch,
+    ImageToolsError,
+    InsecureTransport,
+    NotFound,
+    RegistryUnavailable,
+)
+from opmkit.imagetools.registry.retry import Transient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.imagetools.registry.exchange import Answer, Request
+
+_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
+_TLS_EXPECTED = b"HTTP request to an HTTPS server"
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 509})
+_WRONG_CONTENT = frozenset({"DIGEST_INVALID", "SIZE_INVALID"})
+_DETAIL_LENGTH = 300
+
+
+def refusal(request: Request, answer: Answer) -> ImageToolsError:
+    """The error for a status that the request has no use for; 401 and 403 get their advice from who knows it."""
+    code, detail = _registry_error(answer)
+    message = f"{request.subject}: the registry answered {answer.status} ({detail})"
+    if answer.status in (401, 403):
+        return AuthenticationFailed(f"{request.subject}: access denied ({detail})")
+    if answer.status == 404:
+        return NotFound(
+            f"{request.subject}: not found in the registry ({detail})", advice="check the name and the tag or digest"
+        )
+    if answer.status in _PASSING:
+        advice = "the registry limits how much it is asked: wait, or log in for a higher limit"
+        return Transient(
+            message,
+            advice=advice if answer.status == 429 else "try again later",
+            retry_after=_retry_after(answer.headers),
+        )
+    if answer.status == 400 and _TLS_EXPECTED in answer.body:
+        return InsecureTransport(
+            f"{request.subject}: {urlsplit(request.url).netloc} speaks HTTPS", advice="leave out --use-http"
+        )
+    if code in _WRONG_CONTENT:
+        return DigestMismatch(message, advice="the content changed while it was sent; try again")
+    return ImageToolsError(message, advice="see the registry's documentation for what it accepts")
+
+
+def no_answer(request: Request, error: Exception) -> ImageToolsError:
+    """The error for a request that got no answer, or half of one."""
+    host = urlsplit(request.url).netloc
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return InsecureTransport(
+                f"{request.subject}: the certificate of {host} is not trusted ({cause.verify_message})",
+                advice="name the certificate authority with --ca-file, or don't check with --skip-tls-verify",
+            )
+        if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
+            return InsecureTransport(
+                f"{request.subject}: {host} doesn't speak HTTPS",
+                advice="if it is a registry without encryption, say so with --use-http",
+            )
+        if isinstance(
+            cause,
+            (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.TooManyRedirects),
+        ):
+            return RegistryUnavailable(f"{request.subject}: {host} redirects to where nothing can be read")
+    reason, unreachable = _reason(causes)
+    return Transient(
+        f"{request.subject}: {host}: {reason}",
+        advice="check the registry's name, the network and the proxy settings",
+        unreachable=unreachable,
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _reason(causes: list[BaseException]) -> tuple[str, bool]:
+    """Why nothing came, in a few words, and whether the host was not reached at all."""
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            return "the host is not known", True
+        if isinstance(cause, (requests.exceptions.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)):
+            return "no answer in time", False
+        if isinstance(cause, urllib3.exceptions.IncompleteRead):
+            return "the connection ended early", False
+    for cause in reversed(causes):
+        if isinstance(cause, OSError) and cause.strerror:
+            unreached = any(isinstance(each, urllib3.exceptions.NewConnectionError) for each in causes)
+            return cause.strerror.lower(), unreached
+    return "the connection broke", False
+
+
+def _registry_error(answer: Answer) -> tuple[str, str]:
+    """The code of the first error in the body, and code and message together as the registry has them."""
+    try:
+        first = json.loads(answer.body)["errors"][0]
+        code, message = str(first["code"]), str(first.get("message") or "")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        status = answer.status
+        return "", HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else f"status {status}"
+    text = f"{code}: {message}" if message else code
+    return code, "".join(char if char.isprintable() else " " for char in text[:_DETAIL_LENGTH])
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Retry-After (RFC 9110, section 10.2.3), seconds or a date, as seconds from now."""
+    value = headers.get("Retry-After", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

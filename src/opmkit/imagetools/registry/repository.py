@@ -1,0 +1,188 @@
+"""A repository of a registry as a place where images live."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, LimitExceeded
+from opmkit.imagetools.registry.access import PUSH, Access
+from opmkit.imagetools.registry.blobs import BlobStream
+from opmkit.imagetools.registry.exchange import Answer, Request
+from opmkit.imagetools.registry.uploads import Upload
+from opmkit.imagetools.repository import verified
+from opmkit.imagetools.spec import (
+    CONFIG_SIZE,
+    MANIFEST_SIZE,
+    Descriptor,
+    is_digest,
+    mediatypes,
+    new_hash,
+    parse_manifest,
+    sha256_digest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.imagetools.registry.endpoint import Endpoint
+    from opmkit.imagetools.registry.transport import Transport
+    from opmkit.imagetools.repository import BlobOpener, Repository
+    from opmkit.imagetools.spec import ImageIndex, Manifest
+
+TAGS_PAGE = 1000
+TAGS_LIMIT = 1_000_000
+_TAGS_BODY = 4 << 20
+_HEAD_REFUSED = (400, 405, 406, 415, 501)
+_ACCEPT = {"Accept": ", ".join(mediatypes.ACCEPT)}
+
+
+class RegistryRepository:
+    """One repository over HTTP (OCI distribution-spec 1.1); see :class:`opmkit.imagetools.repository.Repository`."""
+
+    def __init__(self, transport: Transport, endpoint: Endpoint) -> None:
+        """Nothing is sent yet."""
+        self._transport = transport
+        self._endpoint = endpoint
+        self._pull = Access(endpoint.registry, endpoint.repository)
+        self._push = Access(endpoint.registry, endpoint.repository, PUSH)
+
+    @property
+    def name(self) -> str:
+        """Registry and repository."""
+        return self._endpoint.name
+
+    def __repr__(self) -> str:
+        """Class and name."""
+        return f"RegistryRepository({self.name!r})"
+
+    def resolve(self, identifier: str) -> Descriptor:
+        """The descriptor behind a tag or digest, by HEAD; by GET from registries that tell too little that way."""
+        answer = self._transport.call(self._manifest_request("HEAD", identifier, ok=(200, *_HEAD_REFUSED)))
+        digest = answer.headers.get("Docker-Content-Digest", "")
+        size = answer.headers.get("Content-Length", "")
+        media_type = _media_type(answer)
+        if answer.status != 200 or not is_digest(digest) or not size.isdecimal() or not media_type:
+            return self._descriptor(identifier)
+        if is_digest(identifier) and digest != identifier:
+            raise self._mismatch(identifier)
+        return Descriptor(media_type, digest, int(size))
+
+    def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
+        """The manifest or index, checked against the digest it was asked by or, for a tag, that the registry names."""
+        answer = self._fetch_manifest(identifier)
+        with self._naming(identifier):
+            return parse_manifest(answer.body, _media_type(answer) or None)
+
+    def get_config(self, descriptor: Descriptor) -> bytes:
+        """A blob of at most CONFIG_SIZE bytes, verified."""
+        if descriptor.size > CONFIG_SIZE:
+            raise LimitExceeded(
+                f"{self._endpoint.subject(descriptor.digest)}: a configuration of {descriptor.size} bytes is longer "
+                f"than the {CONFIG_SIZE} that are read"
+            )
+        with self.open_blob(descriptor) as stream:
+            return stream.read()
+
+    def open_blob(self, descriptor: Descriptor) -> BinaryIO:
+        """A blob's content from the network, verified while it is read, resumed where the connection breaks."""
+        subject = self._endpoint.subject(descriptor.digest)
+        request = Request("GET", self._endpoint.blob(descriptor.digest), subject, self._pull)
+        stream = BlobStream(self._transport, request, descriptor.size)
+        return verified(cast("BinaryIO", stream), descriptor)
+
+    def has_blob(self, descriptor: Descriptor) -> bool:
+        """Whether the blob is there, by HEAD."""
+        return self._has_blob(descriptor, self._pull)
+
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Repository | None = None) -> None:
+        """Send a blob, unless it is there or can be mounted from ``mount_from``."""
+        if not self._has_blob(descriptor, self._push):
+            source = self._mountable(mount_from)
+            Upload(self._transport, self._endpoint, self._push, descriptor, opener).run(source)
+
+    def put_manifest(self, manifest: Manifest | ImageIndex, tag: str | None = None) -> Descriptor:
+        """Store a manifest under its digest, or together with ``tag`` in one request."""
+        identifier = tag or manifest.digest
+        self._transport.call(
+            Request(
+                "PUT",
+                self._endpoint.manifest(identifier),
+                self._endpoint.subject(identifier),
+                self._push,
+                {"Content-Type": manifest.media_type},
+                lambda: manifest.raw,
+                ok=(201,),
+            )
+        )
+        return manifest.descriptor
+
+    def tags(self) -> Iterator[str]:
+        """The tags, in the registry's order; LimitExceeded beyond TAGS_LIMIT."""
+        found: list[str] = []
+
+        def take(answer: Answer) -> bool:
+            page = answer.json(self.name).get("tags")
+            if not isinstance(page, list):
+                return False
+            found.extend(tag for tag in page if isinstance(tag, str))
+            if len(found) > TAGS_LIMIT:
+                raise LimitExceeded(f"{self.name}: more than {TAGS_LIMIT} tags")
+            return bool(page)
+
+        first = Request("GET", self._endpoint.tags(TAGS_PAGE), self.name, self._pull, limit=_TAGS_BODY)
+        self._transport.pages(first, take)
+        return iter(found)
+
+    def _has_blob(self, descriptor: Descriptor, access: Access) -> bool:
+        digest = descriptor.digest
+        url, subject = self._endpoint.blob(digest), self._endpoint.subject(digest)
+        return self._transport.call(Request("HEAD", url, subject, access, ok=(200, 404))).status == 200
+
+    def _mountable(self, source: Repository | None) -> str:
+        """The name of ``source`` where it is another repository of the same registry, else nothing."""
+        if not isinstance(source, RegistryRepository) or source.name == self.name:
+            return ""
+        near = source._endpoint.registry == self._endpoint.registry
+        return source._endpoint.repository if near else ""
+
+    def _manifest_request(self, method: str, identifier: str, ok: tuple[int, ...] = (200,)) -> Request:
+        url, subject = self._endpoint.manifest(identifier), self._endpoint.subject(identifier)
+        return Request(method, url, subject, self._pull, _ACCEPT, ok=ok, limit=MANIFEST_SIZE)
+
+    def _fetch_manifest(self, identifier: str) -> Answer:
+        answer = self._transport.call(self._manifest_request("GET", identifier))
+        promised = identifier if is_digest(identifier) else answer.headers.get("Docker-Content-Digest", "")
+        if is_digest(promised):
+            content = new_hash(promised)
+            content.update(answer.body)
+            if content.hexdigest() != promised.partition(":")[2]:
+                raise self._mismatch(identifier)
+        return answer
+
+    def _descriptor(self, identifier: str) -> Descriptor:
+        """The descriptor made from the manifest itself."""
+        answer = self._fetch_manifest(identifier)
+        digest = identifier if is_digest(identifier) else sha256_digest(answer.body)
+        with self._naming(identifier):
+            media_type = parse_manifest(answer.body, _media_type(answer) or None).media_type
+        return Descriptor(media_type, digest, len(answer.body))
+
+    def _mismatch(self, identifier: str) -> DigestMismatch:
+        return DigestMismatch(
+            f"{self._endpoint.subject(identifier)}: the registry sends a manifest with another digest than it should",
+            advice="try again; if it stays so, the copy in the registry is damaged: push it anew",
+        )
+
+    @contextmanager
+    def _naming(self, identifier: str) -> Iterator[None]:
+        """Put the reference before the message of an error inside."""
+        try:
+            yield
+        except ImageToolsError as error:
+            named = f"{self._endpoint.subject(identifier)}: {error.message}"
+            raise type(error)(named, advice=error.advice) from error
+
+
+def _media_type(answer: Answer) -> str:
+    return answer.headers.get("Content-Type", "").partition(";")[0].strip()
