@@ -35,6 +35,7 @@ _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_P
 _TLS_EXPECTED = b"HTTP request to an HTTPS server"
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 509})
 _WRONG_CONTENT = frozenset({"DIGEST_INVALID", "SIZE_INVALID"})
+_UNREACHED = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
 _DETAIL_LENGTH = 300
 
 
@@ -61,7 +62,8 @@ def refusal(request: Request, answer: Answer) -> ImageToolsError:
         )
     if code in _WRONG_CONTENT:
         return DigestMismatch(message, advice="the content changed while it was sent; try again")
-    return ImageToolsError(message, advice="see the registry's documentation for what it accepts")
+    advice = "if the registry speaks HTTPS, leave out --use-http" if request.url.startswith("http:") else ""
+    return ImageToolsError(message, advice=advice)
 
 
 def no_answer(request: Request, error: Exception) -> ImageToolsError:
@@ -79,14 +81,11 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
                 f"{request.subject}: {host} doesn't speak HTTPS",
                 advice="if it is a registry without encryption, say so with --use-http",
             )
-        if isinstance(
-            cause,
-            (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.TooManyRedirects),
-        ):
+        if isinstance(cause, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
             return RegistryUnavailable(f"{request.subject}: {host} redirects to where nothing can be read")
     reason, unreachable = _reason(causes)
     return Transient(
-        f"{request.subject}: {host}: {reason}",
+        f"{request.subject}: the connection to {host} failed ({reason})",
         advice="check the registry's name, the network and the proxy settings",
         unreachable=unreachable,
     )
@@ -100,18 +99,17 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _reason(causes: list[BaseException]) -> tuple[str, bool]:
     """Why nothing came, in a few words, and whether the host was not reached at all."""
-    for cause in causes:
+    unreached = any(isinstance(each, _UNREACHED) for each in causes)
+    for cause in reversed(causes):
         if isinstance(cause, socket.gaierror):
             return "the host is not known", True
-        if isinstance(cause, (requests.exceptions.Timeout, urllib3.exceptions.TimeoutError, TimeoutError)):
-            return "no answer in time", False
-        if isinstance(cause, urllib3.exceptions.IncompleteRead):
-            return "the connection ended early", False
-    for cause in reversed(causes):
         if isinstance(cause, OSError) and cause.strerror:
-            unreached = any(isinstance(each, urllib3.exceptions.NewConnectionError) for each in causes)
             return cause.strerror.lower(), unreached
-    return "the connection broke", False
+        if isinstance(cause, (urllib3.exceptions.TimeoutError, TimeoutError)):
+            return "no answer in time", unreached
+        if isinstance(cause, urllib3.exceptions.IncompleteRead):
+            return "it ended early", False
+    return "it broke", False
 
 
 def _registry_error(answer: Answer) -> tuple[str, str]:
