@@ -57,6 +57,11 @@ class Manifest:
         """What a tag or an index says of this manifest, without platform."""
         return Descriptor(self.media_type, self.digest, len(self.raw))
 
+    @property
+    def parts(self) -> tuple[Descriptor, ...]:
+        """What has to be there for the image to be whole."""
+        return (self.config, *self.layers)
+
 
 @dataclass(frozen=True, slots=True)
 class ImageIndex:
@@ -88,6 +93,11 @@ class ImageIndex:
     def descriptor(self) -> Descriptor:
         """What a tag says of this index."""
         return Descriptor(self.media_type, self.digest, len(self.raw))
+
+    @property
+    def parts(self) -> tuple[Descriptor, ...]:
+        """What has to be there for the image to be whole."""
+        return self.manifests
 
     @property
     def images(self) -> tuple[Descriptor, ...]:

@@ -24,9 +24,11 @@ _ADVICE = {
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError into a StoreError that names the path."""
+    """Turn an OSError of the operating system into a StoreError that names the path."""
     try:
         yield
     except OSError as error:
-        advice = _ADVICE.get(error.errno or 0, "")
+        if error.errno is None:  # some libraries derive errors of their own from OSError
+            raise
+        advice = _ADVICE.get(error.errno, "")
         raise StoreError(f"{error.filename or path}: {error.strerror or error}", advice=advice) from error

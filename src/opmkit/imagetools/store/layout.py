@@ -1,0 +1,193 @@
+"""An OCI image layout on disk (image-spec 1.1, image-layout.md): blobs by digest, and the index that names images.
+
+Several processes may use one at once. A blob appears whole, by a rename; ``index.json`` changes under a file lock, also
+by a rename, and only once all that it comes to name is on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
+from opmkit.imagetools.repository import CHUNK, verified
+from opmkit.imagetools.spec import MANIFEST_SIZE, Descriptor, ImageIndex, Manifest, check_digest, parse_manifest
+from opmkit.imagetools.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+REF_NAME = "org.opencontainers.image.ref.name"
+LOCK = "opmkit.lock"
+LOCK_SECONDS = 120.0
+
+_VERSION = "oci-layout"
+_INDEX = "index.json"
+INGEST = "ingest"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of a layout. Nothing is made on disk before something is written."""
+
+    path: Path
+
+    def blob_path(self, digest: str) -> Path:
+        """Where the blob is, or would be."""
+        algorithm, _, encoded = check_digest(digest).partition(":")
+        return self.path / "blobs" / algorithm / encoded
+
+    def cached(self, descriptor: Descriptor) -> Path | None:
+        """The blob's file, its content verified now, or None; a damaged one is removed."""
+        path = self.blob_path(descriptor.digest)
+        with disk_errors(path):
+            try:
+                with verified(path.open("rb"), descriptor) as content:
+                    while content.read(CHUNK):
+                        pass
+            except FileNotFoundError:
+                return None
+            except DigestMismatch:
+                path.unlink(missing_ok=True)
+                return None
+        with suppress(OSError):  # that it was asked for now keeps it from being pruned; no matter if others own it
+            os.utime(path)
+        return path
+
+    def ingest(self, descriptor: Descriptor, stream: BinaryIO) -> Path:
+        """Take a blob in and give its file; raises DigestMismatch, and StoreError for what the disk says.
+
+        Not forced to the disk: a blob torn by a power cut is found out when it is next asked for.
+        """
+        path = self.blob_path(descriptor.digest)
+        with verified(stream, descriptor) as content, self._new_file() as output:
+            while data := content.read(CHUNK):
+                output.write(data)
+            output.flush()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Path(output.name).replace(path)
+        return path
+
+    def open_blob(self, descriptor: Descriptor) -> BinaryIO:
+        """The blob's content, verified when read to its end; raises NotFound."""
+        path = self.blob_path(descriptor.digest)
+        if not path.is_file():
+            raise NotFound(
+                f"blob {descriptor.digest} is not in {self.path}", advice="the layout is incomplete: copy anew"
+            )
+        with disk_errors(path):
+            return verified(path.open("rb"), descriptor)
+
+    def read_index(self) -> ImageIndex:
+        """What the layout names; raises NotFound where there is no layout."""
+        with disk_errors(self.path):
+            if not (self.path / _VERSION).is_file():
+                advice = "give the directory of an OCI image layout, such as skopeo copy ... oci:DIR:TAG makes"
+                raise NotFound(f"{self.path} is no OCI image layout", advice=advice)
+            try:
+                with (self.path / _INDEX).open("rb") as file:
+                    raw = file.read(MANIFEST_SIZE + 1)
+            except FileNotFoundError:
+                return ImageIndex.build(())
+        index = parse_manifest(raw)
+        if isinstance(index, Manifest):
+            raise InvalidImage(f"{self.path / _INDEX} is no image index", advice="the layout is damaged: make it anew")
+        return index
+
+    def read_manifest(self, descriptor: Descriptor) -> Manifest | ImageIndex:
+        """A manifest or index by its descriptor, verified; raises NotFound and InvalidImage."""
+        if descriptor.size > MANIFEST_SIZE:
+            raise LimitExceeded(f"manifest {descriptor.digest} is longer than the bound of {MANIFEST_SIZE} bytes")
+        with self.open_blob(descriptor) as stream:
+            return parse_manifest(stream.read(), descriptor.media_type)
+
+    def make(self) -> None:
+        """Make the layout if it isn't there; raises StoreError for a directory with other things in it."""
+        if not (self.path / _VERSION).is_file():
+            with self.locked():
+                pass
+
+    def change_index(
+        self, change: Callable[[Sequence[Descriptor]], Sequence[Descriptor]], needs: Sequence[str] = ()
+    ) -> None:
+        """Replace the list of what the layout names by what ``change`` makes of it.
+
+        The blobs that it comes to need are forced to the disk first; raises StoreError if one isn't there.
+        """
+        with self.locked():
+            self._sync_blobs(needs)
+            index = self.read_index()
+            manifests = change(index.manifests)
+            changed = ImageIndex.build(manifests, index.annotations)
+            if len(changed.raw) > MANIFEST_SIZE:
+                raise LimitExceeded(f"{self.path} holds too many images", advice="remove some: opm image rm")
+            if tuple(manifests) != index.manifests or not (self.path / _INDEX).exists():
+                self._replace(_INDEX, changed.raw)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Alone with the index, the layout made if it isn't there; raises StoreError if others take too long."""
+        from filelock import FileLock, Timeout
+
+        with disk_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / LOCK, timeout=LOCK_SECONDS)
+            try:
+                with lock:
+                    self._create()
+                    yield
+            except Timeout as error:
+                advice = "another process is busy with it: wait for that one, or end it"
+                raise StoreError(f"{self.path} stays locked for {LOCK_SECONDS:.0f} seconds", advice=advice) from error
+
+    def _sync_blobs(self, digests: Sequence[str]) -> None:
+        paths = [self.blob_path(digest) for digest in digests]
+        for path in paths:
+            if not path.is_file():
+                advice = "try again; if another process pruned the layout just now, that was all"
+                raise StoreError(f"{path} is missing, so the image can't be saved", advice=advice)
+            _sync(path)
+        for directory in {path.parent for path in paths}:
+            _sync(directory)
+
+    def _create(self) -> None:
+        if (self.path / _VERSION).exists():
+            return
+        if any(entry.name not in {LOCK, INGEST, "blobs"} for entry in self.path.iterdir()):
+            advice = "choose a directory that is empty or not there yet"
+            raise StoreError(f"{self.path} has other files in it and is no OCI image layout", advice=advice)
+        (self.path / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
+        self._replace(_VERSION, b'{"imageLayoutVersion":"1.0.0"}')
+
+    def _replace(self, name: str, content: bytes) -> None:
+        with self._new_file() as output:
+            output.write(content)
+            output.flush()
+            os.fsync(output.fileno())
+            Path(output.name).replace(self.path / name)
+        _sync(self.path)
+
+    @contextmanager
+    def _new_file(self) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
+        """A file to fill and rename; removed if that doesn't come about."""
+        directory = self.path / INGEST
+        with disk_errors(self.path):
+            directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=directory, delete=False) as output:
+                try:
+                    os.fchmod(output.fileno(), 0o644)
+                    yield output
+                finally:
+                    Path(output.name).unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
