@@ -1,0 +1,238 @@
+"""Opening index databases: to read, or to replace one by a changed copy, all or nothing."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sqlite3
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from opmkit.index.database.compaction import write_compact
+from opmkit.index.database.schema import SCHEMA_VERSION, create_schema, create_work_indexes, has_tables, schema_version
+from opmkit.index.errors import CatalogError, DatabaseUnavailable, InvalidDatabase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MAGIC = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDatabase:
+    """An open index database, with foreign keys enforced."""
+
+    connection: sqlite3.Connection
+    path: Path
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A step that leaves no trace if it ends in an error. Steps can be nested."""
+        self.connection.execute("SAVEPOINT step")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):  # a full disk has undone everything already
+                self.connection.execute("ROLLBACK TO step")
+                self.connection.execute("RELEASE step")
+            raise
+        self.connection.execute("RELEASE step")
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[IndexDatabase]:
+    """Open an index database for reading; the file is not written to.
+
+    Raises:
+        InvalidDatabase: no index database, a damaged one, or a schema that is too new or too old.
+        DatabaseUnavailable: no such file, or it can't be read.
+    """
+    with _files_explained(path):
+        _check_file(path)
+    with _sqlite_explained(path), closing(_connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1")) as connection:
+        _check_schema(connection, path)
+        yield IndexDatabase(connection, path)
+
+
+@contextmanager
+def replace_database(path: Path) -> Iterator[IndexDatabase]:
+    """Change an index database, or make a new one: the body works on a copy that takes the file's place at its end.
+
+    If the body ends in an error, the file stays as it was, or does not come to be. If the process dies, it leaves at
+    most two files beside it, named ``.NAME.opmkit-work`` and ``.NAME.opmkit-new``, which the next change removes.
+    The new file is compact, and its bytes depend on its content alone (and on ``SOURCE_DATE_EPOCH``).
+
+    Raises:
+        InvalidDatabase: no index database, a damaged one, or a schema that is too new or too old.
+        DatabaseUnavailable: another process is changing it, or the file can't be read or written.
+    """
+    target = path.resolve()
+    work = target.with_name(f".{target.name}.opmkit-work")
+    fresh = target.with_name(f".{target.name}.opmkit-new")
+    with _sqlite_explained(path), _locked(work, path):
+        try:
+            with _files_explained(path):
+                fresh.unlink(missing_ok=True)
+                _fill_work_copy(target, work)
+            with closing(_connect(work.as_uri())) as connection:
+                _prepare(connection, path)
+                connection.execute("BEGIN IMMEDIATE")
+                yield IndexDatabase(connection, path)
+                connection.execute("COMMIT")
+            write_compact(work, fresh, _timestamp())
+            with _files_explained(path):
+                _put_in_place(fresh, target)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the work copy ready: it is thrown away if anything goes wrong, so nothing of it has to be safe on disk."""
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("PRAGMA journal_mode = MEMORY")
+    if not has_tables(connection):
+        create_schema(connection, _timestamp())
+    _check_schema(connection, path)
+    create_work_indexes(connection)
+
+
+@contextmanager
+def _locked(work: Path, path: Path) -> Iterator[None]:
+    """Hold the work file, empty, for this process alone; remove it in the end."""
+    with _files_explained(path):
+        descriptor = os.open(work, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if not _lock(descriptor, work):
+            raise DatabaseUnavailable(
+                f"{path} is being changed by another process", advice="Try again when the other command has ended."
+            )
+        try:
+            os.truncate(descriptor, 0)
+            yield
+        finally:
+            work.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, work: Path) -> bool:
+    """Whether the open file was locked and is still the one of that name: its last holder has removed it in the end."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(descriptor), work.stat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
+
+
+def _fill_work_copy(target: Path, work: Path) -> None:
+    """Copy the database there is; a missing or empty file is an empty database."""
+    if not target.exists() or target.stat().st_size == 0:
+        return
+    _check_file(target)
+    for suffix in ("-journal", "-wal"):
+        pending = target.with_name(target.name + suffix)
+        if pending.exists() and pending.stat().st_size:
+            raise DatabaseUnavailable(
+                f"{target} has unfinished changes in {pending.name}",
+                advice="Another program is writing to it, or was stopped: open it once with sqlite3 to finish or undo.",
+            )
+    shutil.copyfile(target, work)
+
+
+def _put_in_place(fresh: Path, target: Path) -> None:
+    """Let the new file take the old one's place and permissions, once it is safe on disk."""
+    if target.exists():
+        shutil.copymode(target, fresh)
+    _sync(fresh)
+    fresh.replace(target)
+    _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_file(path: Path) -> None:
+    """See by the header whether the file is a whole SQLite database."""
+    with path.open("rb") as file:
+        header = file.read(100)
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise InvalidDatabase(
+            f"{path} is not a database", advice="Name an index database, as 'opm registry add --database' makes them."
+        )
+    page_size = int.from_bytes(header[16:18], "big")
+    expected = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32], "big")
+    if path.stat().st_size < expected:
+        raise InvalidDatabase(
+            f"{path} is truncated: {path.stat().st_size} bytes of {expected} are there",
+            advice="Copy it again from where it came from.",
+        )
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    version = schema_version(connection)
+    if version == SCHEMA_VERSION:
+        return
+    if version is None:
+        raise InvalidDatabase(
+            f"{path} is a database, but not of an operator index",
+            advice="Name an index database, as 'opm registry add --database' makes them.",
+        )
+    if version > SCHEMA_VERSION:
+        raise InvalidDatabase(
+            f"{path} has the index schema {version}; this program knows up to {SCHEMA_VERSION}",
+            advice="Use a newer release of opmkit.",
+        )
+    raise InvalidDatabase(
+        f"{path} has the index schema {version}, which is older than {SCHEMA_VERSION}",
+        advice="Let the program that made it bring it up to date, or build the index again from its bundles.",
+    )
+
+
+def _timestamp() -> str:
+    """The time that dates the schema: ``SOURCE_DATE_EPOCH``, in seconds since 1970, which is 0 where unset."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH") or "0"
+    try:
+        return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError) as error:
+        raise CatalogError(
+            f"SOURCE_DATE_EPOCH is {epoch!r}, which is no time", advice="Set it to seconds since 1970, or unset it."
+        ) from error
+
+
+@contextmanager
+def _sqlite_explained(path: Path) -> Iterator[None]:
+    """Let the errors of SQLite name the database, and tell damage from trouble with the disk."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise InvalidDatabase(
+                f"{path} is damaged: {error}", advice="Copy it again from where it came from."
+            ) from error
+        raise DatabaseUnavailable(f"{path}: {error}", advice="Check the free space and permissions there.") from error
+
+
+@contextmanager
+def _files_explained(path: Path) -> Iterator[None]:
+    """Let the errors of the file system name the database."""
+    try:
+        yield
+    except OSError as error:
+        raise DatabaseUnavailable(
+            f"{path}: {error.strerror}", advice="Check the path, the permissions and the free space there."
+        ) from error

@@ -1,0 +1,146 @@
+"""The schema of index databases, version 13: tables, keys and triggers as every reader of such databases knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import sqlite3
+
+SCHEMA_VERSION = 13
+
+_BUNDLE_COLUMNS = """
+    operatorbundle_name TEXT,
+    operatorbundle_version TEXT,
+    operatorbundle_path TEXT"""
+_BUNDLE_KEY = """
+    FOREIGN KEY (operatorbundle_name, operatorbundle_version, operatorbundle_path)
+        REFERENCES operatorbundle (name, version, bundlepath) ON DELETE CASCADE"""
+
+
+def _api_use_table(name: str) -> str:
+    """A table of the APIs that bundles provide or require, and its trigger.
+
+    The trigger's condition is kept as it always was: it looks for the API in the product of both tables, so with one
+    of them empty it finds nothing and the API goes, even if another bundle still has it (index semantics, section 6).
+    """
+    same_api = "{0}.group_name = OLD.group_name AND {0}.version = OLD.version AND {0}.kind = OLD.kind"
+    return f"""
+CREATE TABLE {name} (
+    group_name TEXT,
+    version TEXT,
+    kind TEXT,{_BUNDLE_COLUMNS},{_BUNDLE_KEY} DEFERRABLE INITIALLY DEFERRED,
+    FOREIGN KEY (group_name, version, kind) REFERENCES api (group_name, version, kind) ON DELETE CASCADE
+);
+CREATE TRIGGER {name}_cleanup AFTER DELETE ON {name}
+WHEN NOT EXISTS (
+    SELECT 1 FROM api_provider JOIN api_requirer
+    WHERE ({same_api.format("api_provider")}) OR ({same_api.format("api_requirer")})
+)
+BEGIN
+    DELETE FROM api WHERE {same_api.format("api")};
+END;"""  # noqa: S608
+
+
+_TABLES = f"""
+CREATE TABLE schema_migrations (
+    version BIGINT NOT NULL,
+    timestamp DATETIME DEFAULT CURRENT_TIMESTAMP
+);
+CREATE TABLE operatorbundle (
+    name TEXT PRIMARY KEY,
+    csv TEXT,
+    bundle TEXT,
+    bundlepath TEXT,
+    skiprange TEXT,
+    version TEXT,
+    replaces TEXT,
+    skips TEXT,
+    substitutesfor TEXT
+);
+CREATE UNIQUE INDEX pk ON operatorbundle (name, version, bundlepath);
+CREATE TABLE channel (
+    name TEXT,
+    package_name TEXT,
+    head_operatorbundle_name TEXT,
+    PRIMARY KEY (name, package_name),
+    FOREIGN KEY (head_operatorbundle_name) REFERENCES operatorbundle (name) ON DELETE CASCADE
+);
+CREATE TABLE package (
+    name TEXT PRIMARY KEY,
+    default_channel TEXT,
+    FOREIGN KEY (name, default_channel) REFERENCES channel (package_name, name) ON DELETE CASCADE
+);
+CREATE TABLE channel_entry (
+    entry_id INTEGER PRIMARY KEY,
+    channel_name TEXT,
+    package_name TEXT,
+    operatorbundle_name TEXT,
+    replaces INTEGER,
+    depth INTEGER,
+    FOREIGN KEY (replaces) REFERENCES channel_entry (entry_id) DEFERRABLE INITIALLY DEFERRED,
+    FOREIGN KEY (channel_name, package_name) REFERENCES channel (name, package_name) ON DELETE CASCADE
+);
+CREATE TABLE api (
+    group_name TEXT,
+    version TEXT,
+    kind TEXT,
+    plural TEXT NOT NULL,
+    PRIMARY KEY (group_name, version, kind)
+);
+CREATE TABLE dependencies (
+    type TEXT,
+    value TEXT,{_BUNDLE_COLUMNS},{_BUNDLE_KEY}
+);
+CREATE TABLE properties (
+    type TEXT,
+    value TEXT,{_BUNDLE_COLUMNS},{_BUNDLE_KEY}
+);
+CREATE TABLE related_image (
+    image TEXT,
+    operatorbundle_name TEXT,
+    FOREIGN KEY (operatorbundle_name) REFERENCES operatorbundle (name) ON DELETE CASCADE
+);
+CREATE TABLE deprecated (
+    operatorbundle_name TEXT PRIMARY KEY
+);"""
+
+# For the copy that changes are made in, and not part of the schema: without them each row deleted would be looked for
+# in every row of the tables that refer to it.
+_WORK_INDEXES = """
+CREATE INDEX work_entry_replaces ON channel_entry (replaces);
+CREATE INDEX work_entry_channel ON channel_entry (channel_name, package_name);
+CREATE INDEX work_entry_package ON channel_entry (package_name);
+CREATE INDEX work_entry_bundle ON channel_entry (operatorbundle_name);
+CREATE INDEX work_provider ON api_provider (operatorbundle_name, operatorbundle_version, operatorbundle_path);
+CREATE INDEX work_requirer ON api_requirer (operatorbundle_name, operatorbundle_version, operatorbundle_path);
+CREATE INDEX work_dependencies ON dependencies (operatorbundle_name, operatorbundle_version, operatorbundle_path);
+CREATE INDEX work_properties ON properties (operatorbundle_name, operatorbundle_version, operatorbundle_path);
+CREATE INDEX work_related_image ON related_image (operatorbundle_name);
+"""
+
+
+def create_schema(connection: sqlite3.Connection, timestamp: str) -> None:
+    """Make the tables of an empty index in a database without any; ``timestamp`` (UTC) dates the schema."""
+    tables = _TABLES + _api_use_table("api_provider") + _api_use_table("api_requirer")
+    connection.executescript(f"BEGIN; {tables} COMMIT;")
+    connection.execute("INSERT INTO schema_migrations (version, timestamp) VALUES (?, ?)", (SCHEMA_VERSION, timestamp))
+
+
+def create_work_indexes(connection: sqlite3.Connection) -> None:
+    """Prepare a working copy for being changed; `write_compact` leaves these indexes behind."""
+    connection.executescript(_WORK_INDEXES)
+
+
+def has_tables(connection: sqlite3.Connection) -> bool:
+    """Whether anything was ever created in the database."""
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
+
+
+def schema_version(connection: sqlite3.Connection) -> int | None:
+    """The schema version of an index database; ``None`` where the database does not have one."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'")
+    if known.fetchone() is None:
+        return None
+    version = connection.execute("SELECT max(version) FROM schema_migrations").fetchone()[0]
+    return version if isinstance(version, int) else None

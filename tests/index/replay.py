@@ -1,0 +1,78 @@
+"""Recorded ``registry add`` steps, run on the functions themselves: bundles come from directories, not from images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from kit.shared import SHARED
+from opmkit.bundle import Bundle, BundleError, ManifestCache, parse_bundle
+from opmkit.index.add import add_bundles
+from opmkit.index.database import replace_database
+from opmkit.index.errors import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+REGISTRY = "registry.example.com/corpus"
+_CACHE = ManifestCache()
+
+
+@dataclass(frozen=True)
+class AddStep:
+    """What a recorded command line asks for."""
+
+    images: tuple[str, ...]
+    mode: str
+    permissive: bool
+
+    @classmethod
+    def read(cls, argv: list[str]) -> AddStep | None:
+        """None where it is another command, or has flags that this replay does not know."""
+        known = {"--use-http", "--database", "--bundle-images", "--mode", "--permissive"}
+        if argv[:2] != ["registry", "add"] or {flag for flag in argv if flag.startswith("--")} - known:
+            return None
+        values = dict(zip(argv, [*argv[1:], ""], strict=True))
+        images = tuple(filter(None, values.get("--bundle-images", "").strip('"').split(",")))
+        return cls(images, values.get("--mode", "replaces"), "--permissive" in argv)
+
+    def bundles(self) -> Iterator[Bundle]:
+        for image in dict.fromkeys(self.images):
+            yield corpus_bundle(image.replace("{registry}", REGISTRY))
+
+    def run(self, path: Path) -> int:
+        """Change the database at ``path``; the exit status."""
+        try:
+            with replace_database(path) as database:
+                try:
+                    add_bundles(database, self.bundles(), self.mode, permissive=self.permissive)
+                except (BundleError, FileNotFoundError):
+                    if not self.permissive:
+                        raise
+        except CatalogError as error:
+            return error.exit_code
+        except (BundleError, FileNotFoundError):
+            return 1
+        return 0
+
+
+@lru_cache(maxsize=64)
+def corpus_bundle(image: str) -> Bundle:
+    """The bundle of the corpus that ``image`` stands for."""
+    package, _, tag = image.removeprefix(REGISTRY + "/").partition(":")
+    root = SHARED / "corpus" / "bundles" / package / tag.replace("_", "+")
+    if not root.is_dir():
+        raise FileNotFoundError(root)
+    files = {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return parse_bundle(files, image=image, cache=_CACHE)
+
+
+def replaces_steps(record: dict[str, object]) -> list[AddStep] | None:
+    """The steps of a record that is made of adds in replaces mode alone."""
+    steps = record["steps"]
+    assert isinstance(steps, list)
+    found = [AddStep.read(step["argv"]) for step in steps]
+    adds = [step for step in found if step is not None and step.mode.lower() == "replaces"]
+    return adds if len(adds) == len(found) else None
