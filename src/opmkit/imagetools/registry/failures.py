@@ -9,11 +9,11 @@ import socket
 import ssl
 import time
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
+from http.client import responses
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import requests.exceptions
+import requests
 import urllib3.exceptions
 
 from opmkit.imagetools.errors import (
@@ -92,8 +92,11 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what led to it, down to what the operating system said; what was handled before isn't of it."""
     while error is not None:
         yield error
+        if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
+            return
         error = error.__cause__ or error.__context__
 
 
@@ -118,8 +121,7 @@ def _registry_error(answer: Answer) -> tuple[str, str]:
         first = json.loads(answer.body)["errors"][0]
         code, message = str(first["code"]), str(first.get("message") or "")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        status = answer.status
-        return "", HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else f"status {status}"
+        return "", responses.get(answer.status, "no more is said")
     text = f"{code}: {message}" if message else code
     return code, "".join(char if char.isprintable() else " " for char in text[:_DETAIL_LENGTH])
 

@@ -1,0 +1,134 @@
+"""The container tool that needs no engine: registries over HTTP, layouts on disk, and the embedded store."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+from opmkit.imagetools import layer
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
+from opmkit.imagetools.image import Image, load_any, load_image
+from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, LayerSource, Limits
+from opmkit.imagetools.reference import LayoutReference
+from opmkit.imagetools.registry import RegistryRepository
+from opmkit.imagetools.store import LayoutRepository
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.repository import Repository
+    from opmkit.imagetools.spec import Descriptor, Platform
+    from opmkit.imagetools.store import ImageStore
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class RegistryTool:
+    """ContainerTool ``none``.
+
+    A name is looked up in its registry first. Where the registry hasn't it, can't be reached or doesn't let us in (so
+    many registries answer for a name that isn't there), an image that was saved under that name in the embedded store
+    is used: an image just built is a base for the next one before it is pushed. Layers that are read come into the
+    store's cache, so that they are fetched once; those of an OCI layout are read where they are.
+    """
+
+    name = "none"
+
+    def __init__(self, client: RegistryClient, store: ImageStore, *, workers: int = 4) -> None:
+        """Use these; ``workers`` blobs are copied at a time."""
+        self._client = client
+        self._store = store
+        self._workers = workers
+
+    def resolve(self, reference: ImageReference) -> Descriptor:
+        """The descriptor of what the reference names now."""
+        return self._look_up(reference, lambda repository, identifier: repository.resolve(identifier))
+
+    def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
+        """Manifest and configuration of the image."""
+        return self._look_up(reference, partial(load_image, platform=platform))
+
+    def load(self, reference: ImageReference) -> Image | MultiImage:
+        """The image with every platform it has."""
+        return self._look_up(reference, load_any)
+
+    def read_tree(
+        self, source: ImageReference | Image, prefixes: Sequence[str], limits: Limits | None = None
+    ) -> dict[str, bytes]:
+        """The files at or under the prefixes, by path, in memory."""
+        return layer.read_tree(reversed(self._layers(source)), prefixes, limits or IN_MEMORY)
+
+    def extract(
+        self,
+        source: ImageReference | Image,
+        destination: Path,
+        prefixes: Sequence[str] = ("",),
+        limits: Limits | None = None,
+    ) -> None:
+        """Write the files at or under the prefixes below ``destination``."""
+        layer.extract_tree(self._layers(source), destination, prefixes, limits or ON_DISK)
+
+    def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> int | None:
+        """Copy one file out, reading no layer below the one that has it, whose position is the result."""
+        layers = self._layers(image)
+        found = layer.find_file(layers[::-1], path, destination, limits or ON_DISK)
+        return None if found is None else len(layers) - 1 - found
+
+    def save(self, image: Image | MultiImage, reference: ImageReference) -> Descriptor:
+        """Keep an image in the embedded store, or in the layout that the reference names."""
+        if isinstance(reference, LayoutReference):
+            return self.push(image, reference)
+        return self._copy(image, self._store.repository(reference.name), reference)
+
+    def push(self, image: Image | MultiImage, reference: ImageReference) -> Descriptor:
+        """Send an image to the registry or layout that the reference names."""
+        return self._copy(image, self._repository(reference), reference)
+
+    def _copy(self, image: Image | MultiImage, target: Repository, reference: ImageReference) -> Descriptor:
+        tag = reference.tag if reference.digest else reference.identifier or None
+        return copy_image(image, target, tag, workers=self._workers)
+
+    def _repository(self, reference: ImageReference) -> Repository:
+        if isinstance(reference, LayoutReference):
+            return LayoutRepository(reference.path)
+        return self._client.repository(reference)
+
+    def _look_up(self, reference: ImageReference, look: Callable[[Repository, str], T]) -> T:
+        """What ``look`` gives, from the place that the reference names or else from the store."""
+        try:
+            return look(self._repository(reference), reference.identifier)
+        except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
+            saved = self._saved(reference)
+            if saved is None:
+                raise
+            _log.warning("%s; the image of that name in the local store is used", error.message)
+        return look(saved, reference.identifier)
+
+    def _saved(self, reference: ImageReference) -> Repository | None:
+        """Where in the store there is an image of that name."""
+        if isinstance(reference, LayoutReference):
+            return None
+        repository = self._store.repository(reference.name)
+        try:
+            repository.resolve(reference.identifier)
+        except ImageToolsError:
+            return None
+        return repository
+
+    def _layers(self, source: ImageReference | Image) -> list[LayerSource]:
+        """The layers of an image, bottom first."""
+        image = source if isinstance(source, Image) else self.inspect(source)
+        return [(descriptor, partial(self._open, image, descriptor)) for descriptor in image.manifest.layers]
+
+    def _open(self, image: Image, descriptor: Descriptor) -> BinaryIO:
+        if descriptor.digest in image.local or not isinstance(image.source, RegistryRepository):
+            return image.open_blob(descriptor)
+        path = self._store.cached(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))
+        return path.open("rb")
