@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NoReturn
 
 import orjson
 
-from opmkit.bundle import goyaml
 from opmkit.bundle.errors import InvalidDocument
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ def read_document(content: bytes) -> Document:
     if content[:_SNIFFED].lstrip().startswith(b"{"):
         value, end = _read_json(content)
         return Document(value, is_json=True, more=bool(content[end:].strip()))
+    from opmkit.bundle import goyaml  # a JSON file does without the YAML library
+
     end = _first_end(content)
     more = _CONTENT.search(content, content.find(b"\n", end)) if end < len(content) else None
     return Document(goyaml.load(content[:end]), is_json=False, more=more is not None)

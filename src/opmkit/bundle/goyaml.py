@@ -10,12 +10,12 @@ import base64
 import binascii
 import math
 import re
-import struct
 from typing import TYPE_CHECKING, cast
 
 import yaml
 
 from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.jsonvalue import float_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,24 +89,27 @@ class _Reader:
 
     def document(self) -> JsonValue:
         """Read the node that makes up the document."""
-        return self._value(self._next(), 0)
+        value = self._value(self._next(), 0)
+        self._next()  # the document's end, which is none where anything is left over
+        return value
 
     def _value(self, event: yaml.NodeEvent, depth: int) -> JsonValue:
-        if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
-        before, anchor = self._expansion, event.anchor
-        if anchor:
-            self._anchors[anchor] = None
         value: JsonValue
+        before, anchor = self._expansion, event.anchor
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
             self._grow(1 + len(event.value), event)
-        elif depth >= MAX_DEPTH:
+            if anchor:
+                self._anchors[anchor] = (value, self._expansion - before)
+            return value
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        if anchor:
+            self._anchors[anchor] = None
+        if depth >= MAX_DEPTH:
             raise _error(event, f"more than {MAX_DEPTH} levels of nesting")
-        elif isinstance(event, yaml.SequenceStartEvent):
-            value = self._sequence(depth + 1)
-        else:
-            value = self._mapping(depth + 1)
+        read = self._sequence if isinstance(event, yaml.SequenceStartEvent) else self._mapping
+        value = read(depth + 1)
         if anchor:
             self._anchors[anchor] = (value, self._expansion - before)
         return value
@@ -176,32 +179,6 @@ def _key(value: JsonValue, event: yaml.NodeEvent) -> str:
     if isinstance(value, float):
         return float_text(value)
     raise _error(event, "a key must be a text, a number or a boolean")
-
-
-def float_text(value: float) -> str:
-    """Give a float as Go turns one into text for YAML: the shortest that a 32 bit float keeps.
-
-    >>> float_text(4.10), float_text(1000000.0), float_text(0.00001)
-    ('4.1', '1e+06', '1e-05')
-    """
-    if math.isnan(value):
-        return ".nan"
-    try:
-        single = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        single = math.copysign(math.inf, value)
-    if math.isinf(single):
-        return ".inf" if single > 0 else "-.inf"
-    scientific = next(text for digits in range(9) if _single(text := f"{single:.{digits}e}") == single)
-    exponent = int(scientific.partition("e")[2])
-    if not -4 <= exponent < 6:
-        return scientific
-    decimals = len(scientific.partition("e")[0].lstrip("-").replace(".", "")) - 1 - exponent
-    return f"{float(scientific):.{max(0, decimals)}f}"
-
-
-def _single(text: str) -> float:
-    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
 
 
 def _scalar(event: yaml.ScalarEvent) -> JsonValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -73,3 +74,29 @@ def go_float(value: float) -> str:
         return f"{shortest:f}"
     digits, exponent = f"{shortest:e}".split("e")
     return f"{digits}e{int(exponent):+d}"
+
+
+def float_text(value: float) -> str:
+    """Give a float as Go turns one into text for YAML: the shortest that a 32 bit float keeps.
+
+    >>> float_text(4.10), float_text(1000000.0), float_text(0.00001)
+    ('4.1', '1e+06', '1e-05')
+    """
+    if math.isnan(value):
+        return ".nan"
+    try:
+        single = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        single = math.copysign(math.inf, value)
+    if math.isinf(single):
+        return ".inf" if single > 0 else "-.inf"
+    scientific = next(text for digits in range(9) if _single(text := f"{single:.{digits}e}") == single)
+    exponent = int(scientific.partition("e")[2])
+    if not -4 <= exponent < 6:
+        return scientific
+    decimals = len(scientific.partition("e")[0].lstrip("-").replace(".", "")) - 1 - exponent
+    return f"{float(scientific):.{max(0, decimals)}f}"
+
+
+def _single(text: str) -> float:
+    return float(struct.unpack("f", struct.pack("f", float(text)))[0])

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import fields
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.goyaml import float_text
-from opmkit.bundle.jsonvalue import encode
+from opmkit.bundle.jsonvalue import encode, float_text
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
 from opmkit.bundle.model import BundleAnnotations, TypedValue
 
@@ -22,9 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What the metadata files say, and which of them can't be used and why."""
+    """What the metadata files say, and which of them can't be used and why.
+
+    ``labels`` is all that the annotations file says, and so the labels of the bundle's image.
+    """
 
     annotations: BundleAnnotations
+    labels: Mapping[str, str]
     dependencies: tuple[TypedValue, ...]
     properties: tuple[TypedValue, ...]
     warnings: tuple[str, ...]
@@ -36,23 +39,29 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
     Raises:
         InvalidBundle: if none has annotations that say where the bundle belongs.
     """
-    annotations: BundleAnnotations | None = None
+    labels: Mapping[str, str] | None = None
     dependencies: tuple[TypedValue, ...] = ()
     properties: tuple[TypedValue, ...] = ()
     warnings: list[str] = []
     for path in sorted(files):
         try:
             document = read_document(files[path])
-            annotations = annotations or _annotations(document)
+            labels = labels or _labels(document)
             dependencies = dependencies or _typed_values(document, "dependencies", missing="")
             properties = properties or _typed_values(document, "properties", missing="null")
         except InvalidDocument as error:
             warnings.append(f"left out: {error.located(path)}")
         except BundleError as error:
             warnings.append(f"left out: {path}: {error.message}")
-    if annotations is None:
+    if labels is None:
         raise _no_annotations(warnings)
-    return Metadata(annotations, dependencies, properties, tuple(warnings))
+    channels = labels.get(CHANNELS, "")
+    annotations = BundleAnnotations(
+        package=labels.get(PACKAGE, ""),
+        channels=tuple(channels.split(",")) if channels else (),
+        default_channel=labels.get(DEFAULT_CHANNEL, ""),
+    )
+    return Metadata(annotations, labels, dependencies, properties, tuple(warnings))
 
 
 def _no_annotations(warnings: list[str]) -> InvalidBundle:
@@ -63,16 +72,18 @@ def _no_annotations(warnings: list[str]) -> InvalidBundle:
     )
 
 
-def _annotations(document: Document) -> BundleAnnotations | None:
-    """Give the annotations, None if none of those that count is there."""
+def _labels(document: Document) -> Mapping[str, str] | None:
+    """Give the annotations that are texts, None if none of those that place a bundle is there."""
     members = fields.mapping(document.value, "the document")
     entries = fields.mapping(fields.member(members, "annotations"), "annotations")
-    package, channels, default = (
-        _loose_text(fields.member(entries, label), label, document) for label in (PACKAGE, CHANNELS, DEFAULT_CHANNEL)
-    )
-    if not (package or channels or default):
+    placing = {
+        label: _loose_text(fields.member(entries, label), label, document)
+        for label in (PACKAGE, CHANNELS, DEFAULT_CHANNEL)
+    }
+    if not any(placing.values()):
         return None
-    return BundleAnnotations(package, tuple(channels.split(",")) if channels else (), default)
+    others = {key: value for key, value in entries.items() if isinstance(value, str) and key not in placing}
+    return others | {label: value for label, value in placing.items() if value}
 
 
 def _typed_values(document: Document, section: str, *, missing: str) -> tuple[TypedValue, ...]:
