@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import RegistryUnavailable
+from opmkit.imagetools.errors import DigestMismatch
 from opmkit.imagetools.registry.retry import Transient
 
 if TYPE_CHECKING:
@@ -80,11 +80,16 @@ class BlobStream(io.RawIOBase):
 
     def _skip(self, response: requests.Response) -> None:
         """Come to where the reading stopped, in an answer that may begin there or at the blob's start."""
+        begin = 0
         if response.status_code == 206:
-            begin = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
-            if begin is None or int(begin[1]) != self._offset:
-                raise RegistryUnavailable(f"{self._request.subject}: the registry sends another range than asked for")
-            return
-        left = self._offset
+            content_range = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
+            begin = int(content_range[1]) if content_range else -1
+        length = response.headers.get("Content-Length", "")
+        if begin not in (0, self._offset) or (length.isdecimal() and begin + int(length) != self._size):
+            raise DigestMismatch(
+                f"{self._request.subject}: the registry sends other than the {self._size} bytes that were promised",
+                advice="if it stays so, the copy in the registry is damaged: push it anew",
+            )
+        left = self._offset - begin
         while left and (piece := self._transport.read(self._request, response, min(left, _PIECE))):
             left -= len(piece)

@@ -1,0 +1,38 @@
+"""Small images for tests of registries, put together blob by blob."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.spec import Descriptor, Manifest, mediatypes, sha256_digest
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.repository import Repository
+
+CONFIG = b'{"architecture":"amd64","os":"linux","config":{},"rootfs":{"type":"layers","diff_ids":[]}}'
+
+
+def noise(size: int, seed: int = 0) -> bytes:
+    """Bytes that don't compress; the same for the same seed."""
+    return random.Random(seed).randbytes(size)
+
+
+def described(data: bytes, media_type: str = mediatypes.OCI_LAYER) -> Descriptor:
+    return Descriptor(media_type, sha256_digest(data), len(data))
+
+
+def put(repository: Repository, data: bytes, media_type: str = mediatypes.OCI_LAYER) -> Descriptor:
+    """Send a blob."""
+    descriptor = described(data, media_type)
+    repository.put_blob(descriptor, lambda: io.BytesIO(data))
+    return descriptor
+
+
+def put_image(repository: Repository, tag: str, *layers: bytes) -> Manifest:
+    """Send an image with these blobs for layers, whatever they hold, and tag it."""
+    config = put(repository, CONFIG, mediatypes.OCI_CONFIG)
+    manifest = Manifest.build(config, [put(repository, layer) for layer in layers])
+    repository.put_manifest(manifest, tag)
+    return manifest
