@@ -39,28 +39,24 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
     Raises:
         InvalidBundle: if none has annotations that say where the bundle belongs.
     """
-    labels: Mapping[str, str] | None = None
+    labels: Mapping[str, str] = {}
     dependencies: tuple[TypedValue, ...] = ()
     properties: tuple[TypedValue, ...] = ()
     warnings: list[str] = []
     for path in sorted(files):
         try:
             document = read_document(files[path])
-            labels = labels or _labels(document)
+            labels = labels or read_labels(document)
             dependencies = dependencies or _typed_values(document, "dependencies", missing="")
             properties = properties or _typed_values(document, "properties", missing="null")
         except InvalidDocument as error:
             warnings.append(f"left out: {error.located(path)}")
         except BundleError as error:
             warnings.append(f"left out: {path}: {error.message}")
-    if labels is None:
+    if not labels:
         raise _no_annotations(warnings)
-    channels = labels.get(CHANNELS, "")
-    annotations = BundleAnnotations(
-        package=labels.get(PACKAGE, ""),
-        channels=tuple(channels.split(",")) if channels else (),
-        default_channel=labels.get(DEFAULT_CHANNEL, ""),
-    )
+    channels = tuple(labels[CHANNELS].split(",")) if CHANNELS in labels else ()
+    annotations = BundleAnnotations(labels.get(PACKAGE, ""), channels, labels.get(DEFAULT_CHANNEL, ""))
     return Metadata(annotations, labels, dependencies, properties, tuple(warnings))
 
 
@@ -72,18 +68,22 @@ def _no_annotations(warnings: list[str]) -> InvalidBundle:
     )
 
 
-def _labels(document: Document) -> Mapping[str, str] | None:
-    """Give the annotations that are texts, None if none of those that place a bundle is there."""
+def read_labels(document: Document) -> Mapping[str, str]:
+    """Give the annotations that an annotations file holds, none if it is another file.
+
+    Raises:
+        InvalidBundle: if one that places the bundle is no text.
+    """
     members = fields.mapping(document.value, "the document")
     entries = fields.mapping(fields.member(members, "annotations"), "annotations")
     placing = {
         label: _loose_text(fields.member(entries, label), label, document)
         for label in (PACKAGE, CHANNELS, DEFAULT_CHANNEL)
     }
-    if not any(placing.values()):
-        return None
-    others = {key: value for key, value in entries.items() if isinstance(value, str) and key not in placing}
-    return others | {label: value for label, value in placing.items() if value}
+    scalars = {key: value for key, value in entries.items() if isinstance(value, str | int | float)}
+    labels = {key: _loose_text(value, key, document) for key, value in scalars.items() if key not in placing}
+    placing = {label: value for label, value in placing.items() if value}
+    return labels | placing if placing else {}
 
 
 def _typed_values(document: Document, section: str, *, missing: str) -> tuple[TypedValue, ...]:

@@ -1,0 +1,75 @@
+"""The files of a bundle image on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.errors import BundleError, InvalidBundle
+from opmkit.bundle.load import load_bundle_directory
+from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.imagetools.tools import ContainerTool
+
+
+def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, validate: bool = True) -> tuple[str, ...]:
+    """Write all files of an image into ``destination``, beside what is there; give the remarks on the bundle.
+
+    The image is unpacked next to its place and moved there when it is whole and, with ``validate``, a bundle. A
+    directory that has to be made gets the usual mode.
+
+    Raises:
+        BundleError: if it is no valid bundle, or a file stands where a directory would go, or the other way round.
+        ImageToolsError: if the image can't be read, or the disk says no.
+    """
+    image = parse_image_reference(reference)
+    destination = destination.absolute()
+    with disk_errors(destination):
+        near = next(path for path in (destination, *destination.parents) if path.exists())
+        if near == destination and not destination.is_dir():
+            raise BundleError(f"{destination} is no directory", advice="Give a directory to unpack into.")
+        with tempfile.TemporaryDirectory(prefix=".opm-unpack-", dir=near) as temporary:
+            tree = Path(temporary, "tree")
+            tree.mkdir()
+            tool.extract(image, tree)
+            warnings = _validate(tree, reference) if validate else ()
+            _move(tree, destination)
+    return warnings
+
+
+def _validate(tree: Path, reference: str) -> tuple[str, ...]:
+    try:
+        return load_bundle_directory(tree).warnings
+    except BundleError as error:
+        message = error.message.replace(f"{tree}", reference, 1)
+        raise InvalidBundle(message, advice=error.advice) from error
+
+
+def _move(tree: Path, destination: Path) -> None:
+    """Move a tree to its place; nothing has moved when this finds something in the way."""
+    moves = list(_moves(tree, destination))
+    for source, target in moves:
+        if _is_directory(target) or (_is_directory(source) and target.exists()):
+            raise BundleError(f"{target} is in the way of a file or directory of the image", advice="Move it away.")
+    destination.mkdir(parents=True, exist_ok=True)
+    for source, target in moves:
+        source.replace(target)
+
+
+def _moves(source: Path, target: Path) -> Iterator[tuple[Path, Path]]:
+    """Pair what moves with where to: a directory as a whole where there is none, else what is in it."""
+    for path in sorted(source.iterdir()):
+        place = target / path.name
+        if _is_directory(path) and place.is_dir():
+            yield from _moves(path, place)
+        else:
+            yield path, place
+
+
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
