@@ -46,7 +46,7 @@ def refused(database: IndexDatabase, *bundles: Bundle) -> CatalogError:
 
 def test_a_newer_bundle_heads_its_channel(database: IndexDatabase) -> None:
     result = add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0")])
-    assert result.names == ("demo.v1.1.0",)
+    assert [added.name for added in result.added] == ["demo.v1.1.0"]
     assert not result.failures
     (channel,) = list_channels(load_catalog(database))
     assert channel.head == "demo.v1.1.0"
@@ -77,7 +77,7 @@ def test_an_edge_of_another_package_is_refused(database: IndexDatabase) -> None:
 
 def test_the_same_image_twice_in_one_command_counts_once(database: IndexDatabase) -> None:
     newer = bundle("1.1.0", replaces="demo.v1.0.0")
-    assert add_bundles(database, [newer, newer]).names == ("demo.v1.1.0",)
+    assert len(add_bundles(database, [newer, newer]).added) == 1
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -112,7 +112,7 @@ def test_permissive_keeps_the_graph_there_was_and_the_packages_that_come_out(dat
 def test_permissive_adds_nothing_where_a_bundle_is_there_already(database: IndexDatabase) -> None:
     before = dump(database)
     result = add_bundles(database, [bundle("1.0.0"), bundle("1.1.0")], permissive=True)
-    assert result.names == ()
+    assert result.added == ()
     assert [failure.exit_code for failure in result.failures] == [2, 3, 2]
     assert dump(database) == before
 
@@ -151,13 +151,14 @@ def _with_api(made: Bundle, plural: str) -> Bundle:
     return replace(made, provided_apis=(ApiKey("example.com", "v1", "Widget", plural),))
 
 
-def test_warnings_of_bundles_are_told(database: IndexDatabase) -> None:
-    noisy = replace(bundle("1.1.0", replaces="demo.v1.0.0"), warnings=("a file was left out",))
-    assert add_bundles(database, [noisy]).warnings == ("bundle registry.example.com/demo:1.1.0: a file was left out",)
+def test_a_bundle_that_substitutes_another_is_refused(database: IndexDatabase) -> None:
+    newer = bundle("1.1.0", replaces="demo.v1.0.0")
+    error = refused(database, replace(newer, csv=replace(newer.csv, substitutes_for="demo.v1.0.0")))
+    assert "it substitutes demo.v1.0.0" in error.message
 
 
 def test_nothing_to_add_is_fine(database: IndexDatabase) -> None:
-    assert add_bundles(database, []).names == ()
+    assert add_bundles(database, []).added == ()
 
 
 def test_modes_are_named_in_any_case() -> None:

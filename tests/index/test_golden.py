@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 pytestmark = needs_shared
 
-GROUPS = ("add-replaces", "add-replaces-one-by-one", "add-multi", "add-scenarios", "add-errors")
+GROUPS = ("add-replaces", "add-replaces-one-by-one", "add-multi", "add-scenarios", "add-errors", "add-substitutes")
 CASES = [case for case in cases(*GROUPS) if replaces_steps(case.record)]
 
 

@@ -17,7 +17,7 @@ RISING = [
 ]
 
 
-@pytest.mark.parametrize(("lower", "higher"), pairwise(RISING))
+@pytest.mark.parametrize(("lower", "higher"), list(pairwise(RISING)))
 def test_versions_rise(lower: str, higher: str) -> None:
     assert precedence(lower) < precedence(higher)
 

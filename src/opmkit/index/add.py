@@ -92,13 +92,9 @@ class AddedBundle:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What an add did: the names of the bundles stored, in order, and what there is to say of some.
+    """What an add did: the bundles stored, in their fixed order. ``failures`` can be there in permissive mode only."""
 
-    ``failures`` can only be there in permissive mode.
-    """
-
-    names: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    added: tuple[AddedBundle, ...]
     failures: tuple[CatalogError, ...] = ()
 
 
@@ -124,7 +120,7 @@ def add_bundles(
     except AdditionRefused as refusal:
         if not permissive:
             raise
-        return AddResult((), failures=refusal.errors)
+        return AddResult((), refusal.errors)
     return result
 
 
@@ -135,22 +131,22 @@ def _add(database: IndexDatabase, bundles: Iterable[Bundle]) -> AddResult:
     if refusals := _refusals(database, store):
         raise AdditionRefused(refusals)
     added = sorted(store.kept.values(), key=lambda bundle: bundle.order)
+    members: dict[str, list[Member]] = {}
     for bundle in added:
         insert_apis(database, bundle.name, bundle.provided, bundle.required)
+        members.setdefault(bundle.package, []).append(bundle.member)
     failures: list[CatalogError] = list(store.failures)
     graphs: list[PackageGraph] = []
-    for package in sorted({bundle.package for bundle in added}):
+    for package in sorted(members):
         try:
-            graph = _graph(database, package, [bundle.member for bundle in added if bundle.package == package])
+            graphs.append(_graph(database, package, members[package]))
         except CatalogError as error:
             failures.append(error)
-        else:
-            replace_package(database, graph)
-            graphs.append(graph)
+    for graph in graphs:
+        replace_package(database, graph)
     if not failures:
-        for graph in graphs:
-            failures += pruned_members(graph, [bundle.member for bundle in added if bundle.package == graph.name])
-    return AddResult(tuple(bundle.name for bundle in added), tuple(store.warnings), tuple(failures))
+        failures += (error for graph in graphs for error in pruned_members(graph, members[graph.name]))
+    return AddResult(tuple(added), tuple(failures))
 
 
 def _graph(database: IndexDatabase, package: str, added: Sequence[Member]) -> PackageGraph:
@@ -172,7 +168,6 @@ class _Store:
     arrived: dict[str, AddedBundle] = field(default_factory=dict)
     kept: dict[str, AddedBundle] = field(default_factory=dict)
     failures: list[CatalogError] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
 
     def put(self, bundle: Bundle) -> None:
         """Store a bundle, unless its name is taken: of two with one name, the first by the fixed order stays."""
@@ -181,7 +176,9 @@ class _Store:
         addition = _added(bundle)
         if self.arrived.setdefault(addition.image or addition.name, addition) is not addition:
             return
-        self.warnings.extend(f"bundle {addition.image or addition.name}: {warning}" for warning in bundle.warnings)
+        if bundle.csv.substitutes_for:
+            self.failures.append(_substitutes(addition, bundle.csv.substitutes_for))
+            return
         rival = self.kept.get(bundle.name)
         if rival is not None and addition.order < rival.order:
             self.failures.append(_taken(rival, addition.image))
@@ -202,6 +199,13 @@ def _added(bundle: Bundle) -> AddedBundle:
         Node(csv.name, csv.version, csv.replaces, csv.skips),
         bundle.provided_apis,
         bundle.required_apis,
+    )
+
+
+def _substitutes(bundle: AddedBundle, substituted: str) -> CatalogError:
+    return CatalogError(
+        f"bundle {bundle.name} of {bundle.image} can't be added: it substitutes {substituted}, which is an alpha feature",
+        advice="Remove the annotation olm.substitutesFor from its ClusterServiceVersion.",
     )
 
 
