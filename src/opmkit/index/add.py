@@ -204,8 +204,8 @@ def _added(bundle: Bundle) -> AddedBundle:
 
 def _substitutes(bundle: AddedBundle, substituted: str) -> CatalogError:
     return CatalogError(
-        f"bundle {bundle.name} of {bundle.image} can't be added: it substitutes {substituted}, which is an alpha feature",
-        advice="Remove the annotation olm.substitutesFor from its ClusterServiceVersion.",
+        f"bundle {bundle.name} of {bundle.image} can't be added: it substitutes {substituted}",
+        advice="That is an alpha feature: remove the annotation olm.substitutesFor from its ClusterServiceVersion.",
     )
 
 

@@ -58,40 +58,36 @@ def _walk(
     Then comes the replaced bundle, which the node's first entry replaces, and the walk goes on there.
     """
     entries = [Entry(head.name, 0)]
-    chain = [head]
-    position, depth = 0, 1
-    while True:
-        node = chain[-1]
-        if node.name in deprecated:
-            break
+    chain = {head.name: head}
+    node, position, depth = head, 0, 1
+    while node.name not in deprecated:
         for skipped in node.skips:
             entries += [Entry(skipped, depth), Entry(node.name, depth, replaces=len(entries))]
             depth += 1
         if not node.replaces:
             break
-        chain.append(_next_node(package, channel, chain, nodes))
         entries[position] = Entry(node.name, entries[position].depth, replaces=len(entries))
-        position = len(entries)
-        entries.append(Entry(node.replaces, depth))
+        node, position = _next_node(package, channel, chain, nodes), len(entries)
+        entries.append(Entry(node.name, depth))
+        chain[node.name] = node
         depth += 1
-    return ChannelGraph(channel, head.name, tuple(entries), tuple(chain))
+    return ChannelGraph(channel, head.name, tuple(entries), tuple(chain.values()))
 
 
-def _next_node(package: str, channel: str, chain: Sequence[Node], nodes: Mapping[str, Node]) -> Node:
-    """The bundle that the last one of the chain replaces."""
-    node = chain[-1]
-    names = [link.name for link in chain]
-    where = f"channel {channel} of package {package}"
-    if node.replaces in names:
+def _next_node(package: str, channel: str, chain: dict[str, Node], nodes: Mapping[str, Node]) -> Node:
+    """The bundle that the last one of the chain, by name, replaces."""
+    node = chain[next(reversed(chain))]
+    if node.replaces in nodes and node.replaces not in chain:
+        return nodes[node.replaces]
+    where, names = f"channel {channel} of package {package}", list(chain)
+    if node.replaces in chain:
         loop = " -> ".join([*names[names.index(node.replaces) :], node.replaces])
         raise GraphError(
             f"{where} has a cycle: {loop}",
             advice=f"Change the replaces of one of them: {node.name} replacing {node.replaces} closes the cycle.",
         )
-    if node.replaces not in nodes:
-        raise GraphError(
-            f"{where}: {node.name} replaces {node.replaces}, which is neither in the index nor among the bundles added "
-            f"(the channel from its head: {' -> '.join([*names, node.replaces])})",
-            advice=f"Add {node.replaces} before or in the same command, or give {node.name} another replaces.",
-        )
-    return nodes[node.replaces]
+    raise GraphError(
+        f"{where}: {node.name} replaces {node.replaces}, which is neither in the index nor among the bundles added "
+        f"(the channel from its head: {' -> '.join([*names, node.replaces])})",
+        advice=f"Add {node.replaces} before or in the same command, or give {node.name} another replaces.",
+    )
