@@ -101,7 +101,6 @@ class LayerReader:
 
     def content(self, entry: Entry) -> Iterator[bytes]:
         """The content of the file just come to, in pieces."""
-        self._meter.check("file_bytes", entry.size, self._layer)
         if self._sparse:
             raise self.invalid(f"{entry.path!r} is a sparse file, which layers don't have")
         left = entry.size
@@ -115,6 +114,7 @@ class LayerReader:
 
     def keep(self, entry: Entry) -> None:
         """Count what it costs to keep an entry; raises LimitExceeded."""
+        self._meter.check("file_bytes", entry.size, self._layer)
         self._meter.spend("kept_bytes", len(entry.path) + entry.size, self._layer)
 
     def invalid(self, reason: str) -> InvalidImage:
@@ -128,12 +128,14 @@ class LayerReader:
         return info
 
     def _entry(self, info: tarfile.TarInfo) -> Entry | None:
+        if info.size < 0:
+            raise self.invalid(f"{info.name[:200]!r} has a negative size")
         path = self.checked_path(info.name)
         directory, _, name = path.rpartition("/")
         kind = _kind(info)
         if name == _OPAQUE:
             path, kind = directory, "opaque"
-        elif name.startswith(_AUFS):
+        elif f"/{_AUFS}" in f"/{path}":
             return None
         elif name.startswith(_WHITEOUT):
             removed = name.removeprefix(_WHITEOUT)
@@ -218,6 +220,33 @@ class _TarStream:
             pass
 
 
+class _Zstd:
+    """The content of zstd frames. zstandard's own reader takes a frame that is cut off for one that ends."""
+
+    def __init__(self, blob: _Readable) -> None:
+        self._blob = blob
+        self._frame = self._next_frame()
+        self._ready = memoryview(b"")
+
+    def read(self, size: int, /) -> bytes:
+        while not self._ready:
+            # A piece of 1 KiB is at most 256 blocks, which expand to 128 KiB each.
+            data = (self._frame.unused_data if self._frame.eof else b"") or self._blob.read(1 << 10)
+            if not data:
+                if not self._frame.eof:
+                    raise EOFError("it ends within a zstd frame")
+                return b""
+            if self._frame.eof:
+                self._frame = self._next_frame()
+            self._ready = memoryview(self._frame.decompress(data))
+        data, self._ready = self._ready[:size].tobytes(), self._ready[size:]
+        return data
+
+    @staticmethod
+    def _next_frame() -> zstandard.ZstdDecompressionObj:
+        return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+
+
 def _decompressed(blob: io.BufferedReader[io.RawIOBase], media_type: str) -> _Readable:
     """The tar inside. The content's magic decides; a media type that names a compression has to agree with it."""
     head = blob.peek(4)
@@ -228,8 +257,7 @@ def _decompressed(blob: io.BufferedReader[io.RawIOBase], media_type: str) -> _Re
     if found == "gzip":
         return igzip.IGzipFile(fileobj=blob, mode="rb")  # type: ignore[no-untyped-call]
     if found == "zstd":
-        reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-        return reader.stream_reader(blob, read_across_frames=True, closefd=False)
+        return _Zstd(blob)
     return blob
 
 

@@ -64,6 +64,7 @@ class _Changes:
                 self._add(entry, layer, lower)
 
     def _add(self, entry: Entry, layer: LayerReader, lower: _Nodes) -> None:
+        layer.keep(entry)
         node: bytes | _Link | None = None
         if entry.kind == "file":
             node = b"".join(layer.content(entry))
@@ -74,7 +75,6 @@ class _Changes:
             node = self.added.get(target, lower.get(target))
         self.added.pop(entry.path, None)
         if node is not None:
-            layer.keep(entry)
             self.added[entry.path] = node
             for directory in ancestors(entry.path):
                 self.added.pop(directory, None)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.images import multi_image, small_image
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.errors import NotFound, StoreError
+from opmkit.imagetools.image import Image, load_any
+from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.store import LayoutRepository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opmkit.imagetools.repository import BlobOpener, Repository
+    from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
+
+
+class Recording(LayoutRepository):
+    """A layout that notes what is asked of it, and fails where it is told to."""
+
+    def __init__(self, path: Path, fails_on: str = "") -> None:
+        super().__init__(path)
+        self.blobs: list[str] = []
+        self.mounts: list[Repository | None] = []
+        self.manifests: list[tuple[str, str | None]] = []
+        self.fails_on = fails_on
+
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Repository | None = None) -> None:
+        if descriptor.media_type != mediatypes.OCI_MANIFEST and descriptor.media_type != mediatypes.OCI_INDEX:
+            self.blobs.append(descriptor.digest)
+            self.mounts.append(mount_from)
+        if descriptor.digest == self.fails_on:
+            raise StoreError("told to")
+        super().put_blob(descriptor, opener, mount_from=mount_from)
+
+    def put_manifest(self, manifest: Manifest | ImageIndex, tag: str | None = None) -> Descriptor:
+        self.manifests.append((manifest.digest, tag))
+        return super().put_manifest(manifest, tag)
+
+
+class Counting:
+    """A progress that adds up."""
+
+    def __init__(self) -> None:
+        self.total: int | None = None
+        self.done = 0
+        self.ended = 0
+        self.lock = threading.Lock()
+
+    def begin(self, label: str, total: int | None) -> None:
+        assert label
+        self.total = total
+
+    def advance(self, count: int) -> None:
+        with self.lock:
+            self.done += count
+
+    def end(self) -> None:
+        self.ended += 1
+
+
+def test_blobs_once_manifests_then_the_tag(tmp_path: Path) -> None:
+    images = [small_image(tmp_path, {"same": b"1"}, platform=name) for name in ("linux/amd64", "linux/arm64")]
+    image = multi_image(images)
+    target = Recording(tmp_path / "target")
+    progress = Counting()
+    assert copy_image(image, target, "1", progress=progress).digest == image.digest
+    parts = {part.digest: part.size for one in images for part in one.manifest.parts}
+    assert sorted(target.blobs) == sorted(parts)
+    assert target.manifests == [(images[0].digest, None), (images[1].digest, None), (image.digest, "1")]
+    assert (progress.total, progress.done, progress.ended) == (sum(parts.values()), sum(parts.values()), 1)
+    assert load_any(target, "1") == replace(image, source=target)
+
+
+def test_local_layers_come_from_disk_others_may_be_mounted(tmp_path: Path) -> None:
+    source = LayoutRepository(tmp_path / "source")
+    base = small_image(tmp_path, {"a": b"1"})
+    copy_image(base, source, "1")
+    loaded = load_any(source, "1")
+    assert isinstance(loaded, Image)
+    layer = write_layer([LayerFile("b", b"2")], tmp_path)
+    target = Recording(tmp_path / "target")
+    copy_image(loaded.append([layer]), target, None, workers=1)
+    mounts = dict(zip(target.blobs, target.mounts, strict=True))
+    assert mounts[base.manifest.layers[0].digest] is source
+    assert mounts[layer.descriptor.digest] is None
+
+
+def test_a_failure_leaves_no_tag(tmp_path: Path) -> None:
+    layers = [write_layer([LayerFile(f"f{number}", b"1")], tmp_path) for number in range(20)]
+    image = Image.scratch().append(layers)
+    target = Recording(tmp_path / "target", fails_on=layers[3].descriptor.digest)
+    progress = Counting()
+    with pytest.raises(StoreError, match="told to"):
+        copy_image(image, target, "1", workers=2, progress=progress)
+    assert target.manifests == []
+    assert list(target.tags()) == []
+    assert progress.ended == 1
+    target.fails_on = ""
+    copy_image(image, target, "1")
+    assert list(target.tags()) == ["1"]
+
+
+def test_an_old_tag_stays_when_a_layer_is_gone(tmp_path: Path) -> None:
+    target = LayoutRepository(tmp_path / "target")
+    old = small_image(tmp_path, {"a": b"1"})
+    copy_image(old, target, "1")
+    (tmp_path / "new").mkdir()
+    new = small_image(tmp_path / "new", {"a": b"2"})
+    for path in new.local.values():
+        path.unlink()
+    with pytest.raises(StoreError, match="No such file"):
+        copy_image(new, target, "1")
+    assert target.resolve("1").digest == old.digest
+    with pytest.raises(NotFound):
+        target.resolve("2")
+
+
+def test_layers_kept_elsewhere_are_not_copied(tmp_path: Path) -> None:
+    image = small_image(tmp_path, {"a": b"1"})
+    foreign = replace(
+        image.manifest.layers[0],
+        media_type="application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+        urls=("https://example.com/layer",),
+    )
+    manifest = type(image.manifest).build(image.manifest.config, [foreign])
+    target = Recording(tmp_path / "target")
+    copy_image(replace(image, manifest=manifest), target, "1")
+    assert target.blobs == [manifest.config.digest]

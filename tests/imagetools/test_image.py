@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.images import multi_image, small_image
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
+from opmkit.imagetools.image import Image, MultiImage, load_any, load_image
+from opmkit.imagetools.layer import LayerFile, read_tree, write_layer
+from opmkit.imagetools.spec import (
+    ConfigChanges,
+    Descriptor,
+    ImageIndex,
+    Manifest,
+    Platform,
+    mediatypes,
+    sha256_digest,
+)
+from opmkit.imagetools.store import LayoutRepository
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from opmkit.imagetools.layer import Layer
+
+EMPTY_CONFIG = Descriptor("application/vnd.example.config+json", sha256_digest(b"{}"), 2)
+
+
+class WithoutLayers(LayoutRepository):
+    """A layout whose layers must not be read."""
+
+    def open_blob(self, descriptor: Descriptor) -> BinaryIO:
+        assert "layer" not in descriptor.media_type
+        assert "rootfs" not in descriptor.media_type
+        return super().open_blob(descriptor)
+
+
+@pytest.fixture
+def layer(tmp_path: Path) -> Layer:
+    return write_layer([LayerFile("database/index.db", b"db")], tmp_path)
+
+
+def put(repository: LayoutRepository, content: bytes, media_type: str = "x") -> Descriptor:
+    descriptor = Descriptor(media_type, sha256_digest(content), len(content))
+    repository.put_blob(descriptor, lambda: io.BytesIO(content))
+    return descriptor
+
+
+@pytest.mark.parametrize("family", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+def test_appending_keeps_the_format_and_reads_no_layer(family: str, layer: Layer, tmp_path: Path) -> None:
+    base = small_image(tmp_path, {"a": b"1"}, labels={"x": "1"}, media_type=family)
+    copy_image(base, LayoutRepository(tmp_path / "base"), "1")
+    loaded = load_image(WithoutLayers(tmp_path / "base"), "1")
+    assert loaded == base
+    changes = ConfigChanges(labels={"y": "2"}, cmd=["serve"])
+    image = loaded.append([layer], changes, annotations={"a": "b"})
+    assert image.manifest.media_type == family
+    assert image.labels == {"x": "1", "y": "2"}
+    assert image.manifest.annotations == {"a": "b"}
+    assert image.manifest.layers[:-1] == base.manifest.layers
+    assert image.config.diff_ids == (*base.config.diff_ids, layer.diff_id)
+    assert len(image.config.history) == 2
+    docker = family == mediatypes.DOCKER_MANIFEST
+    assert image.manifest.config.media_type == (mediatypes.DOCKER_CONFIG if docker else mediatypes.OCI_CONFIG)
+    expected = mediatypes.DOCKER_LAYER_GZIP if docker else mediatypes.OCI_LAYER_GZIP
+    assert {part.media_type for part in image.manifest.layers} == {expected}
+    assert image.manifest.config.digest == image.config.digest == sha256_digest(image.config.raw)
+
+
+def test_the_same_input_gives_the_same_digest(layer: Layer, tmp_path: Path) -> None:
+    one = Image.scratch().append([layer], ConfigChanges(labels={"a": "1", "b": "2"}), annotations={"c": "3", "d": "4"})
+    (tmp_path / "2").mkdir()
+    again = write_layer([LayerFile("database/index.db", b"db")], tmp_path / "2")
+    two = Image.scratch().append([again], ConfigChanges(labels={"b": "2", "a": "1"}), annotations={"d": "4", "c": "3"})
+    assert one == two
+    assert one.digest == two.digest
+    assert one.digest != Image.scratch().append([layer], created="2020-01-01T00:00:00Z").digest
+
+
+def test_reading_what_was_appended(layer: Layer, tmp_path: Path) -> None:
+    copy_image(small_image(tmp_path, {"a": b"1"}), LayoutRepository(tmp_path / "base"), "1")
+    image = load_image(LayoutRepository(tmp_path / "base"), "1").append([layer])
+    assert read_tree(reversed(image.layers), [""]) == {"a": b"1", "database/index.db": b"db"}
+    stripped = image.without_layers({1})
+    assert read_tree(reversed(stripped.layers), [""]) == {"a": b"1"}
+    assert len(stripped.config.history) == len(stripped.config.diff_ids) == 1
+    assert stripped.append([layer]).digest == image.digest
+
+
+def test_a_layer_that_is_nowhere(layer: Layer) -> None:
+    image = Image(Manifest.build(EMPTY_CONFIG, [layer.descriptor]), Image.scratch().config)
+    with pytest.raises(NotFound, match=layer.descriptor.digest):
+        image.open_blob(layer.descriptor)
+
+
+def test_every_platform_of_an_index(layer: Layer, tmp_path: Path) -> None:
+    platforms = ["linux/amd64", "linux/arm64/v8", "linux/s390x"]
+    images = [small_image(tmp_path, {"bin": name.encode()}, platform=name) for name in platforms]
+    base = multi_image(images, mediatypes.DOCKER_LIST)
+    copy_image(base, LayoutRepository(tmp_path / "base"), "1")
+    loaded = load_any(WithoutLayers(tmp_path / "base"), "1")
+    assert isinstance(loaded, MultiImage)
+    image = loaded.append([layer], ConfigChanges(labels={"a": "b"}), annotations={"base": "x"})
+    assert image.index.media_type == mediatypes.DOCKER_LIST
+    assert image.index.annotations == {"base": "x"}
+    assert [str(part.platform) for part in image.index.manifests] == platforms
+    assert [part.digest for part in image.index.manifests] == [part.digest for part in image.images]
+    assert {part.labels["a"] for part in image.images} == {"b"}
+    assert image.select(Platform.parse("linux/s390x")).config.architecture == "s390x"
+    assert image.without_layers({1}).images[0].config.diff_ids == images[0].config.diff_ids
+    chosen = load_image(LayoutRepository(tmp_path / "base"), "1", Platform.parse("linux/arm64"))
+    assert chosen.digest == images[1].digest
+
+
+def test_attestations_are_copied_but_not_appended_to(layer: Layer, tmp_path: Path) -> None:
+    repository = LayoutRepository(tmp_path / "base")
+    image = small_image(tmp_path, {"a": b"1"})
+    copy_image(image, repository, None)
+    statement = Manifest.build(put(repository, b"{}"), [put(repository, b"signed")])
+    repository.put_manifest(statement)
+    beside = Descriptor(statement.media_type, statement.digest, len(statement.raw), Platform("unknown", "unknown"))
+    first = Descriptor(image.manifest.media_type, image.digest, len(image.manifest.raw), image.config.platform)
+    repository.put_manifest(ImageIndex.build([beside, first]), "1")
+    loaded = load_any(repository, "1")
+    assert isinstance(loaded, MultiImage)
+    assert [part.digest for part in loaded.images] == [image.digest]
+    copied = LayoutRepository(tmp_path / "copy")
+    assert copy_image(loaded, copied, "1").digest == loaded.digest
+    assert load_any(copied, "1") == loaded
+    assert copied.has_blob(statement.layers[0])
+    assert [part.digest for part in loaded.append([layer]).index.manifests] == [
+        part.digest for part in loaded.append([layer]).images
+    ]
+
+
+def test_what_is_no_image(tmp_path: Path) -> None:
+    repository = LayoutRepository(tmp_path)
+    repository.put_manifest(Manifest.build(put(repository, b"{}", EMPTY_CONFIG.media_type), []), "artifact")
+    with pytest.raises(UnsupportedImage, match=r"vnd\.example"):
+        load_image(repository, "artifact")
+    config = json.dumps({"rootfs": {"diff_ids": [sha256_digest(b"")]}}).encode()
+    repository.put_manifest(Manifest.build(put(repository, config, mediatypes.OCI_CONFIG), []), "odd")
+    with pytest.raises(InvalidImage, match="0 layers, its configuration 1"):
+        load_any(repository, "odd")
+    large = Descriptor(mediatypes.OCI_CONFIG, sha256_digest(b"x"), 1 << 30)
+    (tmp_path / "blobs/sha256" / large.digest.partition(":")[2]).touch()
+    repository.put_manifest(Manifest.build(large, []), "large")
+    with pytest.raises(LimitExceeded, match=large.digest):
+        load_image(repository, "large")
+
+
+def test_indexes_in_indexes(tmp_path: Path) -> None:
+    repository = LayoutRepository(tmp_path / "layout")
+    image = small_image(tmp_path, {"a": b"1"})
+    index = multi_image([image]).index
+    copy_image(multi_image([image]), repository, "1")
+    for depth in range(2, 6):
+        index = ImageIndex.build([index.descriptor])
+        repository.put_manifest(index, str(depth))
+    assert load_image(repository, "2").digest == image.digest
+    with pytest.raises(InvalidImage, match="nested deeper"):
+        load_image(repository, "5")
+    with pytest.raises(UnsupportedImage, match="another index"):
+        load_any(repository, "2")

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opmkit.imagetools.errors import InvalidReference
+from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_reference
+
+SHA256 = "sha256:" + "0123456789abcdef" * 4
+SHA512 = "sha512:" + "0123456789abcdef" * 8
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("alpine", Reference("docker.io", "library/alpine")),
+        ("alpine:3", Reference("docker.io", "library/alpine", "3")),
+        ("ns/name", Reference("docker.io", "ns/name")),
+        ("docker.io/alpine", Reference("docker.io", "library/alpine")),
+        ("index.docker.io/alpine", Reference("docker.io", "library/alpine")),
+        ("index.docker.io/ns/name:t", Reference("docker.io", "ns/name", "t")),
+        ("localhost/name", Reference("localhost", "name")),
+        ("localhost:5000/name:1", Reference("localhost:5000", "name", "1")),
+        ("host:5000/a/b/c", Reference("host:5000", "a/b/c")),
+        ("quay.io/ns/name:v1.0_x-y", Reference("quay.io", "ns/name", "v1.0_x-y")),
+        ("Host/name", Reference("Host", "name")),
+        ("127.0.0.1:5000/x", Reference("127.0.0.1:5000", "x")),
+        ("[::1]:5000/x:1", Reference("[::1]:5000", "x", "1")),
+        ("[2001:db8::1]/x", Reference("[2001:db8::1]", "x")),
+        (f"quay.io/n/x@{SHA256}", Reference("quay.io", "n/x", None, SHA256)),
+        (f"quay.io/n/x:1@{SHA256}", Reference("quay.io", "n/x", "1", SHA256)),
+        (f"x@{SHA512}", Reference("docker.io", "library/x", None, SHA512)),
+        ("a__b/c---d/e.f_g", Reference("docker.io", "a__b/c---d/e.f_g")),
+        ("registry.example.com./x", None),
+        ("foo.com:80/", None),
+    ],
+)
+def test_docker_grammar(text: str, expected: Reference | None) -> None:
+    if expected is None:
+        with pytest.raises(InvalidReference):
+            Reference.parse(text)
+    else:
+        assert Reference.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "advised"),
+    [
+        ("", "name is missing", "NAME"),
+        ("docker.io/", "name is missing", "NAME"),
+        ("Alpine", "upper-case", "'library/alpine'"),
+        ("quay.io/Ns/x", "upper-case", "'ns/x'"),
+        ("https://quay.io/ns/x", "URL", "leave out https://"),
+        ("docker://quay.io/ns/x", "URL", "leave out docker://"),
+        ("a" * 64, "image id", "NAME@sha256"),
+        ("quay.io/ns/x:", "no tag", "128"),
+        ("quay.io/ns/x:.a", "no tag", "start"),
+        ("quay.io/ns/x:" + "a" * 129, "no tag", "128"),
+        ("quay.io/ns/x:a b", "no tag", "letters"),
+        ("quay.io/ns/x@sha256:abc", "no digest", "64"),
+        ("quay.io/ns/x@" + SHA256.upper(), "no digest", "lower-case"),
+        ("quay.io/ns/x@md5:" + "a" * 32, "no digest", "sha256"),
+        ("quay.io/ns/x@", "no digest", "sha256"),
+        ("a//b", "no repository name", "parted"),
+        ("a/b/", "no repository name", "parted"),
+        ("a/-b", "no repository name", "parted"),
+        ("a/b..c", "no repository name", "parted"),
+        ("a/b___c", "no repository name", "parted"),
+        ("a b", "no repository name", "parted"),
+        ("a/b\n", "no repository name", "parted"),
+        ("-host.example/x", "no registry host", "HOST"),
+        ("host:port/x", "no registry host", "HOST"),
+        ("::1/x", "no registry host", "HOST"),
+        ("quay.io/" + "a" * 256, "longer than 255", "shorten"),
+        ("oci-archive:x.tar", "not read directly", "skopeo copy oci-archive:x.tar oci:"),
+        ("oci:", "directory is missing", "oci:DIR"),
+        ("oci:dir:a:b", "no tag", "letters"),
+        ("oci:dir:", "no tag", "letters"),
+    ],
+)
+def test_errors_say_what_and_how(text: str, said: str, advised: str) -> None:
+    with pytest.raises(InvalidReference) as caught:
+        parse_image_reference(text)
+    assert said in caught.value.message
+    assert advised in caught.value.advice
+
+
+def test_longest_repository_name() -> None:
+    assert Reference.parse("quay.io/" + "a" * 255).repository == "a" * 255
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "tag", "digest"),
+    [
+        ("oci:dir", "dir", None, None),
+        ("oci:dir:tag", "dir", "tag", None),
+        ("oci:/a:b/c:t", "/a:b/c", "t", None),
+        ("oci:/a:b/c", "/a:b/c", None, None),
+        ("oci:/a@b/c", "/a@b/c", None, None),
+        ("oci:../x y:1.0", "../x y", "1.0", None),
+        (f"oci:dir@{SHA256}", "dir", None, SHA256),
+        (f"oci:dir:t@{SHA256}", "dir", "t", SHA256),
+    ],
+)
+def test_layouts(text: str, path: str, tag: str | None, digest: str | None) -> None:
+    reference = parse_image_reference(text)
+    assert reference == LayoutReference(Path(path), tag, digest)
+    assert str(reference) == text
+
+
+def test_identifier_and_changes() -> None:
+    reference = Reference.parse(f"quay.io/a/b:1@{SHA256}")
+    assert reference.name == "quay.io/a/b"
+    assert reference.identifier == SHA256
+    assert str(reference.with_tag("2")) == "quay.io/a/b:2"
+    assert str(reference.with_digest(SHA256)) == f"quay.io/a/b@{SHA256}"
+    assert Reference.parse("quay.io/a/b").identifier == "latest"
+    assert str(Reference.parse("quay.io/a/b").with_default_tag()) == "quay.io/a/b:latest"
+    assert reference.with_default_tag() is reference
+    with pytest.raises(InvalidReference):
+        reference.with_tag("no tag")
+
+
+HOSTS = st.sampled_from(["docker.io", "quay.io", "localhost", "localhost:5000", "[::1]:5000", "UPPER", "a.b-c.d:80"])
+NAMES = st.from_regex(r"[a-z0-9]+((\.|_|__|-{1,3})[a-z0-9]+){0,2}(/[a-z0-9]+){0,2}", fullmatch=True)
+TAGS = st.none() | st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", fullmatch=True)
+
+
+@given(HOSTS, NAMES, TAGS, st.sampled_from([None, SHA256, SHA512]))
+def test_the_canonical_text_parses_to_the_same(host: str, name: str, tag: str | None, digest: str | None) -> None:
+    parsed = Reference.parse(str(Reference(host, name, tag, digest)))
+    expected = f"library/{name}" if host == "docker.io" and "/" not in name else name
+    assert parsed == Reference(host, expected, tag, digest)
+    assert Reference.parse(str(parsed)) == parsed
+
+
+@given(st.text(max_size=80))
+def test_any_text_parses_or_is_refused(text: str) -> None:
+    try:
+        reference = parse_image_reference(text)
+    except InvalidReference as error:
+        assert error.advice  # noqa: PT017
+    else:
+        assert parse_image_reference(str(reference)) == reference
