@@ -6,6 +6,7 @@ import json
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
 
 from opmkit.imagetools.errors import RegistryUnavailable
 
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 
 BODY_LIMIT = 1 << 20
 """The longest body, in bytes, that is read of an answer that should be short."""
+
+
+def http_url(base: str, address: str, subject: str) -> str:
+    """The URL of an address that a registry gives, relative to ``base``; RegistryUnavailable if it is none of HTTP."""
+    try:
+        url = urlsplit(urljoin(base, address))
+        if url.scheme in ("http", "https") and url.hostname:
+            return url.geturl()
+    except ValueError:
+        pass
+    raise RegistryUnavailable(f"{subject}: the registry refers to an address that can't be used")
 
 
 @dataclass(frozen=True, slots=True)

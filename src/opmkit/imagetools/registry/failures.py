@@ -60,6 +60,9 @@ def refusal(request: Request, answer: Answer) -> ImageToolsError:
         return InsecureTransport(
             f"{request.subject}: {urlsplit(request.url).netloc} speaks HTTPS", advice="leave out --use-http"
         )
+    if code in _WRONG_CONTENT and "/manifests/" in request.url:
+        # Not of the manifest, whose digest is made of it: docker-registry says so while another client writes a part.
+        return Transient(message, advice="try again later")
     if code in _WRONG_CONTENT:
         return DigestMismatch(message, advice="the content changed while it was sent; try again")
     advice = "if the registry speaks HTTPS, leave out --use-http" if request.url.startswith("http:") else ""
@@ -81,8 +84,8 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
                 f"{request.subject}: {host} doesn't speak HTTPS",
                 advice="if it is a registry without encryption, say so with --use-http",
             )
-        if isinstance(cause, (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema)):
-            return RegistryUnavailable(f"{request.subject}: {host} redirects to where nothing can be read")
+        if isinstance(cause, requests.exceptions.InvalidURL):
+            return RegistryUnavailable(f"{request.subject}: {host} refers to an address that can't be used")
     reason, unreachable = _reason(causes)
     return Transient(
         f"{request.subject}: the connection to {host} failed ({reason})",

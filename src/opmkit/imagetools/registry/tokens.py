@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from opmkit.imagetools.errors import AuthenticationFailed
 from opmkit.imagetools.registry.challenge import Challenge
-from opmkit.imagetools.registry.exchange import Answer, Request
+from opmkit.imagetools.registry.exchange import Answer, Request, http_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +39,7 @@ class Authenticator:
     repositories, come with the right header at once. ``fetch`` sends a request to a token server.
     """
 
-    def __init__(
-        self, keychain: Keychain, fetch: Fetch, *, plain_http: bool, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, keychain: Keychain, fetch: Fetch, clock: Callable[[], float], *, plain_http: bool) -> None:
         """``plain_http`` allows to send credentials to a token server without encryption."""
         self._keychain = keychain
         self._fetch = fetch
@@ -105,9 +102,10 @@ class Authenticator:
 
     def _new_token(self, challenge: Challenge, access: Access, deadline: Deadline) -> _Token:
         credentials = self._keychain.find(access.registry, access.repository)
+        request = self._token_request(challenge, access, credentials)
         begun = self._clock()
         try:
-            answer = self._fetch(self._token_request(challenge, access, credentials), deadline)
+            answer = self._fetch(request, deadline)
         except AuthenticationFailed:
             raise self.denied(access, f"{access.name}: the token server refuses access") from None
         fields = answer.json(f"{access.name}: token server")
@@ -119,10 +117,8 @@ class Authenticator:
         return _Token(value, begun + seconds * _SAFETY)
 
     def _token_request(self, challenge: Challenge, access: Access, credentials: Credentials | None) -> Request:
-        realm = urlsplit(challenge.realm)
+        realm = urlsplit(http_url("", challenge.realm, access.name))
         subject = f"{access.name}: token server {realm.netloc}"
-        if realm.scheme not in ("https", "http") or not realm.netloc:
-            raise AuthenticationFailed(f"{access.name}: the registry names no token server that can be asked")
         if credentials and realm.scheme == "http" and not self._plain_http:
             raise AuthenticationFailed(
                 f"{subject}: credentials are not sent without encryption",

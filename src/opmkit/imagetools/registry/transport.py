@@ -6,7 +6,7 @@ import logging
 import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import oras.provider
 import requests
@@ -17,7 +17,7 @@ from opmkit import __version__
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
 from opmkit.imagetools.registry.access import PULL, PUSH, Access
 from opmkit.imagetools.registry.endpoint import host_of, registry_of
-from opmkit.imagetools.registry.exchange import Answer, Meter, Request
+from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
 from opmkit.imagetools.registry.failures import no_answer, refusal
 from opmkit.imagetools.registry.tls import Adapter
 from opmkit.imagetools.registry.tokens import Authenticator
@@ -56,11 +56,13 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
         self.retry = retry
         self.meter = Meter()
         self.session.trust_env = False
+        # Redirects are followed here: requests reads their bodies to the end, however long, even if told not to follow.
+        self.session.get_redirect_target = lambda response: None
         self.session.headers.update({"User-Agent": f"opmkit/{__version__}", "Accept-Encoding": "identity"})
         adapter = Adapter(options)
         self.session.mount("https://", adapter)
         self.session.mount("http://", adapter)
-        self._authenticator = Authenticator(keychain, self.once, plain_http=options.plain_http)
+        self._authenticator = Authenticator(keychain, self.once, retry.clock, plain_http=options.plain_http)
 
     def deadline(self, size: int = 0) -> Deadline:
         """The deadline of a call that starts now and moves ``size`` bytes."""
@@ -119,7 +121,10 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
 
     def pages(self, first: Request, take: Callable[[Answer], bool]) -> None:
         """Hand each page of a list to ``take``, along the Link headers, until there is none or it says no."""
-        self._do_paginated_request(first.url, lambda response: take(self._answer(first, response)))
+        try:
+            self._do_paginated_request(first.url, lambda response: take(self._answer(first, response)))
+        except ValueError as error:  # oras follows a link that is no URL
+            raise RegistryUnavailable(f"{first.subject}: the registry's list goes on nowhere") from error
 
     def _follow(self, request: Request, authorization: str | None, deadline: Deadline) -> requests.Response:
         """Send, and follow redirects; only the registry itself ever sees its Authorization header."""
@@ -130,7 +135,7 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
             if response.status_code not in _REDIRECTS or "Location" not in response.headers:
                 return response
             response.close()
-            url = urljoin(url, response.headers["Location"])
+            url = http_url(url, response.headers["Location"], request.subject)
         raise RegistryUnavailable(f"{request.subject}: the registry redirects more than {_REDIRECT_LIMIT} times")
 
     def _send(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> requests.Response:
@@ -145,7 +150,6 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
                 data=body,
                 headers=dict(request.headers) | ({"Authorization": authorization} if authorization else {}),
                 stream=True,
-                allow_redirects=False,
                 timeout=(min(CONNECT_TIMEOUT, left), min(READ_TIMEOUT, left)),
                 verify=self.options.verify_tls,
                 proxies=get_environ_proxies(url),

@@ -6,10 +6,10 @@ import io
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, NotFound, RegistryUnavailable
-from opmkit.imagetools.registry.exchange import Answer, Meter, Request
+from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -137,7 +137,7 @@ class Upload:
         """Where the upload goes on."""
         if "Location" not in answer.headers:
             raise RegistryUnavailable(f"{self._subject}: the registry doesn't say where to send the content")
-        location = urlsplit(urljoin(url, answer.headers["Location"]))
+        location = urlsplit(http_url(url, answer.headers["Location"], self._subject))
         asked = urlsplit(url)
         if location.netloc == asked.netloc:
             # A registry behind a proxy that ends TLS may not know that it is spoken to with it.

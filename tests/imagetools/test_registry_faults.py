@@ -1,0 +1,263 @@
+"""A real registry behind a proxy that fails on demand."""
+
+from __future__ import annotations
+
+import io
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import pytest
+
+from kit.content import described, noise, put, put_image
+from kit.faults import Action, Answer, Corrupt, Delay, Fault, FaultProxy, Reset, ResetUpload, Rewrite, Truncate
+from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, LimitExceeded, NotFound, RegistryUnavailable
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
+from opmkit.imagetools.spec import MANIFEST_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kit.registry import Registry
+
+NAME = "faults/image"
+BLOBS, MANIFESTS = f"/v2/{NAME}/blobs/sha256", f"/v2/{NAME}/manifests/"
+LAYER = noise(5 << 20, seed=11)
+
+
+@pytest.fixture
+def proxy(registry: Registry) -> Iterator[FaultProxy]:
+    with FaultProxy(registry.host) as started:
+        yield started
+
+
+@pytest.fixture
+def waits() -> list[float]:
+    """The waits between attempts, none of which is really waited."""
+    return []
+
+
+@pytest.fixture
+def repository(proxy: FaultProxy, waits: list[float]) -> RegistryRepository:
+    return client(waits).repository(Reference(proxy.host, NAME))
+
+
+def client(waits: list[float], **options: int) -> RegistryClient:
+    return RegistryClient(RegistryOptions(plain_http=True, **options), retry=RetryPolicy(sleep=waits.append))
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_passing_failure(proxy: FaultProxy, repository: RegistryRepository, waits: list[float], status: int) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, Answer(status), times=2)]
+    assert repository.get_manifest("1") == manifest
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize("kind", ["seconds", "date"])
+def test_retry_after(proxy: FaultProxy, repository: RegistryRepository, waits: list[float], kind: str) -> None:
+    manifest = put_image(repository, "1", b"x")
+    value = "7" if kind == "seconds" else formatdate(time.time() + 3600, usegmt=True)
+    proxy.faults = [Fault("HEAD", MANIFESTS, Answer(429, {"Retry-After": value}))]
+    assert repository.resolve("1") == manifest.descriptor
+    assert waits == [7.0 if kind == "seconds" else 60.0]
+
+
+@pytest.mark.parametrize("retry_after", ["soon", "-1", "1e9", "٣"])
+def test_retry_after_that_says_nothing(
+    proxy: FaultProxy, repository: RegistryRepository, waits: list[float], retry_after: str
+) -> None:
+    put_image(repository, "1", b"x")
+    header = {"Retry-After": retry_after.encode().decode("latin-1")}
+    proxy.faults = [Fault("HEAD", MANIFESTS, Answer(503, header))]
+    repository.resolve("1")
+    assert len(waits) == 1
+    assert waits[0] < 1
+
+
+def test_a_lasting_failure_tells_what_the_registry_says(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    body = b'{"errors":[{"code":"UNAVAILABLE","message":"disk \\u001b[31mfull"}]}'
+    proxy.faults = [Fault("GET", MANIFESTS, Answer(503, body=body), times=99)]
+    with pytest.raises(RegistryUnavailable) as caught:
+        repository.get_manifest("1")
+    assert caught.value.message == (
+        f"{proxy.host}/{NAME}:1: the registry answered 503 (UNAVAILABLE: disk  [31mfull); given up after 6 attempts"
+    )
+    assert proxy.count("GET", MANIFESTS) == 6
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 409, 422])
+def test_what_is_not_tried_again(proxy: FaultProxy, repository: RegistryRepository, status: int) -> None:
+    proxy.faults = [Fault("GET", MANIFESTS, Answer(status), times=99)]
+    with pytest.raises(ImageToolsError):
+        repository.get_manifest("1")
+    assert proxy.count("GET") == 1
+
+
+@pytest.mark.parametrize("action", [Reset(), Reset(after=20), Truncate(after=20)])
+def test_a_manifest_cut_short(proxy: FaultProxy, repository: RegistryRepository, action: Action) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, action)]
+    assert repository.get_manifest("1") == manifest
+
+
+@pytest.mark.parametrize("identifier", ["tag", "digest"])
+def test_a_manifest_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRepository, identifier: str) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, Corrupt(30))]
+    with pytest.raises(DigestMismatch, match=NAME):
+        repository.get_manifest("1" if identifier == "tag" else manifest.digest)
+
+
+def test_a_manifest_without_end(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    proxy.faults = [Fault("GET", MANIFESTS, Answer(200, body=b" " * (MANIFEST_SIZE + 1)))]
+    with pytest.raises(LimitExceeded, match=NAME):
+        repository.get_manifest("1")
+
+
+@pytest.mark.parametrize("action", [Reset(2_500_000), Truncate(2_500_000), Reset()])
+def test_a_download_is_resumed(proxy: FaultProxy, repository: RegistryRepository, action: Action) -> None:
+    descriptor = put(repository, LAYER)
+    proxy.faults = [Fault("GET", BLOBS, action, times=2)]
+    with repository.open_blob(descriptor) as stream:
+        assert stream.read() == LAYER
+    asked = [seen.headers.get("Range") for seen in proxy.seen if seen.method == "GET"]
+    assert len(asked) == 3
+    assert asked[0] is None
+    if action != Reset():
+        assert [int(text.removeprefix("bytes=").rstrip("-")) > 0 for text in asked[1:] if text] == [True, True]
+
+
+def test_a_download_starts_over_where_ranges_are_unknown(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    descriptor = put(repository, LAYER)
+    whole = Answer(200, body=LAYER)
+    proxy.faults = [Fault("GET", BLOBS, Truncate(3_000_000)), Fault("GET", BLOBS, whole)]
+    with repository.open_blob(descriptor) as stream:
+        assert stream.read() == LAYER
+
+
+def test_a_download_that_resumes_elsewhere(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    descriptor = put(repository, LAYER)
+    other = Answer(206, {"Content-Range": f"bytes 5-{len(LAYER) - 1}/{len(LAYER)}"}, LAYER[5:])
+    proxy.faults = [Fault("GET", BLOBS, Truncate(3_000_000)), Fault("GET", BLOBS, other)]
+    with pytest.raises(DigestMismatch), repository.open_blob(descriptor) as stream:
+        stream.read()
+
+
+def test_a_download_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    descriptor = put(repository, LAYER)
+    proxy.faults = [Fault("GET", BLOBS, Corrupt(4_000_000))]
+    with pytest.raises(DigestMismatch, match="digest"), repository.open_blob(descriptor) as stream:
+        stream.read()
+
+
+def test_a_download_that_never_ends_well(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
+    descriptor = put(repository, LAYER)
+    proxy.faults = [Fault("GET", BLOBS, Truncate(0), times=99)]
+    with pytest.raises(RegistryUnavailable, match="given up"), repository.open_blob(descriptor) as stream:
+        stream.read()
+
+
+def test_a_slow_answer(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, Delay(0.3))]
+    assert repository.get_manifest("1") == manifest
+
+
+def test_a_silent_registry(proxy: FaultProxy, waits: list[float]) -> None:
+    impatient = RegistryClient(RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append))
+    proxy.faults = [Fault("GET", MANIFESTS, Delay(5), times=99)]
+    with pytest.raises(RegistryUnavailable, match="no answer in time"):
+        impatient.repository(Reference(proxy.host, NAME)).get_manifest("1")
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
+@pytest.mark.parametrize("action", [Answer(503), Reset(), ResetUpload(100_000)])
+def test_an_upload_is_started_anew(
+    proxy: FaultProxy, repository: RegistryRepository, method: str, action: Action, request: pytest.FixtureRequest
+) -> None:
+    if isinstance(action, ResetUpload) and method != "PUT":
+        action = Reset()
+    data = noise(400_000, seed=crc32(request.node.name.encode()))
+    proxy.faults = [Fault(method, f"/v2/{NAME}/blobs", action, times=2)]
+    descriptor = put(repository, data)
+    assert repository.has_blob(descriptor)
+    assert proxy.count(method, f"/v2/{NAME}/blobs") >= 3
+
+
+@pytest.mark.parametrize("action", [Answer(502), Reset(), ResetUpload(10_000)])
+def test_an_upload_in_chunks_is_started_anew(
+    proxy: FaultProxy, waits: list[float], action: Action, request: pytest.FixtureRequest
+) -> None:
+    repository = client(waits, chunked_above=0, chunk_size=100_000).repository(Reference(proxy.host, NAME))
+    data = noise(350_000, seed=crc32(request.node.name.encode()))
+    proxy.faults = [Fault("PATCH", f"/v2/{NAME}/blobs", action, skip=2)]
+    descriptor = put(repository, data)
+    assert repository.has_blob(descriptor)
+    assert proxy.count("PATCH") == 3 + 4
+
+
+@pytest.mark.parametrize("status", [405, 413])
+def test_chunks_where_one_request_is_refused(
+    proxy: FaultProxy, repository: RegistryRepository, request: pytest.FixtureRequest, status: int
+) -> None:
+    data = noise(1000, seed=crc32(request.node.name.encode()))
+    proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", Answer(status))]
+    descriptor = put(repository, data)
+    assert repository.has_blob(descriptor)
+    assert proxy.count("PATCH") == 1
+
+
+def test_the_registry_goes_away_halfway(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "steady", b"old")
+    proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", ResetUpload(1000), times=99)]
+    with pytest.raises(RegistryUnavailable):
+        put_image(repository, "steady", noise(50_000, seed=12))
+    assert repository.resolve("steady") == manifest.descriptor
+
+
+def test_a_manifest_whose_parts_are_being_written(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    body = b'{"errors":[{"code":"DIGEST_INVALID","message":"provided digest did not match uploaded content"}]}'
+    proxy.faults = [Fault("PUT", MANIFESTS, Answer(400, body=body))]
+    manifest = put_image(repository, "racing", b"x")
+    assert repository.resolve("racing") == manifest.descriptor
+
+
+def test_a_mount_that_is_denied(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
+    source = client(waits).repository(Reference(proxy.host, "faults/source"))
+    data = noise(1000, seed=13)
+    proxy.faults = [Fault("POST", r".*mount=", Answer(403))]
+    repository.put_blob(described(data), lambda: io.BytesIO(data), mount_from=source)
+    assert repository.has_blob(described(data))
+
+
+@pytest.mark.parametrize("missing", ["Docker-Content-Digest", "Content-Type"])
+def test_head_that_says_too_little(proxy: FaultProxy, repository: RegistryRepository, missing: str) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("HEAD", MANIFESTS, Rewrite({missing: None}))]
+    assert repository.resolve("1") == manifest.descriptor
+    assert proxy.count("GET", MANIFESTS) == 1
+
+
+def test_head_that_is_refused(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("HEAD", MANIFESTS, Answer(405), times=2)]
+    assert repository.resolve("1") == manifest.descriptor
+    with pytest.raises(NotFound):
+        repository.resolve("2")
+
+
+def test_head_with_the_digest_of_something_else(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("HEAD", MANIFESTS, Rewrite({"Docker-Content-Digest": described(b"y").digest}))]
+    with pytest.raises(DigestMismatch):
+        repository.resolve(manifest.digest)
+
+
+def test_a_connection_that_was_closed_while_idle(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, Reset())]
+    assert repository.get_manifest("1") == manifest
+    assert repository.get_manifest("1") == manifest
