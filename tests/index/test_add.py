@@ -157,6 +157,40 @@ def test_a_bundle_that_substitutes_another_is_refused(database: IndexDatabase) -
     assert "it substitutes demo.v1.0.0" in error.message
 
 
+def test_a_package_with_a_bundle_of_no_image_is_not_checked(database: IndexDatabase) -> None:
+    """As in the reference: the same bundle is then refused for its name alone, with another exit code."""
+    database.connection.execute("DELETE FROM properties")
+    database.connection.execute("UPDATE operatorbundle SET bundlepath = ''")
+    error = refused(database, bundle("1.0.0"))
+    assert isinstance(error, BundleExists)
+    assert error.exit_code == 1
+
+
+def test_a_bundle_that_the_index_skips_can_not_be_added_above_it(database: IndexDatabase) -> None:
+    add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0", skips=("demo.v2.0.0",))])
+    error = refused(database, bundle("2.0.0", replaces="demo.v1.1.0"))
+    assert error.advice.startswith("The index already skips this name")
+
+
+def test_a_channel_that_is_deprecated_takes_no_bundles(database: IndexDatabase) -> None:
+    database.connection.execute("INSERT INTO deprecated VALUES ('demo.v1.1.0')")
+    older = bundle("1.1.0", channels="beta", replaces="demo.v1.0.0")
+    error = refused(database, bundle("1.2.0", default="alpha", replaces="demo.v1.1.0"), older)
+    assert "channel beta, which the package does not have: its head is deprecated" in error.message
+
+
+@pytest.mark.parametrize("csv", ["null", "[]", '{"spec": []}', '{"spec": {"displayName": 1}}', "{"])
+def test_a_package_without_a_readable_display_name_is_listed(database: IndexDatabase, csv: str) -> None:
+    assert load_catalog(database).packages["demo"].display_name == "Demo 1.0.0"
+    database.connection.execute("UPDATE operatorbundle SET csv = ?", (csv,))
+    assert load_catalog(database).packages["demo"].display_name == ""
+
+
+def test_other_modes_are_not_there_yet(database: IndexDatabase) -> None:
+    with pytest.raises(CatalogError, match="semver is not supported"):
+        add_bundles(database, [], "semver")
+
+
 def test_nothing_to_add_is_fine(database: IndexDatabase) -> None:
     assert add_bundles(database, []).added == ()
 

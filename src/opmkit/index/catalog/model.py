@@ -37,8 +37,9 @@ class Channel:
     @property
     def heads(self) -> tuple[str, ...]:
         """The names that nothing in the channel replaces or skips, sorted; a valid channel has one."""
-        replaced = {name for entry in self.entries.values() for name in (entry.replaces, *entry.skips)}
-        return tuple(sorted(self.entries.keys() - replaced))
+        entries = self.entries.values()
+        skipped = {name for entry in entries for name in entry.skips}
+        return tuple(sorted(self.entries.keys() - skipped - {entry.replaces for entry in entries if entry.replaces}))
 
 
 @dataclass(frozen=True, slots=True)
