@@ -8,7 +8,7 @@ import pytest
 
 from kit.images import directory, hardlink, layer, layer_source, member, symlink, tar
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage
-from opmkit.imagetools.layer import LayerSource, extract_tree, find_file, read_tree
+from opmkit.imagetools.layer import FoundFile, LayerSource, extract_tree, find_file, read_tree
 from opmkit.imagetools.repository import verified
 from opmkit.imagetools.spec import mediatypes
 
@@ -144,7 +144,7 @@ def test_lower_layers_are_not_opened_for_a_file_found(tmp_path: Path) -> None:
     descriptor, _ = layer()
     unused = (descriptor, closed)
     above, there = layer(member("other")), layer(member("database/index.db", b"db"))
-    assert find_file([above, there, unused], "/database/index.db", tmp_path / "x") == 1
+    assert find_file([above, there, unused], "/database/index.db", tmp_path / "x") == FoundFile(1, alone=True)
     assert (tmp_path / "x").read_bytes() == b"db"
     assert find_file([above, layer(member(".wh.database")), unused], "database/index.db", tmp_path / "y") is None
     assert find_file([above, above], "database/index.db", tmp_path / "y") is None

@@ -6,11 +6,28 @@ import threading
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TaskID, TextColumn, TransferSpeedColumn
+from rich.filesize import decimal
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
+from rich.text import Text
+
+
+class _Amount(TextColumn):
+    """How much is done of how much, in bytes or in the unit of the work."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Task) -> Text:
+        """The text for one bar."""
+        unit = task.fields["unit"]
+        amounts = [amount for amount in (task.completed, task.total) if amount is not None]
+        if unit == "bytes":
+            return Text(" of ".join(decimal(int(amount)) for amount in amounts))
+        return Text(f"{' of '.join(f'{amount:.0f}' for amount in amounts)} {unit}")
 
 
 class Bars:
-    """A bar for the piece of work of each thread, gone when the work is done; a context manager."""
+    """A bar for the piece of work in hand, gone when the work is done; a context manager."""
 
     def __init__(self) -> None:
         """Draw on stderr: stdout is for results."""
@@ -18,8 +35,7 @@ class Bars:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
+            _Amount(),
             console=Console(stderr=True),
             transient=True,
         )
@@ -33,14 +49,14 @@ class Bars:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def begin(self, label: str, total: int | None) -> None:
-        """Show a bar for ``label``; ``total`` in bytes, or None for one that only moves."""
+    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
+        """Show a bar for ``label``; without a total it only moves."""
         with self._lock:
             self._drop()
-            self._task = self._bars.add_task(label, total=total)
+            self._task = self._bars.add_task(label, total=total, unit=unit)
 
     def advance(self, count: int) -> None:
-        """Fill the bar by ``count`` bytes."""
+        """Fill the bar by ``count`` units."""
         with self._lock:
             if self._task is not None:
                 self._bars.advance(self._task, count)

@@ -45,10 +45,10 @@ def print_json(value: Any) -> None:
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Progress bars on stderr where that is a terminal; silence elsewhere."""
-    from opmkit.imagetools.progress import NO_PROGRESS
+    from opmkit.imagetools.progress import SILENT
 
     if not sys.stderr.isatty():
-        yield NO_PROGRESS
+        yield SILENT
         return
     from opmkit.cli.bars import Bars
 

@@ -122,7 +122,7 @@ def _completion(
 
     [bold]Example:[/] source <(opm completion bash)
     """
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     from opmkit.cli.errors import UsageProblem
 

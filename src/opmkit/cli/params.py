@@ -89,7 +89,7 @@ def takes_groups(function: Callable[..., Any]) -> Callable[..., Any]:
     """Unfold every parameter of ``function`` whose type is a dataclass into keyword parameters, one a field."""
     hints = get_type_hints(function, include_extras=True)
     signature = inspect.signature(function)
-    groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint) and name != "return"}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
     for parameter in signature.parameters.values():
         group = groups.get(parameter.name)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.progress import NoProgress, Progress
+from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.spec import mediatypes
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import BlobOpener, Repository
     from opmkit.imagetools.spec import Descriptor
 
-_NO_PROGRESS = NoProgress()
 
 
 def copy_image(
@@ -28,7 +27,7 @@ def copy_image(
     tag: str | None,
     *,
     workers: int = 4,
-    progress: Progress = _NO_PROGRESS,
+    progress: Progress = SILENT,
 ) -> Descriptor:
     """Make an image be in ``target``: blobs first, ``workers`` at a time, then manifests, then the tag.
 

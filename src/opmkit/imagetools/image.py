@@ -147,23 +147,24 @@ class MultiImage:
             image.append(layers, changes, annotations=annotations, created=created, created_by=created_by)
             for image in self.images
         ]
-        return self._with_images(images, annotations or {})
+        return self.with_images(images, annotations)
 
     def without_layers(self, positions: Collection[int]) -> MultiImage:
         """What Image.without_layers does, for every platform."""
-        return self._with_images([image.without_layers(positions) for image in self.images], {})
+        return self.with_images([image.without_layers(positions) for image in self.images])
 
     def select(self, platform: Platform | None = None) -> Image:
         """The image for a platform, chosen as ImageIndex.select does."""
         chosen = self.index.select(platform)
         return next(image for image in self.images if image.digest == chosen.digest)
 
-    def _with_images(self, images: Sequence[Image], annotations: Mapping[str, str]) -> MultiImage:
+    def with_images(self, images: Sequence[Image], annotations: Mapping[str, str] | None = None) -> MultiImage:
+        """These images in the place of those there are, one for each, without attestations."""
         manifests = [
             replace(image.manifest.descriptor, platform=before.platform or image.config.platform)
             for before, image in zip(self.index.images, images, strict=True)
         ]
-        index = ImageIndex.build(manifests, {**self.index.annotations, **annotations}, self.index.media_type)
+        index = ImageIndex.build(manifests, {**self.index.annotations, **(annotations or {})}, self.index.media_type)
         return MultiImage(index, tuple(images), source=self.source)
 
 

@@ -8,11 +8,11 @@ from typing import Protocol
 class Progress(Protocol):
     """A listener to one piece of work at a time; ``advance`` may be called from several threads."""
 
-    def begin(self, label: str, total: int | None) -> None:
-        """Work named ``label`` starts; ``total`` is in bytes, or None where it isn't known."""
+    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
+        """Work named ``label`` starts; ``total`` is in units, or None where it isn't known."""
 
     def advance(self, count: int) -> None:
-        """``count`` more bytes are done."""
+        """``count`` more units are done."""
 
     def end(self) -> None:
         """The work is over, done or failed."""
@@ -21,7 +21,7 @@ class Progress(Protocol):
 class NoProgress:
     """The listener that says nothing."""
 
-    def begin(self, label: str, total: int | None) -> None:
+    def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
         """Say nothing."""
 
     def advance(self, count: int) -> None:
@@ -29,3 +29,6 @@ class NoProgress:
 
     def end(self) -> None:
         """Say nothing."""
+
+
+SILENT = NoProgress()

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from opmkit.cli.commands.registry import print_addition
 from opmkit.cli.console import Output, OutputFormat, print_json, progress
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.errors import UsageProblem
 from opmkit.cli.goflags import require_flags
 from opmkit.cli.params import Connection
 
@@ -55,11 +56,11 @@ def add(
         ),
     ] = False,
     out_dockerfile: Annotated[
-        Path | None,
+        str,
         typer.Option(
             "--out-dockerfile", "-d", help="Name of the Dockerfile of --generate.", rich_help_panel=BUILD_PANEL
         ),
-    ] = None,
+    ] = "index.Dockerfile",
     mode: Annotated[str, typer.Option(metavar="MODE", help="How the update graph is made: replaces.")] = "replaces",
     permissive: Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")] = False,
     container_tool: Annotated[
@@ -101,8 +102,7 @@ def add(
     )
     with progress() as bars:
         result = add_to_index(tool, bundles or [], plan, mode=mode, permissive=permissive, progress=bars)
-    for warning in result.warnings:
-        print_warning(warning)
+    print_addition(result.addition)
     if output is OutputFormat.JSON:
         print_json(result)
     elif result.digest:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.console import Output, OutputFormat, print_json, progress
 from opmkit.cli.errors import print_warning
 from opmkit.cli.params import Connection
+
+if TYPE_CHECKING:
+    from opmkit.index.build import Addition
 
 Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file.")]
 
@@ -48,10 +51,17 @@ def add(
             permissive=permissive,
             progress=bars,
         )
-    for warning in result.warnings:
-        print_warning(warning)
+    print_addition(result)
     if output is OutputFormat.JSON:
         print_json(result)
+
+
+def print_addition(addition: Addition) -> None:
+    """Tell on stderr what came up, and what a permissive add passed over."""
+    for warning in addition.warnings:
+        print_warning(warning)
+    for failure in addition.failures:
+        print_warning(f"permissive mode, passed over: {failure.message}")
 
 
 COMMANDS = (("add", add),)

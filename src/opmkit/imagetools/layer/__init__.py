@@ -2,7 +2,7 @@
 
 from opmkit.imagetools.layer.archive import LayerSource
 from opmkit.imagetools.layer.extract import extract_tree
-from opmkit.imagetools.layer.find import find_file
+from opmkit.imagetools.layer.find import FoundFile, find_file
 from opmkit.imagetools.layer.limits import IN_MEMORY, ON_DISK, Limits
 from opmkit.imagetools.layer.tree import FileTree, read_tree
 from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer
@@ -11,6 +11,7 @@ __all__ = [
     "IN_MEMORY",
     "ON_DISK",
     "FileTree",
+    "FoundFile",
     "Layer",
     "LayerFile",
     "LayerSource",

@@ -10,19 +10,27 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer.archive import Entry, LayerReader, LayerSource
 from opmkit.imagetools.layer.limits import ON_DISK, Limits, Meter
-from opmkit.imagetools.layer.paths import HOPS, ancestors, link_target, normal
+from opmkit.imagetools.layer.paths import HOPS, ancestors, below, link_target, normal
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """Where a file was found: the position of its layer, and whether that layer has nothing else in it."""
+
+    layer: int
+    alone: bool
+
+
 def find_file(
     layers_top_first: Sequence[LayerSource], path: str, destination: Path, limits: Limits = ON_DISK
-) -> int | None:
+) -> FoundFile | None:
     """Copy the regular file that an image has at ``path`` to ``destination``.
 
-    Gives the position of its layer in ``layers_top_first``, or None if there is no such file. Layers under that one
+    Gives where it is in ``layers_top_first``, or None if there is no such file. Layers under that one
     aren't opened. Links are followed within the image. ``destination`` appears whole and verified or not at all.
     Raises InvalidImage and LimitExceeded, which name the layer, and StoreError.
     """
@@ -32,7 +40,7 @@ def find_file(
         for position in range(start, len(layers_top_first)):
             outcome = search.look(layers_top_first[position], destination)
             if outcome.found:
-                return position
+                return FoundFile(position, outcome.alone)
             if outcome.leads_to is not None:
                 search = _Search(outcome.leads_to, search.meter)
                 start = position if outcome.in_same_layer else 0
@@ -49,6 +57,7 @@ class _Outcome:
     """What a layer says of the path: there it is, look elsewhere, or what lower layers say doesn't count."""
 
     found: bool = False
+    alone: bool = False
     hidden: bool = False
     leads_to: str | None = None
     in_same_layer: bool = False
@@ -66,6 +75,7 @@ class _Search:
         outcome = _Outcome()
         above = tuple(ancestors(self.path))
         directories: set[str] = set()
+        alone = True
         with (
             disk_errors(destination),
             tempfile.TemporaryDirectory(dir=destination.parent, prefix=".find-") as scratch,
@@ -78,10 +88,11 @@ class _Search:
                     outcome = self._at_path(entry, layer, outcome, copy)
                 elif entry.path in above or not entry.path:
                     outcome = self._above(entry, outcome)
+                alone &= entry.path == self.path or (entry.kind == "directory" and below(self.path, entry.path))
             if outcome.found:
                 copy.replace(destination)
         self.directories |= directories
-        return outcome
+        return replace(outcome, alone=alone)
 
     def _at_path(self, entry: Entry, layer: LayerReader, before: _Outcome, copy: Path) -> _Outcome:
         if entry.kind == "file":

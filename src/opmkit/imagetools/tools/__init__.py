@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from opmkit.imagetools.image import Image, MultiImage
-    from opmkit.imagetools.layer import Limits
+    from opmkit.imagetools.layer import FoundFile, Limits
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.spec import Descriptor, Platform
@@ -62,15 +63,15 @@ class ContainerTool(Protocol):
         """Write the files at or under the prefixes below ``destination``."""
         ...
 
-    def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> int | None:
-        """Copy one file out; the position of its layer, 0 being the bottom one, or None if there is no such file."""
+    def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
+        """Copy one file out; where it is, layer 0 being the bottom one, or None if there is no such file."""
         ...
 
-    def save(self, image: Image | MultiImage, reference: ImageReference) -> Descriptor:
+    def save(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
         """Keep an image under a name, where this tool keeps images."""
         ...
 
-    def push(self, image: Image | MultiImage, reference: ImageReference) -> Descriptor:
+    def push(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
         """Send an image to the registry or layout that the reference names; its tag moves last."""
         ...
 

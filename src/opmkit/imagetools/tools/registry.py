@@ -10,7 +10,8 @@ from opmkit.imagetools import layer
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.image import Image, load_any, load_image
-from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, LayerSource, Limits
+from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, FoundFile, LayerSource, Limits
+from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import LayoutReference
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.store import LayoutRepository
@@ -75,25 +76,27 @@ class RegistryTool:
         """Write the files at or under the prefixes below ``destination``."""
         layer.extract_tree(self._layers(source), destination, prefixes, limits or ON_DISK)
 
-    def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> int | None:
+    def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
         """Copy one file out, reading no layer below the one that has it, whose position is the result."""
         layers = self._layers(image)
         found = layer.find_file(layers[::-1], path, destination, limits or ON_DISK)
-        return None if found is None else len(layers) - 1 - found
+        return found and FoundFile(len(layers) - 1 - found.layer, found.alone)
 
-    def save(self, image: Image | MultiImage, reference: ImageReference) -> Descriptor:
+    def save(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
         """Keep an image in the embedded store, or in the layout that the reference names."""
         if isinstance(reference, LayoutReference):
-            return self.push(image, reference)
-        return self._copy(image, self._store.repository(reference.name), reference)
+            return self.push(image, reference, progress=progress)
+        return self._copy(image, self._store.repository(reference.name), reference, progress)
 
-    def push(self, image: Image | MultiImage, reference: ImageReference) -> Descriptor:
+    def push(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
         """Send an image to the registry or layout that the reference names."""
-        return self._copy(image, self._repository(reference), reference)
+        return self._copy(image, self._repository(reference), reference, progress)
 
-    def _copy(self, image: Image | MultiImage, target: Repository, reference: ImageReference) -> Descriptor:
+    def _copy(
+        self, image: Image | MultiImage, target: Repository, reference: ImageReference, progress: Progress
+    ) -> Descriptor:
         tag = reference.tag if reference.digest else reference.identifier or None
-        return copy_image(image, target, tag, workers=self._workers)
+        return copy_image(image, target, tag, workers=self._workers, progress=progress)
 
     def _repository(self, reference: ImageReference) -> Repository:
         if isinstance(reference, LayoutReference):

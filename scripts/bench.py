@@ -1,0 +1,257 @@
+"""Benchmarks: whole commands against a local registry, in seconds, peak memory and bytes moved."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kit.corpus import bundle_files, bundle_labels
+from kit.images import save_files
+from kit.registry import Registry
+from kit.shared import SHARED
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+
+if TYPE_CHECKING:
+    import resource
+    from collections.abc import Iterator
+
+BASE_BYTES = 100 << 20
+PIECE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished command: wall and processor seconds, peak memory in MB, MB read from and written to the registry."""
+
+    seconds: float
+    cpu: float
+    memory: float
+    read: float
+    written: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds:8.2f} s {self.cpu:8.2f} s cpu {self.memory:8.0f} MB memory "
+            f"{self.read:8.1f} MB read {self.written:8.1f} MB written"
+        )
+
+
+class Meter:
+    """A TCP relay in front of the registry that counts the bytes of each direction."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target.rpartition(":")[0], int(target.rpartition(":")[2])
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.host = f"127.0.0.1:{self._server.getsockname()[1]}"
+        self.read = self.written = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self._server.accept()
+            upstream = socket.create_connection(self._target)
+            for source, sink, name in ((client, upstream, "written"), (upstream, client, "read")):
+                threading.Thread(target=self._relay, args=(source, sink, name), daemon=True).start()
+
+    def _relay(self, source: socket.socket, sink: socket.socket, name: str) -> None:
+        buffer = memoryview(bytearray(PIECE))
+        try:
+            while count := source.recv_into(buffer):
+                sink.sendall(buffer[:count])
+                setattr(self, name, getattr(self, name) + count)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            source.close()
+            sink.close()
+
+
+class Bench:
+    """A registry full of bundles, a base image, and the commands under measurement."""
+
+    def __init__(self, registry: Registry, work: Path, bundles: Path, packages: list[str]) -> None:
+        self.meter = Meter(registry.host)
+        self.work = work
+        self.host = self.meter.host
+        self._client = RegistryClient(RegistryOptions(plain_http=True))
+        self._direct = registry.host
+        self.base = f"{self.host}/base/opm:latest"
+        self.references = [self._push(directory) for package in packages for directory in _versions(bundles / package)]
+        self._push_base()
+
+    def _push(self, directory: Path) -> str:
+        name = f"bundles/{directory.parent.name}"
+        tag = directory.name.replace("+", "_")
+        repository = self._client.repository(Reference.parse(f"{self._direct}/{name}"))
+        save_files(bundle_files(directory), bundle_labels(directory), repository, tag)
+        return f"{self.host}/{name}:{tag}"
+
+    def _push_base(self) -> None:
+        blob = self.work / "opm"
+        blob.write_bytes(os.urandom(BASE_BYTES))
+        repository = self._client.repository(Reference.parse(f"{self._direct}/base/opm"))
+        save_files({"bin/opm": blob}, {}, repository, "latest")
+        blob.unlink()
+
+    def run(self, argv: list[str], env: dict[str, str] | None = None) -> Run:
+        """Run one command to its end; raises where it fails."""
+        self.meter.read = self.meter.written = 0
+        log = self.work / "log"
+        start = time.perf_counter()
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                argv, cwd=self.work, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{argv[:4]}… failed:\n{log.read_text()[-3000:]}")
+        return _measured(seconds, usage, self.meter)
+
+    def layer_size(self, reference: str) -> float:
+        """MB of the top layer of an image."""
+        from opmkit.imagetools.image import load_image
+
+        parsed = Reference.parse(reference.replace(self.host, self._direct))
+        image = load_image(self._client.repository(parsed), parsed.identifier)
+        return image.manifest.layers[-1].size / 1e6
+
+
+def _measured(seconds: float, usage: resource.struct_rusage, meter: Meter) -> Run:
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3, meter.read / 1e6, meter.written / 1e6)
+
+
+def _versions(package: Path) -> list[Path]:
+    def key(path: Path) -> list[tuple[int, int | str]]:
+        return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"[.+-]", path.name)]
+
+    return sorted((path for path in package.iterdir() if (path / "manifests").is_dir()), key=key)
+
+
+@contextmanager
+def _registry_settings(work: Path, host: str) -> Iterator[dict[str, str]]:
+    """Podman's settings: storage of its own, and the registry marked as one that speaks plain HTTP."""
+    settings = work / "registries.conf"
+    settings.write_text(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')
+    storage = work / "storage.conf"
+    storage.write_text(f'[storage]\ndriver = "vfs"\nrunroot = "{work}/run"\ngraphroot = "{work}/graph"\n')
+    yield {"CONTAINERS_REGISTRIES_CONF": str(settings), "CONTAINERS_STORAGE_CONF": str(storage)}
+
+
+def _opmkit_add(bench: Bench, bundles: list[str], tag: str, *, from_index: str | None = None) -> Run:
+    argv = ["opm", "index", "add", "--use-http", "--permissive", "--push", "--bundles", ",".join(bundles), "--tag", tag]
+    argv += ["--from-index", from_index] if from_index else ["--binary-image", bench.base]
+    store = bench.work / "store"
+    shutil.rmtree(store, ignore_errors=True)
+    return bench.run(argv, {"OPM_STORE": str(store)})
+
+
+def _reference_add(bench: Bench, opm: str, bundles: list[str], tag: str, from_index: str | None = None) -> list[Run]:
+    """The reference's two steps: index add with podman, then podman push."""
+    argv = [opm, "index", "add", "--use-http", "--permissive", "--build-tool", "podman", "--bundles", ",".join(bundles)]
+    argv += ["--tag", tag, "--binary-image", bench.base, *(["--from-index", from_index] if from_index else [])]
+    with _registry_settings(bench.work, bench.host) as env:
+        return [bench.run(argv, env), bench.run(["podman", "push", "--tls-verify=false", tag], env)]
+
+
+def _both(label: str, ours: list[Run], theirs: list[Run]) -> dict[str, object]:
+    """Print the medians and, where the reference ran, the ratios."""
+    print(f"\n{label}")
+    mine = _median(ours)
+    print(f"  opmkit     {mine}")
+    result: dict[str, object] = {"opmkit": mine.__dict__}
+    if theirs:
+        other = _median(theirs)
+        print(f"  reference  {other}")
+        ratios = other.seconds / mine.seconds, other.memory / mine.memory
+        print(f"  reference / opmkit: {ratios[0]:.1f} in time, {ratios[1]:.1f} in memory")
+        result |= {"reference": other.__dict__, "time_ratio": other.seconds / mine.seconds}
+    return result
+
+
+def _median(runs: list[Run]) -> Run:
+    return Run(*(statistics.median(getattr(run, name) for run in runs) for name in Run.__dataclass_fields__))
+
+
+def _sum(steps: list[Run]) -> Run:
+    return Run(
+        seconds=sum(step.seconds for step in steps),
+        cpu=sum(step.cpu for step in steps),
+        memory=max(step.memory for step in steps),
+        read=sum(step.read for step in steps),
+        written=sum(step.written for step in steps),
+    )
+
+
+def _compare(
+    arguments: argparse.Namespace, bench: Bench, bundles: list[str], label: str, tag: str, from_tag: str = ""
+) -> dict[str, object]:
+    """Run one add by opmkit and, where it is there, by the reference; print and give the medians."""
+
+    def index(who: str, name: str) -> str:
+        return f"{bench.host}/{who}/index:{name}"
+
+    ours, theirs = [], []
+    for _ in range(arguments.runs):
+        ours.append(_opmkit_add(bench, bundles, index("ours", tag), from_index=from_tag and index("ours", from_tag)))
+        if arguments.reference:
+            source = from_tag and index("theirs", from_tag)
+            theirs.append(_sum(_reference_add(bench, arguments.reference, bundles, index("theirs", tag), source)))
+    return _both(label, ours, theirs)
+
+
+def bench_add(arguments: argparse.Namespace) -> dict[str, object]:
+    """All bundles in one add; the bundles of one package; then one bundle more on the index made first."""
+    packages = sorted(path.name for path in arguments.bundles.iterdir() if not path.name.startswith("syn-"))
+    if arguments.reference and not shutil.which("podman"):
+        raise SystemExit("the reference builds with podman, which is not installed")
+    with Registry() as registry, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        bench = Bench(registry, Path(directory), arguments.bundles, packages)
+        last = next(r for r in reversed(bench.references) if f"/{arguments.package}:" in r)
+        most = [r for r in bench.references if r != last]
+        one = [r for r in most if f"/{arguments.package}:" in r]
+        print(f"{len(bench.references)} bundles of {len(packages)} packages; a base image of {BASE_BYTES >> 20} MiB")
+        report = {
+            "all": _compare(arguments, bench, most, f"{len(most)} bundles in one add", "all"),
+            "package": _compare(arguments, bench, one, f"{len(one)} bundles of {arguments.package}", "package"),
+            "one more": _compare(arguments, bench, [last], "one bundle more, --from-index", "more", from_tag="all"),
+        }
+        for who in ("ours", "theirs") if arguments.reference else ("ours",):
+            print(f"\nlayer of the index of all, {who}: {bench.layer_size(f'{bench.host}/{who}/index:all'):.1f} MB")
+    return report
+
+
+def main() -> None:
+    """Read the command line and run one benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    add = commands.add_parser("add", help=bench_add.__doc__)
+    add.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles", help="PACKAGE/VERSION directories")
+    add.add_argument("--package", default="gitlab-runner-operator", help="the package that is also added alone")
+    add.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
+    add.add_argument("--runs", type=int, default=1)
+    add.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    add.set_defaults(bench=bench_add)
+    arguments = parser.parse_args()
+    report = arguments.bench(arguments)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

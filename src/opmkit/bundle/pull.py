@@ -1,0 +1,52 @@
+"""Many bundle images at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.load import load_bundle_image
+from opmkit.bundle.manifest import ManifestCache
+from opmkit.imagetools.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from opmkit.bundle.model import Bundle
+    from opmkit.imagetools.tools import ContainerTool
+
+WORKERS = 8
+_AHEAD = 2 * WORKERS  # bounds the memory: what was pulled waits here until it is asked for
+
+
+def pull_bundles(
+    tool: ContainerTool, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = SILENT
+) -> Iterator[Bundle]:
+    """Read bundle images in parallel and give them in the order of ``references``, each reference once.
+
+    Remarks on a bundle go to ``warn``. The first failure, in that order, ends it: raises BundleError and ImageToolsError.
+    """
+    cache = ManifestCache()
+    waiting: deque[Future[Bundle]] = deque()
+    names = list(dict.fromkeys(references))
+    progress.begin("Pulling bundles", len(names), unit="bundles")
+    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
+    try:
+        for name in names:
+            waiting.append(pool.submit(load_bundle_image, tool, name, cache=cache))
+            if len(waiting) > _AHEAD:
+                yield _next(waiting, warn, progress)
+        while waiting:
+            yield _next(waiting, warn, progress)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        progress.end()
+
+
+def _next(waiting: deque[Future[Bundle]], warn: Callable[[str], None], progress: Progress) -> Bundle:
+    bundle = waiting.popleft().result()
+    for warning in bundle.warnings:
+        warn(f"{bundle.image}: {warning}")
+    progress.advance(1)
+    return bundle

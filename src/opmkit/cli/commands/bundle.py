@@ -1,0 +1,149 @@
+"""``opm bundle`` and ``opm alpha bundle``: generate, build and unpack bundle images."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.console import progress
+from opmkit.cli.errors import print_warning
+from opmkit.cli.goflags import require_flags
+from opmkit.cli.params import REGISTRY_PANEL, Connection
+from opmkit.imagetools.epoch import source_date_epoch
+
+if TYPE_CHECKING:
+    from opmkit.bundle.generate import Generated
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The manifests of a bundle, and where it belongs in a catalog."""
+
+    directory: Annotated[
+        Path, typer.Option("--directory", "-d", metavar="DIR", help="Directory of the manifests (required).")
+    ] = Path()
+    package: Annotated[
+        str, typer.Option("--package", "-p", help="Package; told from the package directory around, if left out.")
+    ] = ""
+    channels: Annotated[
+        str, typer.Option("--channels", "-c", metavar="NAME,...", help="Channels; likewise if left out.")
+    ] = ""
+    default: Annotated[str, typer.Option("--default", "-e", metavar="CHANNEL", help="The default channel.")] = ""
+    output_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--output-dir",
+            "-u",
+            metavar="DIR",
+            help="Copy the manifests there, and write the metadata beside them. Default: beside --directory.",
+        ),
+    ] = None
+    base_image: Annotated[str, typer.Option(metavar="IMAGE", help="Image that the bundle is layered on.")] = "scratch"
+
+    def generate(self, ctx: typer.Context, *, overwrite: bool) -> Generated:
+        """Write the annotations and the Dockerfile, and tell what there is to say of the manifests."""
+        from opmkit.bundle.generate import Place, generate
+
+        require_flags(ctx, "directory")
+        place = Place(self.package, self.channels, self.default)
+        generated = generate(
+            self.directory, place, output=self.output_dir, base_image=self.base_image, overwrite=overwrite
+        )
+        for warning in generated.warnings:
+            print_warning(warning)
+        return generated
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackConnection(Connection):
+    """The flags of registry access with the further spellings that unpack has in the Go tool."""
+
+    skip_tls: Annotated[bool, typer.Option("--skip-tls", "-s", hidden=True)] = False
+    ca_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca-file",
+            "--root-ca",
+            "-c",
+            help="PEM file of further certificate authorities to trust.",
+            rich_help_panel=REGISTRY_PANEL,
+        ),
+    ] = None
+    debug: Annotated[bool, typer.Option("--debug", "-d", hidden=True)] = False
+
+
+def generate(ctx: typer.Context, source: Source) -> None:
+    """Generate a bundle's metadata/annotations.yaml, and a bundle.Dockerfile in the working directory.
+
+    [bold]Examples:[/]
+
+      opm bundle generate --directory deploy/0.1.0/manifests --package lagoon --channels alpha,stable --default stable
+
+      opm bundle generate -d deploy/0.1.0/manifests -p lagoon -c alpha --output-dir bundle
+    """
+    source.generate(ctx, overwrite=True)
+
+
+def build(
+    ctx: typer.Context,
+    connection: Connection,
+    source: Source,
+    tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required).")] = "",
+    push: Annotated[
+        bool, typer.Option("--push", help="Push to the registry of --tag, instead of the embedded store.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", "-o", help="Replace annotations and Dockerfile that are there already.")
+    ] = False,
+    image_builder: Annotated[
+        str,
+        typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help="Tool that builds: none."),
+    ] = "none",
+) -> None:
+    """Build a bundle image: generate the metadata, and put manifests and metadata into one reproducible layer.
+
+    [bold]Examples:[/]
+
+      opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha,stable -e stable -t quay.io/me/lagoon:0.1.0 --push
+
+      opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha -t oci:bundles/lagoon:0.1.0
+    """
+    from opmkit.bundle.build import build_bundle_image
+    from opmkit.imagetools.reference import parse_image_reference
+
+    require_flags(ctx, "directory", "tag")
+    target = parse_image_reference(tag)
+    tool = connection.tool(image_builder)
+    base = None if source.base_image == "scratch" else tool.inspect(parse_image_reference(source.base_image))
+    generated = source.generate(ctx, overwrite=overwrite)
+    with progress() as bars, tempfile.TemporaryDirectory(prefix="opm-bundle-") as scratch:
+        image = build_bundle_image(
+            generated.manifests, generated.metadata, Path(scratch), base=base, created=source_date_epoch()
+        )
+        save = tool.push if push else tool.save
+        print(f"{target}@{save(image, target, progress=bars).digest}")
+
+
+def unpack(
+    connection: UnpackConnection,
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="A bundle image, or oci:DIR[:TAG].")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")] = Path(),
+    skip_validation: Annotated[
+        bool, typer.Option("--skip-validation", "-v", help="Unpack whatever the image holds.")
+    ] = False,
+) -> None:
+    """Write the files of a bundle image to a directory, once it has been seen to be a bundle.
+
+    [bold]Example:[/] opm bundle unpack quay.io/me/lagoon:0.1.0 --out lagoon
+    """
+    from opmkit.bundle.unpack import unpack_bundle
+
+    for warning in unpack_bundle(connection.tool(), image, out, validate=not skip_validation):
+        print_warning(warning)
+
+
+COMMANDS = (("generate", generate), ("build", build), ("unpack", unpack))

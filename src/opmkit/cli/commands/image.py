@@ -1,0 +1,192 @@
+"""``opm image``: look after images in the embedded store, in layouts and in registries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opmkit.cli.console import Output, OutputFormat, print_json, print_table, progress
+from opmkit.cli.params import Connection
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.image import Image, MultiImage
+
+Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Image references.")]
+Name = Annotated[str, typer.Argument(metavar="IMAGE", help="An image reference, or oci:DIR[:TAG].")]
+
+
+def ls(output: Output = OutputFormat.TEXT) -> None:
+    """List the images in the embedded store (at OPM_STORE, else in the user's data directory).
+
+    [bold]Example:[/] opm image ls
+    """
+    from opmkit.imagetools.store import ImageStore
+
+    images = ImageStore.open().list()
+    if output is OutputFormat.JSON:
+        print_json(images)
+        return
+    rows = [
+        (image.name or "<none>", image.digest, _size(image.size), image.created, ",".join(map(str, image.platforms)))
+        for image in images
+    ]
+    print_table(("NAME", "DIGEST", "SIZE", "CREATED", "PLATFORMS"), rows)
+
+
+def inspect(connection: Connection, image: Name, output: Output = OutputFormat.TEXT) -> None:
+    """Show an image's digest, platforms, labels and layers; no layer is pulled.
+
+    [bold]Example:[/] opm image inspect quay.io/me/catalog:1 --output json
+    """
+    from opmkit.imagetools.reference import parse_image_reference
+
+    loaded = connection.tool().load(parse_image_reference(image))
+    described = _described(image, loaded)
+    if output is OutputFormat.JSON:
+        print_json(described)
+        return
+    for key in ("name", "digest", "type"):
+        print(f"{key.capitalize() + ':':<14}{described[key]}")
+    for part in described["images"]:
+        _print_platform(part)
+
+
+def pull(connection: Connection, images: Names) -> None:
+    """Copy images from their registries to the embedded store.
+
+    [bold]Example:[/] opm image pull quay.io/me/catalog:1
+    """
+    from opmkit.imagetools.reference import parse_image_reference
+
+    tool = connection.tool()
+    with progress() as bars:
+        for name in images:
+            reference = parse_image_reference(name)
+            print(f"{name}@{tool.save(tool.load(reference), reference, progress=bars).digest}")
+
+
+def push(
+    connection: Connection,
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="Name of an image in the embedded store.")],
+    destination: Annotated[
+        str, typer.Argument(metavar="[DESTINATION]", help="Where it goes; default: the registry of its name.")
+    ] = "",
+) -> None:
+    """Copy an image from the embedded store to a registry; blobs that are there already stay where they are.
+
+    [bold]Example:[/] opm image push quay.io/me/catalog:1
+    """
+    from opmkit.imagetools.image import load_any
+    from opmkit.imagetools.reference import Reference, parse_image_reference
+    from opmkit.imagetools.store import ImageStore
+
+    reference = Reference.parse(image)
+    stored = load_any(ImageStore.open().repository(reference.name), reference.identifier)
+    target = parse_image_reference(destination or image)
+    with progress() as bars:
+        print(f"{target}@{connection.tool().push(stored, target, progress=bars).digest}")
+
+
+def copy(
+    connection: Connection,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="An image reference, or oci:DIR[:TAG].")],
+    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="An image reference, or oci:DIR[:TAG].")],
+) -> None:
+    """Copy an image, with all its platforms, between registries and OCI layouts.
+
+    [bold]Example:[/] opm image copy quay.io/me/catalog:1 oci:backup:catalog-1
+    """
+    from opmkit.imagetools.reference import parse_image_reference
+
+    tool = connection.tool()
+    target = parse_image_reference(destination)
+    with progress() as bars:
+        print(f"{target}@{tool.push(tool.load(parse_image_reference(source)), target, progress=bars).digest}")
+
+
+def rm(images: Names) -> None:
+    """Remove images from the embedded store, by name or digest; prune frees their space.
+
+    [bold]Example:[/] opm image rm quay.io/me/catalog:1
+    """
+    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.store import ImageStore
+
+    store = ImageStore.open()
+    for name in images:
+        store.remove(Reference.parse(name))
+
+
+def prune(
+    older_than: Annotated[
+        float, typer.Option(metavar="HOURS", min=0, help="Spare what was used within so many hours.")
+    ] = 1.0,
+) -> None:
+    """Delete cached blobs that no image in the embedded store needs.
+
+    [bold]Example:[/] opm image prune
+    """
+    from opmkit.imagetools.store import ImageStore
+
+    print(f"freed {_size(ImageStore.open().prune(grace=older_than * 3600))}")
+
+
+def _described(name: str, loaded: Image | MultiImage) -> dict[str, Any]:
+    from opmkit.imagetools.image import Image
+
+    head = loaded.manifest if isinstance(loaded, Image) else loaded.index
+    images = [loaded] if isinstance(loaded, Image) else loaded.images
+    return {
+        "name": name,
+        "digest": head.digest,
+        "type": head.media_type,
+        "annotations": dict(head.annotations),
+        "images": [_described_platform(image) for image in images],
+    }
+
+
+def _described_platform(image: Image) -> dict[str, Any]:
+    config = image.config
+    return {
+        "platform": str(config.platform),
+        "digest": image.digest,
+        "created": config.created,
+        "annotations": dict(image.manifest.annotations),
+        "labels": dict(config.labels),
+        "entrypoint": config.entrypoint,
+        "cmd": config.cmd,
+        "exposedPorts": config.exposed_ports,
+        "layers": [{"digest": layer.digest, "size": layer.size} for layer in image.manifest.layers],
+    }
+
+
+def _print_platform(part: dict[str, Any]) -> None:
+    print(f"\n{'Platform:':<14}{part['platform']}  {part['digest']}")
+    print(f"{'Created:':<14}{part['created']}")
+    for title, key in (("Labels", "labels"), ("Annotations", "annotations")):
+        for number, (name, value) in enumerate(sorted(part[key].items())):
+            print(f"{title + ':' if number == 0 else '':<14}{name}={value}")
+    if part["entrypoint"] or part["cmd"]:
+        print(f"{'Runs:':<14}{' '.join((*part['entrypoint'], *part['cmd']))}")
+    for number, layer in enumerate(part["layers"]):
+        print(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {_size(layer['size'])}")
+
+
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+COMMANDS = (
+    ("ls", ls),
+    ("inspect", inspect),
+    ("pull", pull),
+    ("push", push),
+    ("copy", copy),
+    ("rm", rm),
+    ("prune", prune),
+)

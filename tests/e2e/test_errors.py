@@ -1,0 +1,175 @@
+"""What a user sees when something is wrong: one clear error with advice, and nothing half done."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.corpus import save_files
+from kit.opm import LAGOON, Opm
+from kit.registry import Registry
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def prefix(registry: Registry, tmp_path: Path) -> str:
+    """A part of the registry that no other test uses."""
+    return f"{registry.host}/{tmp_path.name.replace('_', '-').lower()}"
+
+
+@pytest.fixture
+def bundle(opm_http: Opm, prefix: str) -> str:
+    """A bundle image in the registry."""
+    name = f"{prefix}/lagoon-operator:0.1.0"
+    opm_http.build_bundle("0.1.0", name, "--push")
+    return name
+
+
+def assert_fails(opm: Opm, *argv: str, status: int = 1, says: tuple[str, ...]) -> None:
+    """Run a command that must fail with an ``Error:`` line that says so, without a traceback, changing nothing."""
+    before = {path: path.stat().st_mtime_ns for path in opm.directory.iterdir()}
+    done = opm.attempt(*argv)
+    assert done.returncode == status, done.stderr
+    lines = done.stderr.splitlines()
+    assert [line for line in lines if line.startswith("Error: ")], done.stderr
+    assert "Traceback" not in done.stderr
+    for text in says:
+        assert text in done.stderr
+    assert done.stdout == ""
+    store = opm.directory / "opm-store"
+    assert {path: path.stat().st_mtime_ns for path in opm.directory.iterdir() if path != store} == {
+        path: time for path, time in before.items() if path != store
+    }
+
+
+def add(*bundles: str) -> tuple[str, ...]:
+    return ("registry", "add", "-d", "index.db", "-b", ",".join(bundles))
+
+
+def test_no_such_tag(opm_http: Opm, bundle: str) -> None:
+    missing = bundle.replace("0.1.0", "9.9.9")
+    assert_fails(opm_http, *add(bundle, missing), says=(missing, "hint:"))
+
+
+def test_credentials_missing_and_wrong(opm_http: Opm) -> None:
+    with Registry(users={"me": "secret"}) as registry:
+        name = f"{registry.host}/x:1"
+        assert_fails(opm_http, *add(name), says=(name, "login"))
+        authfile = opm_http.directory / "auth.json"
+        authfile.write_text(json.dumps({"auths": {registry.host: {"username": "me", "password": "wr0ng"}}}))
+        done = opm_http.attempt(*add(name), "--authfile", str(authfile))
+        assert done.returncode == 1
+        assert "wr0ng" not in done.stderr
+
+
+def test_plain_http_registry_without_the_flag(opm: Opm, bundle: str) -> None:
+    assert_fails(opm, *add(bundle), says=(bundle.partition("/")[0], "--use-http"))
+
+
+def test_certificate_not_trusted(opm: Opm) -> None:
+    with Registry(tls=True) as registry:
+        assert_fails(opm, *add(f"{registry.host}/x:1"), says=(registry.host, "--ca-file"))
+
+
+def test_an_index_image_is_no_bundle(opm_http: Opm, prefix: str, bundle: str) -> None:
+    opm_http("index", "add", "-b", bundle, "-i", "scratch", "-t", f"{prefix}/catalog:1", "--push")
+    assert_fails(opm_http, *add(f"{prefix}/catalog:1"), says=(f"{prefix}/catalog:1", "index image"))
+
+
+def test_a_bundle_is_no_index(opm_http: Opm, bundle: str) -> None:
+    argv = ("index", "add", "-b", "", "-f", bundle, "-t", "x:1", "-i", "scratch")
+    assert_fails(opm_http, *argv, says=(bundle, "operators.operatorframework.io.index.database.v1"))
+
+
+def test_a_bundle_added_twice_exits_2_and_a_version_3(opm_http: Opm, prefix: str, bundle: str) -> None:
+    opm_http(*add(bundle))
+    assert_fails(opm_http, *add(bundle), status=2, says=("already exists",))
+    other = f"{prefix}/elsewhere:0.1.0"
+    opm_http.build_bundle("0.1.0", other, "--push")
+    assert_fails(opm_http, *add(other), status=3, says=("already added that provides package and csv",))
+
+
+def test_replaces_that_is_nowhere(opm_http: Opm, prefix: str) -> None:
+    name = f"{prefix}/lagoon-operator:0.2.0"
+    opm_http.build_bundle("0.2.0", name, "--push")
+    assert_fails(opm_http, *add(name), says=("lagoon-operator.v0.2.0", "lagoon-operator.v0.1.0"))
+
+
+def test_a_package_without_channels(opm_http: Opm, prefix: str) -> None:
+    metadata = opm_http.directory / "b" / "metadata"
+    push_directory(opm_http, f"{prefix}/x:1", {"metadata/annotations.yaml": annotations(channels="")})
+    assert not metadata.exists()
+    assert_fails(opm_http, *add(f"{prefix}/x:1"), says=("channel",))
+
+
+def test_a_bundle_without_annotations(opm_http: Opm, prefix: str) -> None:
+    push_directory(opm_http, f"{prefix}/x:1", {})
+    assert_fails(opm_http, *add(f"{prefix}/x:1"), says=(f"{prefix}/x:1", "annotations"))
+
+
+def test_yaml_that_does_not_parse_is_named_with_its_line(opm_http: Opm, prefix: str) -> None:
+    files = {
+        "metadata/annotations.yaml": annotations(),
+        "manifests/lagoon.clusterserviceversion.yaml": "kind: ClusterServiceVersion\nmetadata:\n  name: [x\n",
+    }
+    push_directory(opm_http, f"{prefix}/x:1", files, manifests=False)
+    assert_fails(opm_http, *add(f"{prefix}/x:1"), says=("manifests/lagoon.clusterserviceversion.yaml", "line"))
+
+
+def test_of_two_csvs_the_first_counts_with_a_warning(opm_http: Opm, prefix: str) -> None:
+    second = (LAGOON / "0.2.0" / "manifests").glob("*clusterserviceversion.yaml")
+    files = {
+        "metadata/annotations.yaml": annotations(),
+        "manifests/zz-second.yaml": next(second).read_text(),
+    }
+    push_directory(opm_http, f"{prefix}/x:1", files)
+    done = opm_http.attempt(*add(f"{prefix}/x:1"))
+    assert done.returncode == 0, done.stderr
+    assert "Warning: " in done.stderr
+    assert "zz-second.yaml" in done.stderr
+    with sqlite3.connect(opm_http.directory / "index.db") as database:
+        assert database.execute("SELECT name FROM operatorbundle").fetchall() == [("lagoon-operator.v0.1.0",)]
+
+
+def test_a_registry_that_is_gone(opm_http: Opm, tmp_path: Path) -> None:
+    with Registry() as registry:
+        host = registry.host
+    assert_fails(opm_http, *add(f"{host}/x:1"), says=(f"{host}/x:1", "hint:"))
+
+
+def test_bad_references_and_modes(opm_http: Opm, bundle: str) -> None:
+    assert_fails(opm_http, *add("UPPER/case:1"), says=("UPPER/case",))
+    assert_fails(opm_http, *add(bundle), "--mode", "other", says=("other", "replaces"))
+
+
+def test_a_database_that_is_none_stays_as_it_is(opm_http: Opm, bundle: str) -> None:
+    (opm_http.directory / "index.db").write_bytes(b"not a database at all, but somebody's notes\n" * 100)
+    assert_fails(opm_http, *add(bundle), says=("index.db", "database"))
+
+
+def annotations(channels: str = "alpha") -> str:
+    prefix = "operators.operatorframework.io.bundle"
+    return (
+        f"annotations:\n  {prefix}.package.v1: lagoon-operator\n  {prefix}.channels.v1: {channels!r}\n"
+        f"  {prefix}.mediatype.v1: registry+v1\n"
+    )
+
+
+def push_directory(opm: Opm, name: str, files: dict[str, str], *, manifests: bool = True) -> None:
+    """Push an image with the sample's manifests and these files, without any of our checks."""
+    sources: dict[str, Path] = {}
+    if manifests:
+        sources = {f"manifests/{path.name}": path for path in (LAGOON / "0.1.0" / "manifests").iterdir()}
+    for number, (path, text) in enumerate(files.items()):
+        sources[path] = opm.directory.parent / f"{opm.directory.name}-file-{number}"
+        sources[path].write_text(text)
+    reference = Reference.parse(name)
+    client = RegistryClient(RegistryOptions(plain_http=True))
+    save_files(sources, {}, client.repository(reference), reference.identifier)

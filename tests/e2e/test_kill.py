@@ -1,0 +1,158 @@
+"""A kill at any moment of an add leaves the old index whole, and the next run works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.faults import Action, FaultProxy, Reset, Seen
+from kit.opm import Opm
+
+if TYPE_CHECKING:
+    from kit.registry import Registry
+
+
+class KillingProxy(FaultProxy):
+    """Kills a process when its request number ``at`` comes in, before the registry sees it."""
+
+    def __init__(self, upstream: str, at: int) -> None:
+        super().__init__(upstream)
+        self.at = at
+        self.pid = 0
+        self.started = threading.Event()
+
+    def action_for(self, seen: Seen) -> Action | None:
+        super().action_for(seen)
+        if len(self.seen) < self.at:
+            return None
+        self.started.wait()
+        os.kill(self.pid, signal.SIGKILL)
+        return Reset()
+
+
+def run_through(proxy: FaultProxy, opm: Opm, argv: tuple[str, ...]) -> int:
+    """Start the command with its registry behind the proxy; its exit status."""
+    process = subprocess.Popen(opm.argv(*argv), cwd=opm.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if isinstance(proxy, KillingProxy):
+        proxy.pid = process.pid
+        proxy.started.set()
+    return process.wait(timeout=120)
+
+
+def add_third(host: str, prefix: str) -> tuple[str, ...]:
+    name = f"{host}/{prefix}"
+    return (
+        *("index", "add", "--push", "-b", f"{name}/lagoon-operator:0.3.0"),
+        *("-f", f"{name}/catalog:latest", "-t", f"{name}/catalog:latest"),
+    )
+
+
+@pytest.fixture
+def prefix(opm_http: Opm, registry: Registry, tmp_path: Path) -> str:
+    """A catalog of two bundles, and a third bundle, in the registry."""
+    name = f"kill-{tmp_path.name.replace('_', '-').lower()}"
+    images = [f"{registry.host}/{name}/lagoon-operator:{version}" for version in ("0.1.0", "0.2.0", "0.3.0")]
+    for image in images:
+        opm_http.build_bundle(image.rpartition(":")[2], image, "--push")
+    catalog = f"{registry.host}/{name}/catalog:latest"
+    opm_http("index", "add", "-b", ",".join(images[:2]), "-i", "scratch", "-t", catalog, "--push")
+    return name
+
+
+def test_killed_at_every_request_the_tag_keeps_naming_a_whole_index(
+    opm_http: Opm, registry: Registry, prefix: str
+) -> None:
+    catalog = f"{registry.host}/{prefix}/catalog:latest"
+    before = opm_http("image", "inspect", catalog)
+    at = 0
+    while True:
+        at += 1
+        with KillingProxy(registry.host, at) as proxy:
+            status = run_through(proxy, opm_http, add_third(proxy.host, prefix))
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        assert opm_http("image", "inspect", catalog) == before
+        listed = opm_http("alpha", "list", "bundles", catalog)
+        assert "v0.2.0" in listed
+        assert "v0.3.0" not in listed
+    assert at > 8  # bundle, index, blobs, manifest: each took a request at which it was killed
+    assert "v0.3.0" in opm_http("alpha", "list", "bundles", catalog)
+
+
+STEPS = ("os.replace", "os.rename", "os.fsync", "sqlite3.connect", "shutil.copyfile")
+
+KILLER = """
+import importlib, os, signal, sys
+
+def deadly(function, left=[int(sys.argv[2])]):
+    def call(*arguments, **keywords):
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **keywords)
+    return call
+
+module, _, name = sys.argv[1].partition(".")
+module = importlib.import_module(module)
+setattr(module, name, deadly(getattr(module, name)))
+from opmkit.cli.main import main
+main(sys.argv[3:])
+"""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_at_every_step_on_disk_the_database_stays_whole(
+    step: str, opm_http: Opm, registry: Registry, prefix: str
+) -> None:
+    name = f"{registry.host}/{prefix}/lagoon-operator"
+    database = opm_http.directory / "index.db"
+    opm_http("registry", "add", "-d", "index.db", "-b", f"{name}:0.1.0,{name}:0.2.0")
+    before = database.read_bytes()
+    argv = ["registry", "add", "--use-http", "-d", "index.db", "-b", f"{name}:0.3.0"]
+    at = 0
+    while True:
+        at += 1
+        done = subprocess.run(
+            [sys.executable, "-c", KILLER, step, str(at), *argv],
+            cwd=opm_http.directory,
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        if database.read_bytes() != before:
+            break  # killed after the new file was in place: it is whole, as the listing shows
+    assert "lagoon-operator.v0.3.0" in opm_http("alpha", "list", "bundles", "index.db") or at > 1
+    done = opm_http.attempt("registry", "add", "-d", "index.db", "-b", f"{name}:0.3.0")
+    assert done.returncode in (0, 2), done.stderr
+    assert "lagoon-operator.v0.3.0" in opm_http("alpha", "list", "bundles", "index.db")
+    assert [path.name for path in Path(opm_http.directory).iterdir() if path.name.startswith(".")] == []
+
+
+def test_interrupted_by_the_keyboard_it_says_so_and_leaves_nothing(
+    opm_http: Opm, registry: Registry, prefix: str, tmp_path: Path
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with KillingProxy(registry.host, 10_000) as proxy:
+        argv = opm_http.argv(*add_third(proxy.host, prefix))
+        process = subprocess.Popen(
+            argv, cwd=opm_http.directory, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
+        )
+        while not proxy.seen:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.startswith("Error: interrupted")
+    assert "Traceback" not in errors
+    assert list(scratch.iterdir()) == []

@@ -1,0 +1,30 @@
+"""The corpus as images, once for each worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.corpus import Corpus, LayoutCorpus, RegistryCorpus
+
+if TYPE_CHECKING:
+    from kit.registry import Registry
+
+
+@pytest.fixture(scope="session")
+def registry_corpus(registry: Registry) -> Corpus:
+    return RegistryCorpus(registry.host)
+
+
+@pytest.fixture(scope="session")
+def layout_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    return LayoutCorpus(tmp_path_factory.mktemp("layouts"))
+
+
+@pytest.fixture
+def corpus(request: pytest.FixtureRequest) -> Corpus:
+    """The corpus in the place that the test asks for: ``registry`` or ``layouts``."""
+    place = {"registry": "registry_corpus", "layouts": "layout_corpus"}[getattr(request, "param", "registry")]
+    corpus: Corpus = request.getfixturevalue(place)
+    return corpus

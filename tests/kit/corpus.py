@@ -1,0 +1,97 @@
+"""The bundles of the recorded cases as images, in a registry or in OCI layouts, made when a case asks for them."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from kit.shared import SHARED
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.image import Image
+from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.spec import ConfigChanges
+from opmkit.imagetools.store import LayoutRepository
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.imagetools.repository import Repository
+
+_USE = re.compile(r"\{registry\}/([\w.-]+):([\w.-]+)")
+
+
+class Corpus(ABC):
+    """The corpus under ``prefix``, which stands for ``{registry}`` in the records."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._there: set[tuple[str, str]] = set()
+
+    def fill(self, argv: list[str]) -> list[str]:
+        """Replace ``{registry}`` in a recorded command line, and see to it that the images named are there."""
+        for package, tag in _USE.findall(" ".join(argv)):
+            self.provide(package, tag)
+        return [part.replace("{registry}", self.prefix) for part in argv]
+
+    def provide(self, package: str, tag: str) -> None:
+        """Push the image of one bundle, unless it is there or the corpus hasn't it."""
+        directory = SHARED / "corpus" / "bundles" / package / tag.replace("_", "+")
+        if (package, tag) in self._there or not directory.is_dir():
+            return
+        save_files(bundle_files(directory), bundle_labels(directory), self.repository(package), tag)
+        self._there.add((package, tag))
+
+    @abstractmethod
+    def repository(self, package: str) -> Repository:
+        """Where the images of a package live."""
+
+
+class RegistryCorpus(Corpus):
+    """Images in a real registry that speaks plain HTTP."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host}/corpus")
+        self._client = RegistryClient(RegistryOptions(plain_http=True))
+
+    def repository(self, package: str) -> Repository:
+        return self._client.repository(Reference.parse(f"{self.prefix}/{package}"))
+
+
+class LayoutCorpus(Corpus):
+    """Images in OCI layouts on disk, one a package."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(f"oci:{directory}")
+        self._directory = directory
+
+    def repository(self, package: str) -> Repository:
+        return LayoutRepository(self._directory / package)
+
+
+def bundle_files(directory: Path) -> dict[str, Path]:
+    """The files of a bundle directory by their path in the image."""
+    files = [path for part in ("manifests", "metadata") for path in (directory / part).rglob("*") if path.is_file()]
+    return {path.relative_to(directory).as_posix(): path for path in files}
+
+
+def bundle_labels(directory: Path) -> dict[str, str]:
+    """The labels of a bundle's image: the keys of its annotations file."""
+    path = directory / "metadata" / "annotations.yaml"
+    if not path.is_file():
+        return {}
+    loaded = yaml.safe_load(path.read_text())
+    return {str(key): str(value) for key, value in ((loaded or {}).get("annotations") or {}).items()}
+
+
+def save_files(files: Mapping[str, Path], labels: Mapping[str, str], repository: Repository, tag: str) -> None:
+    """Make an image of one layer on nothing, and save it under a tag."""
+    with tempfile.TemporaryDirectory() as directory:
+        layer = write_layer([LayerFile(name, path) for name, path in files.items()], Path(directory))
+        copy_image(Image.scratch().append([layer], ConfigChanges(labels=labels)), repository, tag)
