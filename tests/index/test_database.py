@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from index.builders import bundle
-from kit.shared import SHARED, _dumper, needs_shared
+from kit.shared import SHARED, needs_shared
 from opmkit.index.add import add_bundles
 from opmkit.index.database import SCHEMA_VERSION, open_database, replace_database
 from opmkit.index.errors import CatalogError, DatabaseUnavailable, InvalidDatabase
@@ -41,7 +41,8 @@ def path(tmp_path: Path) -> Path:
 def test_the_schema_is_the_one_that_readers_know(path: Path) -> None:
     add(path, "1.0.0")
     recorded = json.loads((SHARED / "golden" / "schema.json").read_text())
-    dump = _dumper().Dumper(str(path)).dump(schema=True, storage=True)
+    tool = [sys.executable, SHARED / "tools" / "dump_index.py", path, "--storage"]
+    dump = json.loads(subprocess.run(tool, check=True, capture_output=True).stdout)
     assert dump["schema"] == recorded["schema"]
     assert dump["schema_version"] == SCHEMA_VERSION
     storage = recorded["storage_classes_of_one_add"]
