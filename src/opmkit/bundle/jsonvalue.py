@@ -33,7 +33,10 @@ def encode(value: JsonValue) -> bytes:
     Raises:
         ValueError: if a number is infinite or none, a text holds half of a surrogate pair, or the nesting is too deep.
     """
-    text = orjson.dumps(_normalised(value), option=orjson.OPT_SORT_KEYS)
+    try:
+        text = orjson.dumps(_normalised(value), option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError as error:
+        raise ValueError(str(error)) from error
     for character, escape in _ESCAPES:
         text = text.replace(character, escape)
     return text

@@ -1,0 +1,111 @@
+"""Bundles out of directories and images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bundle.samples import CRD, crd, files
+from opmkit.bundle import InvalidBundle, NotABundle
+from opmkit.bundle.load import load_bundle_directory, load_bundle_image, read_files
+from opmkit.imagetools.image import Image
+from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.spec import ConfigChanges
+from opmkit.imagetools.store import ImageStore
+from opmkit.imagetools.tools.registry import RegistryTool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+INDEX = "operators.operatorframework.io.index."
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> RegistryTool:
+    return RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), ImageStore.open(tmp_path / "store"))
+
+
+def save(tool: RegistryTool, directory: Path, content: Mapping[str, bytes], changes: ConfigChanges) -> str:
+    """Save an image of one layer in a layout below ``directory``, and give its reference."""
+    layer = write_layer([LayerFile(path, data) for path, data in content.items()], directory)
+    reference = f"oci:{directory / 'layout'}:1"
+    tool.push(Image.scratch().append([layer], changes), parse_image_reference(reference))
+    return reference
+
+
+def write(directory: Path, content: Mapping[str, bytes]) -> Path:
+    for path, data in content.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_bytes(data)
+    return directory
+
+
+def test_a_directory_and_its_image_give_the_same_bundle(tool: RegistryTool, tmp_path: Path) -> None:
+    content = {**files(), CRD: crd("v1"), "manifests/sub/x.yaml": b"kind: X"}
+    reference = save(tool, tmp_path, content, ConfigChanges())
+
+    from_image = load_bundle_image(tool, reference)
+    from_directory = load_bundle_directory(write(tmp_path / "bundle", content))
+
+    assert from_image.image == reference
+    assert from_image.objects == from_directory.objects
+    assert from_image.provided_apis == from_directory.provided_apis
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        (ConfigChanges(labels={INDEX + "database.v1": "/database/index.db"}), "an index image with a database"),
+        (ConfigChanges(labels={INDEX + "configs.v1": "/configs"}), "an index image with a file-based catalog"),
+        (ConfigChanges(labels={"operators.operatorframework.io.bundle.package.v1": "p"}), "has no manifests directory"),
+        (ConfigChanges(entrypoint=["/manager"]), "perhaps the operator itself (it runs '/manager')"),
+        (ConfigChanges(labels={"a": "b"}), "an image of unknown kind"),
+    ],
+)
+def test_an_image_that_is_no_bundle_is_named(
+    tool: RegistryTool, tmp_path: Path, changes: ConfigChanges, what: str
+) -> None:
+    reference = save(tool, tmp_path, {"etc/file": b"x"}, changes)
+    with pytest.raises(NotABundle) as raised:
+        load_bundle_image(tool, reference)
+    assert raised.value.message.startswith(f"{reference} is no bundle: it is ")
+    assert what in raised.value.message
+    assert raised.value.advice
+
+
+def test_an_error_in_an_image_names_it(tool: RegistryTool, tmp_path: Path) -> None:
+    reference = save(tool, tmp_path, {"manifests/a.yaml": b"a: b: c\n"}, ConfigChanges())
+    with pytest.raises(InvalidBundle) as raised:
+        load_bundle_image(tool, reference)
+    assert raised.value.message.startswith(
+        f"{reference}: no Kubernetes object below manifests/; manifests/a.yaml:1:5: "
+    )
+
+
+def test_an_error_in_a_directory_names_it(tmp_path: Path) -> None:
+    write(tmp_path, {"manifests/a.yaml": b"kind: A\n"})
+    with pytest.raises(InvalidBundle) as raised:
+        load_bundle_directory(tmp_path)
+    assert raised.value.message == f"{tmp_path}: no ClusterServiceVersion below manifests/"
+
+
+def test_a_directory_without_manifests_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(NotABundle, match="has no manifests directory"):
+        load_bundle_directory(tmp_path)
+
+
+def test_large_files_are_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "large.yaml").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(InvalidBundle, match=r"large\.yaml has more than"):
+        read_files(tmp_path)
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    write(tmp_path, {"a": b"1", "sub/b": b"2"})
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    assert read_files(tmp_path) == {"a": b"1"}

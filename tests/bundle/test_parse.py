@@ -1,0 +1,328 @@
+"""Bundles out of their files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+
+from bundle.samples import CRD, CSV, LABEL, annotations, crd, csv, files
+from opmkit.bundle import ApiKey, InvalidBundle, ManifestCache, TypedValue, parse_bundle
+
+THING = ApiKey("example.com", "v1", "Thing", "things")
+
+
+def gvk(version: str, kind: str = "Thing", group: str = "example.com") -> TypedValue:
+    return TypedValue("olm.gvk", f'{{"group":"{group}","kind":"{kind}","version":"{version}"}}')
+
+
+def test_the_objects_are_in_the_order_of_their_files() -> None:
+    bundle = parse_bundle(
+        {
+            "manifests/b.yaml": b"kind: B\n",
+            **files(),
+            "manifests/a.json": b'{"kind": "A", "x": "<"}',
+            "manifests/z.txt": b"kind: Z\nf: 1.0\n---\nkind: ignored\n",
+        }
+    )
+    assert bundle.objects == (b'{"kind":"A","x":"\\u003c"}', b'{"kind":"B"}', bundle.csv.json, b'{"f":1,"kind":"Z"}')
+    assert bundle.warnings == ("manifests/z.txt: only the first of its documents counts",)
+
+
+def test_hidden_nested_and_empty_files_do_not_count() -> None:
+    bundle = parse_bundle(
+        {
+            **files(),
+            "manifests/.hidden.yaml": b"kind: Hidden\n",
+            "manifests/sub/nested.yaml": b"kind: Nested\n",
+            "manifests/empty.yaml": b"",
+            "manifests/remark.yaml": b"# nothing\n---\nkind: Second\n",
+            "other/file.yaml": b"kind: Other\n",
+            "metadata/sub/dependencies.yaml": b'{"dependencies": [{"type": "t"}]}',
+        }
+    )
+    assert bundle.objects == (bundle.csv.json,)
+    assert bundle.dependencies == ()
+    assert bundle.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "warning"),
+    [
+        (b"a: b: c\n", ":1:5: mapping values are not allowed in this context"),
+        (b"- kind: List\n", ": no Kubernetes object, which would be a mapping"),
+        (b"just text\n", ": no Kubernetes object, which would be a mapping"),
+        (b"a: 1\n", ": no Kubernetes object, which would have a kind and an apiVersion"),
+        (b"kind: 5\n", ": no Kubernetes object, which would have a kind and an apiVersion"),
+        (b"kind: A\napiVersion: a/b/c\n", ": no Kubernetes object, which would have a kind and an apiVersion"),
+        (b"kind: A\nx: .inf\n", ": no JSON can hold it: inf is no JSON number"),
+    ],
+)
+def test_a_file_that_is_no_object_is_left_out_with_a_warning(content: bytes, warning: str) -> None:
+    bundle = parse_bundle({**files(), "manifests/x.yaml": content})
+
+    assert bundle.objects == (bundle.csv.json,)
+    assert bundle.warnings == (f"left out: manifests/x.yaml{warning}",)
+
+
+def test_of_two_csvs_the_first_counts() -> None:
+    bundle = parse_bundle({**files(), "manifests/second.yaml": b"kind: ClusterServiceVersion\n"})
+
+    assert bundle.name == "op.v1.0.0"
+    assert bundle.objects == (bundle.csv.json,)
+    (warning,) = bundle.warnings
+    assert "manifests/second.yaml" in warning
+    assert CSV in warning
+
+
+def test_without_a_csv_the_error_tells_which_file_does_not_parse() -> None:
+    broken = {**files(), CSV: b"kind: ClusterServiceVersion\nspec: [\n"}
+    with pytest.raises(InvalidBundle) as raised:
+        parse_bundle(broken)
+    assert raised.value.message.startswith(f"no Kubernetes object below manifests/; {CSV}:3:1: ")
+    assert "Correct the file" in raised.value.advice
+
+
+@pytest.mark.parametrize(
+    ("manifest", "what"), [(b"kind: Secret\n", "no ClusterServiceVersion"), (b"", "no Kubernetes object")]
+)
+def test_without_a_csv_there_is_no_bundle(manifest: bytes, what: str) -> None:
+    with pytest.raises(InvalidBundle, match=f"^{what} below manifests/$") as raised:
+        parse_bundle({"manifests/a.yaml": manifest, "metadata/annotations.yaml": annotations()})
+    assert raised.value.advice
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"version": 1.5}, "spec.version is a number, not a text"),
+        ({"replaces": 5}, "spec.replaces is a number, not a text"),
+        ({"skips": "op.v0"}, "spec.skips is a text, not a list"),
+        ({"skips": [True]}, "an entry of spec.skips is a boolean, not a text"),
+        ({"relatedImages": "x"}, "spec.relatedImages is a text, not a list"),
+        ({"relatedImages": [{"image": []}]}, "an image in spec.relatedImages is a list, not a text"),
+        ({"install": {"spec": {"deployments": {}}}}, "spec.install.spec.deployments is a mapping, not a list"),
+        ({"customresourcedefinitions": []}, "spec.customresourcedefinitions is a list, not a mapping"),
+        ({"customresourcedefinitions": {"owned": [None]}}, "spec.customresourcedefinitions.owned has an empty entry"),
+        ({"customresourcedefinitions": {"required": [{"name": "x"}]}}, "names the CRD 'x', which has no group"),
+        (
+            {"apiservicedefinitions": {"owned": [{"version": 1}]}},
+            "version in spec.apiservicedefinitions.owned is a number",
+        ),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_an_error_that_names_it(spec: Any, message: str) -> None:
+    with pytest.raises(InvalidBundle) as raised:
+        parse_bundle(files(spec=spec))
+    assert raised.value.message.startswith(f"{CSV}: ")
+    assert message in raised.value.message
+    assert raised.value.advice
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ({"metadata": {"name": "a"}}, "has no spec"),
+        ({"metadata": {"name": "a"}, "spec": None}, "has no spec"),
+        ({"metadata": {"name": "a"}, "spec": "x"}, "spec is a text, not a mapping"),
+        ({"metadata": {}, "spec": {}}, "has no metadata.name"),
+        ({"spec": {}}, "has no metadata.name"),
+        ({"metadata": {"name": "a", "annotations": {"x": 1}}, "spec": {}}, "metadata.annotations[x] is a number"),
+        ({"metadata": {"name": "a", "labels": []}, "spec": {}}, "metadata.labels is a list"),
+    ],
+)
+def test_a_csv_has_a_name_a_spec_and_texts_for_annotations(text: Any, message: str) -> None:
+    content = json.dumps({"kind": "ClusterServiceVersion", **text}).encode()
+    with pytest.raises(InvalidBundle) as raised:
+        parse_bundle({CSV: content, "metadata/annotations.yaml": annotations()})
+    assert message in raised.value.message
+
+
+def test_the_place_in_the_graph() -> None:
+    spec = {"version": "1.0.0+b", "replaces": "op.v0.9.0", "skips": ["op.v0.9.1", "op.v0.9.2"]}
+    marks = {"olm.skipRange": "<1.0.0", "olm.substitutesFor": "op.v0.8.0"}
+    bundle = parse_bundle(files(spec=spec, annotations=marks), image="example.com/op:1")
+
+    assert (bundle.name, bundle.version, bundle.csv.replaces) == ("op.v1.0.0", "1.0.0+b", "op.v0.9.0")
+    assert bundle.csv.skips == ("op.v0.9.1", "op.v0.9.2")
+    assert (bundle.csv.skip_range, bundle.csv.substitutes_for) == ("<1.0.0", "op.v0.8.0")
+    assert bundle.image == "example.com/op:1"
+
+
+def test_what_is_null_or_absent_is_empty() -> None:
+    spec = dict.fromkeys(["version", "replaces", "skips", "relatedImages", "install", "customresourcedefinitions"])
+    bundle = parse_bundle(files(spec=spec))
+
+    assert (bundle.version, bundle.csv.replaces, bundle.csv.skips) == ("", "", ())
+    assert bundle.related_images == bundle.provided_apis == bundle.required_apis == ()
+
+
+def test_every_version_of_every_crd_is_provided() -> None:
+    beta = {
+        "apiVersion": "apiextensions.k8s.io/v1beta1",
+        "kind": "CustomResourceDefinition",
+        "spec": {"group": "g", "version": "v1", "versions": [{"name": "v2"}], "names": {"kind": "K", "plural": "ks"}},
+    }
+    spec = {"apiservicedefinitions": {"owned": [{"group": "s", "version": "v1", "kind": "S", "name": "esses"}]}}
+    bundle = parse_bundle(
+        {**files(spec=spec), CRD: crd("v1", "v2", "v1"), "manifests/b.json": json.dumps(beta).encode()}
+    )
+
+    assert set(bundle.provided_apis) == {
+        THING,
+        ApiKey("example.com", "v2", "Thing", "things"),
+        ApiKey("g", "v1", "K", "ks"),
+        ApiKey("g", "v2", "K", "ks"),
+        ApiKey("s", "v1", "S", "esses"),
+    }
+    assert len(bundle.provided_apis) == 5
+    assert {gvk("v1"), gvk("v2"), gvk("v1", "K", "g"), gvk("v1", "S", "s")} <= set(bundle.properties)
+
+
+def test_an_owned_crd_must_be_in_the_bundle() -> None:
+    spec = {"customresourcedefinitions": {"owned": [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]}}
+
+    assert parse_bundle({**files(spec=spec), CRD: crd("v1")}).provided_apis == (THING,)
+    for other in (crd("v2"), crd("v1", kind="Other"), crd("v1", plural="thingies"), crd("v1", group="example.org")):
+        with pytest.raises(InvalidBundle) as raised:
+            parse_bundle({**files(spec=spec), CRD: other})
+        assert "no CRD in the bundle for example.com/v1/Thing (things)" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"spec": {"names": "x"}}, "spec.names is a text, not a mapping"),
+        ({"spec": {"versions": {}}}, "spec.versions is a mapping, not a list"),
+        ({"apiVersion": "example.com/v1"}, "unknown API group 'example.com'"),
+    ],
+)
+def test_a_broken_crd_is_an_error_that_names_its_file(change: Any, message: str) -> None:
+    with pytest.raises(InvalidBundle) as raised:
+        parse_bundle({**files(), CRD: orjson.dumps({**orjson.loads(crd("v1")), **change})})
+    assert raised.value.message.startswith(f"{CRD}: ")
+    assert message in raised.value.message
+
+
+def test_a_crd_of_another_version_provides_nothing() -> None:
+    other = orjson.loads(crd("v1")) | {"apiVersion": "apiextensions.k8s.io/v2"}
+    assert parse_bundle({**files(), CRD: orjson.dumps(other)}).provided_apis == ()
+
+
+def test_required_apis_are_dependencies_after_those_of_the_file() -> None:
+    required = {"name": "needs.example.com", "version": "v1", "kind": "Need"}
+    spec = {
+        "customresourcedefinitions": {"required": [required, required]},
+        "apiservicedefinitions": {"required": [{"group": "s", "version": "v1", "kind": "S", "name": "esses"}]},
+    }
+    dependencies = (
+        b"dependencies:\n- type: olm.package\n  value: {version: '>1', packageName: other}\n"
+        b"- type: olm.package\n  value: {version: '>1', packageName: other}\n- type: t\n- {type: t, value: }\n"
+    )
+    bundle = parse_bundle({**files(spec=spec), "metadata/dependencies.yaml": dependencies})
+
+    other = TypedValue("olm.package", '{"packageName":"other","version":"\\u003e1"}')
+    assert bundle.dependencies == (
+        other,
+        other,
+        TypedValue("t", ""),
+        TypedValue("t", "null"),
+        gvk("v1", "Need"),
+        gvk("v1", "S", "s"),
+    )
+    assert bundle.required_apis == (ApiKey("example.com", "v1", "Need", "needs"), ApiKey("s", "v1", "S", "esses"))
+
+
+def test_properties_are_a_set_of_type_and_text() -> None:
+    written = '[{"type": "t", "value": {"b": 1.0, "a": "<"}}, {"type": "t", "value": {"b": 1.0, "a": "<"}}, {}, null]'
+    file = b"properties:\n- {type: t, value: {b: 1.0, a: <}}\n- {type: f}\n- {type: f, value: ~}\n"
+    bundle = parse_bundle({**files(annotations={"olm.properties": written}), "metadata/properties.yaml": file})
+
+    assert bundle.properties == (
+        TypedValue("t", '{"a":"\\u003c","b":1}'),
+        TypedValue("f", "null"),
+        TypedValue("olm.package", '{"packageName":"op","version":"1.0.0"}'),
+        TypedValue("t", '{"b":1.0,"a":"\\u003c"}'),
+        TypedValue("", "null"),
+    )
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "nonsense",
+        "{}",
+        "[1]",
+        '[{"type": 1}]',
+        '[{"type": "olm.package", "value": 7}]',
+        '[{"type": "olm.package"}]',
+        '[{"type": "olm.gvk", "value": {"kind": 1}}]',
+        '[{"type": "olm.label", "value": "x"}]',
+        "[" * 100_000,
+    ],
+)
+def test_an_annotation_with_bad_properties_is_an_error(annotation: str) -> None:
+    with pytest.raises(InvalidBundle, match=r"olm\.properties"):
+        parse_bundle(files(annotations={"olm.properties": annotation}))
+
+
+@pytest.mark.parametrize("annotation", ["[]", "null", '[{"type": "olm.gvk", "value": null}]', '[{"TYPE": "t"}]'])
+def test_an_annotation_that_go_reads_is_read(annotation: str) -> None:
+    parse_bundle(files(annotations={"olm.properties": annotation}))
+
+
+def deployment(*images: Any) -> dict[str, Any]:
+    containers = [{"image": image} if image is not None else {} for image in images]
+    pod = {"containers": containers, "initContainers": [{"image": "init"}]}
+    return {"spec": {"deployments": [{"spec": {"template": {"spec": pod}}}]}}
+
+
+@pytest.mark.parametrize(
+    ("install", "images"),
+    [
+        ({"strategy": "deployment", **deployment("b", "a")}, {"a", "b", "init"}),
+        ({"strategy": "deployment", **deployment(None)}, {"", "init"}),
+        ({"strategy": "other", **deployment("b")}, set()),
+        ({"Strategy": "deployment", "Spec": {"Deployments": [{"Spec": None}]}}, set()),
+    ],
+)
+def test_images_of_the_install_strategy(install: Any, images: set[str]) -> None:
+    spec = {"install": install, "relatedImages": [{"name": "n", "image": "rel"}, {"name": "m"}, {"Image": "rel2"}]}
+    bundle = parse_bundle(files(spec=spec), image="own")
+
+    assert bundle.related_images == tuple(sorted({"own", "rel", "rel2", "", *images}))
+
+
+def test_a_cache_reads_equal_content_once() -> None:
+    cache = ManifestCache()
+    first = parse_bundle({**files(), CRD: crd("v1")}, cache=cache)
+    second = parse_bundle({**files(name="op.v2"), CRD: crd("v1")}, cache=cache)
+
+    assert first.objects[1] is second.objects[1]
+    assert first.objects[0] != second.objects[0]
+
+
+def test_a_cache_keeps_to_its_bound() -> None:
+    cache = ManifestCache(max_bytes=100)
+    contents = [b"kind: A\nx: %s" % (bytes([letter]) * 30) for letter in b"abcdefgh"]
+    manifests = [cache.read(content) for content in contents]
+
+    assert cache.read(contents[-1]) is manifests[-1]
+    assert cache.read(contents[0]) is not manifests[0]
+    assert cache.read(contents[0]) == manifests[0]
+
+
+def test_no_catalog_can_hold_a_bundle_without_annotations() -> None:
+    with pytest.raises(InvalidBundle, match="no annotations below metadata/") as raised:
+        parse_bundle({CSV: csv(), "metadata/annotations.yaml": b"annotations: {x: y}", "metadata/b.yaml": b"a: b: c"})
+    assert "metadata/b.yaml:1:5: " in raised.value.message
+    assert "opm alpha bundle generate" in raised.value.advice
+
+
+def test_the_labels_are_those_of_the_format() -> None:
+    bundle = parse_bundle(
+        {CSV: csv(), "metadata/a.json": json.dumps({"annotations": {LABEL + "package.v1": "p"}}).encode()}
+    )
+    assert (bundle.package, bundle.annotations.channels) == ("p", ())
