@@ -138,6 +138,22 @@ def test_attestations_are_copied_but_not_appended_to(layer: Layer, tmp_path: Pat
     ]
 
 
+def test_docker_images_in_the_format_of_oci(tmp_path: Path) -> None:
+    names = ("linux/amd64", "linux/arm64")
+    docker = [
+        small_image(tmp_path, {"a": b"1"}, platform=name, media_type=mediatypes.DOCKER_MANIFEST) for name in names
+    ]
+    image = docker[0].as_oci()
+    assert image == small_image(tmp_path, {"a": b"1"})
+    assert image.as_oci() is image
+    many = multi_image(docker, mediatypes.DOCKER_LIST).as_oci()
+    assert many.index.media_type == mediatypes.OCI_INDEX
+    assert [part.media_type for part in many.index.manifests] == [mediatypes.OCI_MANIFEST] * 2
+    assert many.as_oci() is many
+    copy_image(docker[0], LayoutRepository(tmp_path / "layout"), "1")
+    assert load_image(LayoutRepository(tmp_path / "layout"), "1").digest == docker[0].digest
+
+
 def test_what_is_no_image(tmp_path: Path) -> None:
     repository = LayoutRepository(tmp_path)
     repository.put_manifest(Manifest.build(put(repository, b"{}", EMPTY_CONFIG.media_type), []), "artifact")

@@ -90,26 +90,31 @@ class Image:
         """
         diff_ids = [layer.diff_id for layer in layers]
         config = self.config.changed(changes or ConfigChanges(), diff_ids, created=created, created_by=created_by)
-        family = self.manifest.media_type
-        added = [
-            replace(layer.descriptor, media_type=mediatypes.in_family_of(family, layer.descriptor.media_type))
-            for layer in layers
-        ]
-        manifest = Manifest.build(
-            config.descriptor(family),
-            (*self.manifest.layers, *added),
-            {**self.manifest.annotations, **(annotations or {})},
-            family,
-        )
-        local = {layer.descriptor.digest: layer.path for layer in layers}
-        return replace(self, manifest=manifest, config=config, local={**self.local, **local})
+        stack = [*self.manifest.layers, *(layer.descriptor for layer in layers)]
+        annotations = {**self.manifest.annotations, **(annotations or {})}
+        image = self._rebuilt(config, stack, annotations, self.manifest.media_type)
+        return replace(image, local={**self.local, **{layer.descriptor.digest: layer.path for layer in layers}})
 
     def without_layers(self, positions: Collection[int]) -> Image:
         """This image without the layers at these positions, the bottom one being 0; its history follows."""
         config = self.config.without_layers(positions)
         kept = [layer for position, layer in enumerate(self.manifest.layers) if position not in positions]
-        family = self.manifest.media_type
-        manifest = Manifest.build(config.descriptor(family), kept, self.manifest.annotations, family)
+        return self._rebuilt(config, kept, self.manifest.annotations, self.manifest.media_type)
+
+    def as_oci(self) -> Image:
+        """This image in OCI's format, the only one that other tools find by its tag in an OCI layout.
+
+        An image in that format already is left as it is; one of Docker's gets a new manifest over the same blobs.
+        """
+        if self.manifest.media_type == mediatypes.OCI_MANIFEST:
+            return self
+        return self._rebuilt(self.config, self.manifest.layers, self.manifest.annotations, mediatypes.OCI_MANIFEST)
+
+    def _rebuilt(
+        self, config: ImageConfig, layers: Sequence[Descriptor], annotations: Mapping[str, str], media_type: str
+    ) -> Image:
+        layers = [replace(part, media_type=mediatypes.in_family_of(media_type, part.media_type)) for part in layers]
+        manifest = Manifest.build(config.descriptor(media_type), layers, annotations, media_type)
         return replace(self, manifest=manifest, config=config)
 
 
@@ -152,6 +157,13 @@ class MultiImage:
     def without_layers(self, positions: Collection[int]) -> MultiImage:
         """What Image.without_layers does, for every platform."""
         return self.with_images([image.without_layers(positions) for image in self.images])
+
+    def as_oci(self) -> MultiImage:
+        """What Image.as_oci does, for every platform; attestations are left out of an image that changes."""
+        images = tuple(image.as_oci() for image in self.images)
+        if self.index.media_type == mediatypes.OCI_INDEX and images == self.images:
+            return self
+        return replace(self, index=replace(self.index, media_type=mediatypes.OCI_INDEX)).with_images(images)
 
     def select(self, platform: Platform | None = None) -> Image:
         """The image for a platform, chosen as ImageIndex.select does."""

@@ -30,7 +30,7 @@ CONFIGS = frozenset({OCI_CONFIG, DOCKER_CONFIG})
 ACCEPT = (OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST)
 """What to ask a registry for, best first."""
 
-_FAMILIES = {
+_OF_DOCKER = {
     OCI_MANIFEST: DOCKER_MANIFEST,
     OCI_INDEX: DOCKER_LIST,
     OCI_CONFIG: DOCKER_CONFIG,
@@ -38,6 +38,7 @@ _FAMILIES = {
     OCI_LAYER_GZIP: DOCKER_LAYER_GZIP,
     OCI_LAYER_ZSTD: DOCKER_LAYER_ZSTD,
 }
+_OF_OCI = {docker: oci for oci, docker in _OF_DOCKER.items()}
 
 
 def is_docker(media_type: str) -> bool:
@@ -51,5 +52,6 @@ def is_foreign(media_type: str) -> bool:
 
 
 def in_family_of(manifest_type: str, media_type: str) -> str:
-    """The type that an OCI ``media_type`` has in an image whose manifest is a ``manifest_type``."""
-    return _FAMILIES.get(media_type, media_type) if is_docker(manifest_type) else media_type
+    """The type, OCI's or Docker's, that a ``media_type`` has in an image whose manifest is a ``manifest_type``."""
+    family = _OF_DOCKER if is_docker(manifest_type) else _OF_OCI
+    return family.get(media_type, media_type)

@@ -139,9 +139,9 @@ def _is_meant(manifest: Descriptor, reference: Reference, tagged: str) -> bool:
 def _user_data() -> Path:
     from platformdirs import user_data_path
 
-    path = user_data_path("opmkit")
-    if not path.is_absolute():
-        raise StoreError(
-            "there is no home directory to keep images in", advice="name a directory for them by the variable OPM_STORE"
-        )
-    return path
+    with suppress(RuntimeError):
+        path = user_data_path("opmkit")
+        if path.is_absolute():
+            return path
+    advice = "name a directory for them by the variable OPM_STORE"
+    raise StoreError("there is no home directory to keep images in", advice=advice)

@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import io
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kit.images import multi_image, small_image
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.errors import DigestMismatch, NotFound, StoreError
+from opmkit.imagetools.image import load_image
+from opmkit.imagetools.layer import read_tree
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.spec import Descriptor, Platform, sha256_digest
+from opmkit.imagetools.store import ImageStore, layout
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ImageStore:
+    return ImageStore.open(tmp_path / "store")
+
+
+def blob(content: bytes) -> Descriptor:
+    return Descriptor("x", sha256_digest(content), len(content))
+
+
+def blobs(store: ImageStore) -> set[str]:
+    return {f"sha256:{path.name}" for path in store.layout.path.glob("blobs/sha256/*")}
+
+
+def leftovers(store: ImageStore) -> list[Path]:
+    return list(store.layout.path.glob("ingest/*"))
+
+
+def save(store: ImageStore, scratch: Path, name: str, tag: str, content: bytes = b"1") -> str:
+    directory = scratch / f"{name}-{tag}".replace("/", "-")
+    directory.mkdir(exist_ok=True)
+    return copy_image(small_image(directory, {"a": content}), store.repository(name), tag).digest
+
+
+def assert_whole(store: ImageStore) -> None:
+    """Everything that the store names is there, byte for byte."""
+    for stored in store.list():
+        image = load_image(store.repository(""), stored.digest)
+        assert read_tree(reversed(image.layers), [""])
+
+
+# --- where it is
+
+
+def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPM_STORE", str(tmp_path / "named"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert ImageStore.open(tmp_path / "given").layout.path == tmp_path / "given"
+    assert ImageStore.open().layout.path == tmp_path / "named"
+    monkeypatch.setenv("OPM_STORE", "")
+    assert ImageStore.open().layout.path.is_relative_to(tmp_path / "data" if sys.platform == "linux" else Path.home())
+    assert not any(tmp_path.iterdir())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPM_STORE", "relative")
+    assert ImageStore.open().layout.path == tmp_path / "relative"
+
+
+def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPM_STORE", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(StoreError, match="no home directory") as caught:
+        ImageStore.open()
+    assert "OPM_STORE" in caught.value.advice
+
+
+def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = ImageStore.open(tmp_path / "file/store")
+    with pytest.raises(StoreError, match="file") as caught:
+        store.ingest(blob(b"1"), io.BytesIO(b"1"))
+    assert caught.value.advice
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_that_may_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir(mode=0o500)
+    with pytest.raises(StoreError) as caught:
+        ImageStore.open(tmp_path / "store").ingest(blob(b"1"), io.BytesIO(b"1"))
+    assert "OPM_STORE" in caught.value.advice
+
+
+def test_the_advice_where_writing_is_not_allowed(tmp_path: Path) -> None:
+    from opmkit.imagetools.store.disk import disk_errors
+
+    with pytest.raises(StoreError, match="Permission denied") as caught, disk_errors(tmp_path):
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+    assert "OPM_STORE" in caught.value.advice
+    with pytest.raises(OSError, match="no errno"), disk_errors(tmp_path):
+        raise OSError("no errno")
+
+
+# --- blobs
+
+
+def test_blobs_come_in_verified(store: ImageStore) -> None:
+    path = store.ingest(blob(b"hello"), io.BytesIO(b"hello"))
+    assert path.read_bytes() == b"hello"
+    assert store.cached(blob(b"hello")) == path
+    assert store.cached(blob(b"other")) is None
+    for content in (b"hellO", b"hello!", b"hell", b""):
+        with pytest.raises(DigestMismatch, match=blob(b"bello").digest):
+            store.ingest(Descriptor("x", blob(b"bello").digest, 5), io.BytesIO(content))
+    assert blobs(store) == {blob(b"hello").digest}
+    assert leftovers(store) == []
+
+
+@pytest.mark.parametrize("torn", [b"", b"hel", b"hellO", b"hello!"])
+def test_a_torn_blob_is_dropped_and_comes_again(store: ImageStore, torn: bytes) -> None:
+    path = store.ingest(blob(b"hello"), io.BytesIO(b"hello"))
+    path.write_bytes(torn)
+    assert store.cached(blob(b"hello")) is None
+    assert not path.exists()
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(torn)
+    store.repository("x").put_blob(blob(b"hello"), lambda: io.BytesIO(b"hello"))
+    assert path.read_bytes() == b"hello"
+
+
+def test_a_stream_that_breaks_leaves_nothing(store: ImageStore) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell():
+                raise ConnectionError("gone")
+            return super().read(10)
+
+    with pytest.raises(ConnectionError):
+        store.ingest(blob(bytes(1 << 20)), Broken(bytes(1 << 20)))
+    assert leftovers(store) == []
+    assert blobs(store) == set()
+
+
+def test_a_disk_that_is_full(store: ImageStore) -> None:
+    """The limit on a file's size stands in for the end of the disk."""
+    script = """
+import io, resource, sys
+from pathlib import Path
+from opmkit.imagetools.errors import StoreError
+from opmkit.imagetools.spec import Descriptor, sha256_digest
+from opmkit.imagetools.store import ImageStore
+content = bytes(500_000)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    descriptor = Descriptor("x", sha256_digest(content), len(content))
+    ImageStore.open(Path(sys.argv[1])).ingest(descriptor, io.BytesIO(content))
+except StoreError as error:
+    print(error.message)
+"""
+    command = [sys.executable, "-c", script, str(store.layout.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(str(store.layout.path))
+    assert leftovers(store) == []
+    assert blobs(store) == set()
+
+
+# --- images
+
+
+def test_saving_listing_removing(store: ImageStore, tmp_path: Path) -> None:
+    assert store.list() == []
+    one = save(store, tmp_path, "quay.io/ns/one", "1")
+    two = save(store, tmp_path, "quay.io/ns/two", "1", b"2")
+    save(store, tmp_path, "quay.io/ns/two", "also", b"2")
+    assert [(image.name, image.digest) for image in store.list()] == [
+        ("quay.io/ns/one:1", one),
+        ("quay.io/ns/two:1", two),
+        ("quay.io/ns/two:also", two),
+    ]
+    first = store.list()[0]
+    assert first.platforms == (Platform("linux", "amd64"),)
+    assert first.created == "1970-01-01T00:00:00Z"
+    assert first.size == sum(store.layout.blob_path(digest).stat().st_size for digest in blobs_of(store, one))
+    assert list(store.repository("quay.io/ns/two").tags()) == ["1", "also"]
+    assert store.repository("quay.io/ns/two").resolve(two).digest == two
+    with pytest.raises(NotFound, match=r"quay\.io/ns/two:none"):
+        store.repository("quay.io/ns/two").resolve("none")
+    store.remove(Reference.parse("quay.io/ns/one:1"))
+    store.remove(Reference.parse(f"quay.io/ns/two@{two}"))
+    assert store.list() == []
+    for gone in ("quay.io/ns/one:1", "quay.io/ns/one", f"quay.io/ns/two@{two}"):
+        with pytest.raises(NotFound, match="no image"):
+            store.remove(Reference.parse(gone))
+
+
+def blobs_of(store: ImageStore, digest: str) -> set[str]:
+    manifest = store.repository("").get_manifest(digest)
+    return {digest, *(part.digest for part in manifest.parts)}
+
+
+def test_an_image_of_several_platforms_is_one(store: ImageStore, tmp_path: Path) -> None:
+    names = ("linux/amd64", "linux/arm64")
+    image = multi_image([small_image(tmp_path, {"a": b"1"}, platform=name) for name in names])
+    copy_image(image, store.repository("quay.io/ns/multi"), "1")
+    (stored,) = store.list()
+    assert stored.digest == image.digest
+    assert [str(platform) for platform in stored.platforms] == list(names)
+    assert store.prune(0) == 0
+    assert_whole(store)
+
+
+def test_moving_a_tag(store: ImageStore, tmp_path: Path) -> None:
+    save(store, tmp_path, "quay.io/ns/x", "1", b"old")
+    new = save(store, tmp_path, "quay.io/ns/x", "1", b"new")
+    assert [image.digest for image in store.list()] == [new]
+
+
+def test_saving_what_lacks_a_part(store: ImageStore, tmp_path: Path) -> None:
+    image = small_image(tmp_path, {"a": b"1"})
+    with pytest.raises(StoreError, match="missing"):
+        store.repository("x").put_manifest(image.manifest, "1")
+    assert store.list() == []
+
+
+# --- pruning
+
+
+def test_pruning_keeps_what_images_need_and_what_is_fresh(store: ImageStore, tmp_path: Path) -> None:
+    digest = save(store, tmp_path, "quay.io/ns/x", "1")
+    needed = blobs_of(store, digest)
+    cached = blob(b"cached")
+    path = store.ingest(cached, io.BytesIO(b"cached"))
+    abandoned = store.layout.path / "ingest/abandoned"
+    abandoned.write_bytes(b"123")
+    assert store.prune() == 0
+    for old in (path, abandoned, *(store.layout.blob_path(digest) for digest in needed)):
+        os.utime(old, (1, 1))
+    assert store.prune() == len(b"cached") + 3
+    assert blobs(store) == needed
+    assert leftovers(store) == []
+    store.remove(Reference.parse("quay.io/ns/x:1"))
+    assert store.prune() > 0
+    assert blobs(store) == set()
+
+
+def test_a_blob_just_asked_for_is_fresh(store: ImageStore) -> None:
+    path = store.ingest(blob(b"cached"), io.BytesIO(b"cached"))
+    os.utime(path, (1, 1))
+    assert store.cached(blob(b"cached"))
+    assert store.prune() == 0
+    assert path.exists()
+
+
+# --- several processes
+
+
+def save_many(path: Path, scratch: Path, number: int) -> None:
+    store = ImageStore.open(path)
+    for turn in range(6):
+        save(store, scratch, f"quay.io/ns/p{number}", str(turn), b"shared" if turn % 2 else b"%d" % turn)
+        save(store, scratch, "quay.io/ns/contended", "1", b"%d" % number)
+
+
+def prune_often(path: Path, scratch: Path, number: int) -> None:
+    store = ImageStore.open(path)
+    for _ in range(30):
+        store.prune(grace=30)
+        assert_whole(store)
+
+
+def run(target: object, path: Path, scratch: Path, number: int) -> multiprocessing.process.BaseProcess:
+    own = scratch / str(number)
+    own.mkdir(exist_ok=True)
+    process = SPAWN.Process(target=target, args=(path, own, number))  # type: ignore[arg-type]
+    process.start()
+    return process
+
+
+def test_several_processes_at_once(store: ImageStore, tmp_path: Path) -> None:
+    processes = [run(save_many, store.layout.path, tmp_path, number) for number in range(3)]
+    processes.append(run(prune_often, store.layout.path, tmp_path, 9))
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    names = {image.name for image in store.list()}
+    expected = {f"quay.io/ns/p{number}:{turn}" for number in range(3) for turn in range(6)}
+    assert names == expected | {"quay.io/ns/contended:1"}
+    assert_whole(store)
+    assert leftovers(store) == []
+
+
+def save_forever(path: Path, scratch: Path, number: int) -> None:
+    store = ImageStore.open(path)
+    rng = random.Random(number)
+    while True:
+        content = rng.randbytes(300_000)
+        save(store, scratch, "quay.io/ns/x", str(rng.randrange(5)), content)
+
+
+def test_a_kill_leaves_the_store_whole(store: ImageStore, tmp_path: Path) -> None:
+    save(store, tmp_path, "quay.io/ns/old", "1")
+    for number in range(8):
+        before = store.layout.read_index()
+        process = run(save_forever, store.layout.path, tmp_path, number)
+        while store.layout.read_index() == before:
+            assert process.is_alive()
+            time.sleep(0.001)
+        time.sleep(0.002 * number)  # another moment of a save each time
+        assert process.pid
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        assert_whole(store)
+    assert "quay.io/ns/old:1" in {image.name for image in store.list()}
+    save(store, tmp_path, "quay.io/ns/after", "1")
+    store.prune(0)
+    assert leftovers(store) == []
+    assert_whole(store)
+    assert blobs(store) == {part for image in store.list() for part in blobs_of(store, image.digest)}
+
+
+def test_a_lock_held_too_long(store: ImageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "LOCK_SECONDS", 0.05)
+    with store.layout.locked(), pytest.raises(StoreError, match="stays locked") as caught:
+        store.prune()
+    assert "another process" in caught.value.advice
