@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_FOREIGN = ("REGISTRY_AUTH_FILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SOURCE_DATE_EPOCH")
+_FOREIGN = ("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SOURCE_DATE_EPOCH")
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypa
         monkeypatch.delenv(name, raising=False)
     home = tmp_path_factory.getbasetemp() / "home"
     home.mkdir(exist_ok=True)
-    for name in ("HOME", "DOCKER_CONFIG", "XDG_RUNTIME_DIR"):
+    for name in ("HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("OPM_STORE", str(tmp_path / "opm-store"))
 

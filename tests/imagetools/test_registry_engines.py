@@ -1,0 +1,125 @@
+"""What podman, buildah and docker push is read here, and what is pushed here is read by skopeo."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.engines import DockerDaemon, Engine, skopeo
+from opmkit.imagetools.image import Image, MultiImage
+from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatypes
+from opmkit.imagetools.store import ImageStore
+from opmkit.imagetools.tools.registry import RegistryTool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.registry import Registry
+
+CSV = b"kind: ClusterServiceVersion\nmetadata: {name: demo.v1.0.0}\n"
+DOCKERFILE = """FROM scratch
+LABEL package=demo
+COPY manifests /manifests/
+COPY metadata /metadata/
+"""
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> RegistryTool:
+    return RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), ImageStore.open(tmp_path / "store"))
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Path:
+    """A folder that a bundle image is built from."""
+    folder = tmp_path / "context"
+    for name, content in (("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", b"annotations: {}\n")):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(content)
+    (folder / "Dockerfile").write_text(DOCKERFILE)
+    return folder
+
+
+def check(tool: RegistryTool, reference: Reference, media_type: str) -> None:
+    descriptor = tool.resolve(reference)
+    assert descriptor.media_type == media_type
+    inspected = json.loads(skopeo("inspect", "--tls-verify=false", f"docker://{reference}"))
+    assert descriptor.digest == inspected["Digest"]
+    image = tool.inspect(reference)
+    assert image.labels["package"] == "demo"
+    assert dict(image.labels) == inspected["Labels"]
+    tree = tool.read_tree(image, ["manifests", "metadata"])
+    assert tree == {"manifests/csv.yaml": CSV, "metadata/annotations.yaml": b"annotations: {}\n"}
+
+
+@pytest.mark.parametrize("media_type", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+@pytest.mark.parametrize(("program", "build"), [("podman", "build"), ("buildah", "bud")])
+def test_pushed_by_podman_and_buildah(
+    registry: Registry, tool: RegistryTool, context: Path, program: str, build: str, media_type: str
+) -> None:
+    form = "docker" if mediatypes.is_docker(media_type) else "oci"
+    reference = Reference(registry.host, f"engines/{program}", form)
+    with Engine(program, registry.host) as engine:
+        engine.run(build, "--format", form, "--tag", str(reference), str(context))
+        engine.run("push", str(reference))
+    check(tool, reference, media_type)
+
+
+def test_pushed_by_docker(registry: Registry, tool: RegistryTool, context: Path) -> None:
+    reference = Reference(registry.host, "engines/docker", "1.0")
+    with DockerDaemon() as docker:
+        docker.run("build", "--tag", str(reference), str(context))
+        docker.run("push", str(reference))
+    check(tool, reference, mediatypes.DOCKER_MANIFEST)
+
+
+def test_a_manifest_list_pushed_by_podman(registry: Registry, tool: RegistryTool, context: Path) -> None:
+    reference = Reference(registry.host, "engines/list", "1.0")
+    with Engine("podman", registry.host) as engine:
+        platforms = "linux/amd64,linux/arm64"
+        engine.run("build", "--no-cache", "--platform", platforms, "--manifest", "several", str(context))
+        engine.run("manifest", "push", "--all", "several", f"docker://{reference}")
+    several = tool.load(reference)
+    assert isinstance(several, MultiImage)
+    assert [str(image.config.platform) for image in several.images] == ["linux/amd64", "linux/arm64"]
+    arm = tool.inspect(reference, Platform("linux", "arm64"))
+    assert tool.read_tree(arm, ["manifests"]) == {"manifests/csv.yaml": CSV}
+
+
+@pytest.mark.parametrize("media_type", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+def test_skopeo_reads_what_is_pushed_here(
+    registry: Registry, tool: RegistryTool, tmp_path: Path, media_type: str
+) -> None:
+    form = "docker" if mediatypes.is_docker(media_type) else "oci"
+    reference = Reference(registry.host, "engines/ours", form)
+    layer = write_layer([LayerFile("manifests/csv.yaml", CSV)], tmp_path)
+    image = Image.scratch(media_type=media_type).append([layer], ConfigChanges(labels={"package": "demo"}))
+    tool.push(image, reference)
+    inspected = json.loads(skopeo("inspect", "--tls-verify=false", f"docker://{reference}"))
+    assert inspected["Digest"] == image.digest
+    assert inspected["Labels"] == {"package": "demo"}
+    assert inspected["Layers"] == [layer.descriptor.digest]
+    skopeo("copy", "--src-tls-verify=false", f"docker://{reference}", f"oci:{tmp_path}/copy:1")
+    assert (tmp_path / "copy" / "index.json").exists()
+
+
+def test_podman_takes_the_platform_it_wants_from_an_index_pushed_here(
+    registry: Registry, tool: RegistryTool, tmp_path: Path
+) -> None:
+    reference = Reference(registry.host, "engines/index", "1.0")
+    layer = write_layer([LayerFile("manifests/csv.yaml", CSV)], tmp_path)
+    images = [Image.scratch(Platform("linux", name)).append([layer]) for name in ("amd64", "arm64")]
+    listed = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
+    tool.push(MultiImage(ImageIndex.build(listed), tuple(images)), reference)
+    with Engine("podman", registry.host) as engine:
+        engine.run("pull", "--arch", "arm64", str(reference))
+        assert engine.run("image", "inspect", "--format", "{{.Architecture}} {{.Digest}}", str(reference)) in {
+            f"arm64 {images[1].digest}",
+            f"arm64 {tool.resolve(reference).digest}",
+        }

@@ -1,0 +1,244 @@
+"""The container tool that needs no engine, on a real registry, layouts and a store of its own."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.content import noise
+from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, LimitExceeded, NotFound, RegistryUnavailable
+from opmkit.imagetools.image import Image, MultiImage
+from opmkit.imagetools.layer import FoundFile, LayerFile, Limits, write_layer
+from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatypes
+from opmkit.imagetools.store import ImageStore
+from opmkit.imagetools.tools import ContainerTool, open_tool
+from opmkit.imagetools.tools.registry import RegistryTool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.registry import Access, Registry
+
+FILES = {"manifests/csv.yaml": b"kind: ClusterServiceVersion\n", "metadata/annotations.yaml": b"annotations: {}\n"}
+LABELS = {"operators.operatorframework.io.bundle.package.v1": "demo"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ImageStore:
+    return ImageStore.open(tmp_path / "store")
+
+
+@pytest.fixture
+def tool(store: ImageStore) -> ContainerTool:
+    client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(sleep=lambda _: None))
+    return RegistryTool(client, store)
+
+
+@pytest.fixture
+def reference(registry: Registry, request: pytest.FixtureRequest) -> Reference:
+    return Reference(registry.host, f"tools/{request.node.name.partition('[')[0]}", "1.0")
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    """Two layers, the lower one large."""
+    base = write_layer([LayerFile("base/noise", noise(200_000, seed=21))], tmp_path)
+    top = write_layer([LayerFile(path, content) for path, content in FILES.items()], tmp_path)
+    return Image.scratch().append([base]).append([top], ConfigChanges(labels=LABELS))
+
+
+def blob_reads(registry: Registry, reference: Reference) -> list[Access]:
+    return [
+        seen for seen in registry.requests() if seen.method == "GET" and f"/{reference.repository}/blobs/" in seen.path
+    ]
+
+
+def test_push_and_read(tool: ContainerTool, image: Image, reference: Reference, tmp_path: Path) -> None:
+    descriptor = tool.push(image, reference)
+    assert descriptor.digest == image.digest
+    assert tool.resolve(reference) == descriptor
+    assert tool.inspect(reference) == image
+    assert tool.load(reference) == image
+    assert dict(tool.inspect(reference).labels) == LABELS
+    assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
+    tool.extract(reference, tmp_path / "out")
+    assert (tmp_path / "out/manifests/csv.yaml").read_bytes() == FILES["manifests/csv.yaml"]
+    assert (tmp_path / "out/base/noise").stat().st_size == 200_000
+
+
+def test_labels_are_read_without_layers(
+    tool: ContainerTool, image: Image, reference: Reference, registry: Registry
+) -> None:
+    tool.push(image, reference)
+    tool.inspect(reference)
+    tool.resolve(reference)
+    assert [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)] == [image.manifest.config.digest]
+
+
+def test_a_layer_is_fetched_once(
+    tool: ContainerTool, image: Image, reference: Reference, registry: Registry, store: ImageStore
+) -> None:
+    tool.push(image, reference)
+    read = tool.inspect(reference)
+    for _ in range(2):
+        assert tool.read_tree(read, ["manifests", "metadata"]) == FILES
+    layers = [layer.digest for layer in image.manifest.layers]
+    fetched = [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)]
+    assert sorted(fetched) == sorted([*layers, image.manifest.config.digest])
+    assert all(store.cached(layer) for layer in image.manifest.layers)
+    assert store.list() == []
+
+
+def test_find_file_reads_no_more_layers_than_it_takes(
+    tool: ContainerTool, image: Image, reference: Reference, registry: Registry, tmp_path: Path
+) -> None:
+    tool.push(image, reference)
+    pushed = tool.inspect(reference)
+    assert tool.find_file(pushed, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, alone=False)
+    assert (tmp_path / "csv").read_bytes() == FILES["manifests/csv.yaml"]
+    read = [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)]
+    assert image.manifest.layers[0].digest not in read
+    assert tool.find_file(pushed, "base/noise", tmp_path / "noise") == FoundFile(0, alone=True)
+    assert tool.find_file(pushed, "base/none", tmp_path / "none") is None
+
+
+def test_find_file_in_an_image_not_pushed_yet(tool: ContainerTool, image: Image, tmp_path: Path) -> None:
+    assert tool.find_file(image, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, alone=False)
+    assert tool.read_tree(image, ["metadata"]) == {
+        "metadata/annotations.yaml": FILES["metadata/annotations.yaml"],
+    }
+
+
+def test_limits_are_held(tool: ContainerTool, image: Image, tmp_path: Path) -> None:
+    with pytest.raises(LimitExceeded):
+        tool.read_tree(image, [""], Limits(entries=1))
+    with pytest.raises(LimitExceeded):
+        tool.extract(image, tmp_path / "out", limits=Limits(file_bytes=100))
+    with pytest.raises(LimitExceeded):
+        tool.find_file(image, "base/noise", tmp_path / "noise", Limits(file_bytes=100))
+
+
+def test_layouts(tool: ContainerTool, image: Image, tmp_path: Path, store: ImageStore) -> None:
+    reference = parse_image_reference(f"oci:{tmp_path}/layout:1.0")
+    for put in (tool.push, tool.save):
+        assert put(image, reference).digest == image.digest
+    assert tool.resolve(reference).digest == image.digest
+    assert tool.read_tree(reference, ["manifests"]) == {"manifests/csv.yaml": FILES["manifests/csv.yaml"]}
+    assert tool.resolve(LayoutReference(tmp_path / "layout")).digest == image.digest
+    assert not store.layout.path.exists()
+    with pytest.raises(NotFound):
+        tool.resolve(parse_image_reference(f"oci:{tmp_path}/layout:2.0"))
+
+
+def test_a_saved_image_is_used_until_the_registry_has_one(
+    tool: ContainerTool, image: Image, reference: Reference, store: ImageStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(NotFound):
+        tool.inspect(reference)
+    tool.save(image, reference)
+    assert [stored.name for stored in store.list()] == [str(reference)]
+    with caplog.at_level(logging.WARNING):
+        assert tool.inspect(reference) == image
+    assert "local store" in caplog.text
+    assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
+    other = image.append(changes=ConfigChanges(labels={"from": "registry"}))
+    tool.push(other, reference)
+    assert tool.inspect(reference).digest == other.digest
+
+
+def test_a_saved_image_of_a_registry_that_is_away(tool: ContainerTool, image: Image) -> None:
+    reference = Reference("registry.invalid", "team/app")
+    with pytest.raises(RegistryUnavailable):
+        tool.resolve(reference)
+    tool.save(image, reference)
+    assert tool.resolve(reference).digest == image.digest
+    with pytest.raises(RegistryUnavailable):
+        tool.resolve(reference.with_tag("other"))
+
+
+def test_a_saved_image_where_the_registry_lets_nobody_look(
+    tool: ContainerTool, image: Image, basic_registry: Registry
+) -> None:
+    reference = Reference(basic_registry.host, "team/app", "1.0")
+    tool.save(image, reference)
+    assert tool.load(reference) == image
+
+
+def test_a_saved_image_hides_no_wrong_option(store: ImageStore, image: Image, registry: Registry) -> None:
+    tool = open_tool("none", options=RegistryOptions(), store=store)
+    reference = Reference(registry.host, "tools/https", "1.0")
+    tool.save(image, reference)
+    with pytest.raises(InsecureTransport):
+        tool.resolve(reference)
+
+
+def test_from_store_to_registry(tool: ContainerTool, image: Image, reference: Reference) -> None:
+    tool.save(image, reference)
+    assert tool.push(tool.load(reference), reference).digest == image.digest
+    assert tool.resolve(reference).digest == image.digest
+
+
+def test_a_base_is_mounted_not_moved(
+    image: Image, reference: Reference, registry: Registry, store: ImageStore, tmp_path: Path
+) -> None:
+    client = RegistryClient(RegistryOptions(plain_http=True))
+    tool = RegistryTool(client, store)
+    tool.push(image, reference)
+    before = client.traffic
+    added = write_layer([LayerFile("database/index.db", b"new")], tmp_path)
+    target = Reference(registry.host, f"{reference.repository}/target", "2.0")
+    tool.push(tool.inspect(reference).append([added]), target)
+    assert client.traffic.read - before.read < 5000
+    assert client.traffic.written - before.written < 5000
+    assert len(tool.inspect(target).manifest.layers) == 3
+
+
+def test_every_platform(tool: ContainerTool, image: Image, reference: Reference) -> None:
+    arm = Image.scratch(Platform("linux", "arm64"))
+    listed = [replace(part.manifest.descriptor, platform=part.config.platform) for part in (image, arm)]
+    multi = MultiImage(ImageIndex.build(listed), (image, arm))
+    assert tool.push(multi, reference) == multi.index.descriptor
+    assert tool.load(reference) == multi
+    assert tool.inspect(reference, Platform("linux", "arm64")) == arm
+    assert tool.inspect(reference, Platform("linux", "amd64")) == image
+    with pytest.raises(NotFound):
+        tool.inspect(reference, Platform("windows", "amd64"))
+
+
+def test_docker_format_is_kept(tool: ContainerTool, reference: Reference, tmp_path: Path) -> None:
+    layer = write_layer([LayerFile("manifests/a", b"a")], tmp_path)
+    image = Image.scratch(media_type=mediatypes.DOCKER_MANIFEST).append([layer])
+    assert tool.push(image, reference).media_type == mediatypes.DOCKER_MANIFEST
+    assert tool.read_tree(reference, ["manifests"]) == {"manifests/a": b"a"}
+
+
+def test_a_reference_without_tag_is_the_latest(tool: ContainerTool, image: Image, reference: Reference) -> None:
+    bare = Reference(reference.registry, reference.repository)
+    tool.push(image, bare)
+    assert tool.resolve(bare.with_tag("latest")).digest == image.digest
+    assert tool.resolve(bare.with_digest(image.digest)).digest == image.digest
+
+
+def test_open_tool(store: ImageStore) -> None:
+    options = RegistryOptions()
+    for name in ("none", "registry"):
+        assert open_tool(name, options=options, store=store).name == "none"
+    for name in ("docker", "podman", "buildah"):
+        with pytest.raises(ImageToolsError, match=f"{name} is not supported by this version") as caught:
+            open_tool(name, options=options, store=store)
+        assert "use none" in caught.value.advice
+    with pytest.raises(ImageToolsError, match="'crane' is no container tool"):
+        open_tool("crane", options=options, store=store)
+
+
+def test_the_protocol_loads_no_client() -> None:
+    script = "import sys, opmkit.imagetools.tools; print(*{'requests', 'oras', 'urllib3'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == ""
