@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Descriptor
 
 
-
 def copy_image(
     image: Image | MultiImage,
     target: Repository,
