@@ -13,7 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_FOREIGN = ("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SOURCE_DATE_EPOCH")
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_FOREIGN = (
+    *("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SOURCE_DATE_EPOCH"),
+    *_PROXIES,
+    *map(str.upper, _PROXIES),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -87,7 +87,7 @@ def test_a_manifest_list_pushed_by_podman(registry: Registry, tool: RegistryTool
         engine.run("manifest", "push", "--all", "several", f"docker://{reference}")
     several = tool.load(reference)
     assert isinstance(several, MultiImage)
-    assert [str(image.config.platform) for image in several.images] == ["linux/amd64", "linux/arm64"]
+    assert sorted(str(image.config.platform) for image in several.images) == ["linux/amd64", "linux/arm64"]
     arm = tool.inspect(reference, Platform("linux", "arm64"))
     assert tool.read_tree(arm, ["manifests"]) == {"manifests/csv.yaml": CSV}
 

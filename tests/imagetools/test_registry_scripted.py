@@ -37,6 +37,7 @@ class Script:
 
     reply: Callable[[str, str], Reply] = lambda method, path: (404, {}, b"")
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    connections: int = 0
     host: str = ""
 
     def authorizations(self) -> set[str | None]:
@@ -45,6 +46,10 @@ class Script:
 
 def serving(script: Script) -> WebServer:
     class Handler(QuietHandler):
+        def setup(self) -> None:
+            script.connections += 1
+            super().setup()
+
         def _serve(self) -> None:
             self.request_body()
             script.asked.append((self.command, self.path, self.headers.get("Authorization")))
@@ -284,6 +289,36 @@ def test_no_credentials_without_encryption_to_the_token_server_of_a_https_regist
     authenticator = Authenticator(Known(), fetch, lambda: 0.0, plain_http=False)
     with pytest.raises(AuthenticationFailed, match="not sent without encryption"):
         authenticator.answer('Bearer realm="http://x/t"', Access("x", "a"), None, Deadline(9, lambda: 0.0))
+
+
+def test_connections_are_used_again(main: Script, repository: RegistryRepository) -> None:
+    def reply(method: str, path: str) -> Reply:
+        if path.endswith("/elsewhere"):
+            return 200, {}, BLOB
+        if "/blobs/sha256" in path and method == "GET":
+            return 307, {"Location": "/elsewhere"}, b""
+        return {"HEAD": (404, {}, b""), "POST": (202, {"Location": "/u"}, b""), "PUT": (201, {}, b"")}[method]
+
+    main.reply = basic(reply, main)
+    for _ in range(3):
+        repository.put_blob(described(BLOB), lambda: io.BytesIO(BLOB))
+        assert not repository.has_blob(described(BLOB))
+        with repository.open_blob(described(BLOB)) as stream:
+            assert stream.read() == BLOB
+    assert main.connections == 1
+
+
+def test_proxies_come_from_the_environment(
+    main: Script, repository: RegistryRepository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://{main.host}")
+    monkeypatch.setenv("no_proxy", "away.invalid")
+    client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(attempts_unreachable=1))
+    main.reply = lambda method, path: (200, {}, b'{"tags":["a"]}')
+    assert list(client.repository(Reference("registry.invalid", "a")).tags()) == ["a"]
+    assert main.asked == [("GET", "http://registry.invalid/v2/a/tags/list?n=1000", None)]
+    with pytest.raises(RegistryUnavailable):
+        client.repository(Reference("away.invalid", "a")).tags()
 
 
 def test_no_secret_in_the_log(

@@ -96,6 +96,17 @@ def test_a_layer_is_fetched_once(
     assert store.list() == []
 
 
+def test_a_store_that_can_not_be_written_to(
+    image: Image, reference: Reference, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    store = ImageStore.open(tmp_path / "file" / "store")
+    tool = RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), store)
+    tool.push(image, reference)
+    assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
+    assert "without being kept" in caplog.text
+
+
 def test_find_file_reads_no_more_layers_than_it_takes(
     tool: ContainerTool, image: Image, reference: Reference, registry: Registry, tmp_path: Path
 ) -> None:

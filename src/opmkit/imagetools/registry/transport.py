@@ -134,7 +134,7 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
             response = self._send(request, url, authorization if trusted else None, deadline)
             if response.status_code not in _REDIRECTS or "Location" not in response.headers:
                 return response
-            response.close()
+            self._drop(response)
             url = http_url(url, response.headers["Location"], request.subject)
         raise RegistryUnavailable(f"{request.subject}: the registry redirects more than {_REDIRECT_LIMIT} times")
 
@@ -190,9 +190,11 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
         return self._authenticator.denied(request.access, error.message)
 
     def _drop(self, response: requests.Response) -> None:
-        """Read a short answer to its end, so that the connection can be used again."""
+        """Be done with an answer; a short one is read to its end, so that the connection can be used again."""
+        length = response.headers.get("Content-Length", "")
         with response, suppress(urllib3.exceptions.HTTPError, OSError):
-            self.meter.count(read=len(response.raw.read(_PIECE)))
+            if length.isdecimal() and int(length) < _PIECE:
+                self.meter.count(read=len(response.raw.read(_PIECE)))
 
     def _is_registry(self, url: str, access: Access) -> bool:
         parts = urlsplit(url)

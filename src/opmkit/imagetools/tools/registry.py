@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from opmkit.imagetools import layer
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable, StoreError
 from opmkit.imagetools.image import Image, load_any, load_image
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, FoundFile, LayerSource, Limits
 from opmkit.imagetools.progress import SILENT, Progress
@@ -37,7 +37,7 @@ class RegistryTool:
     A name is looked up in its registry first. Where the registry hasn't it, can't be reached or doesn't let us in (so
     many registries answer for a name that isn't there), an image that was saved under that name in the embedded store
     is used: an image just built is a base for the next one before it is pushed. Layers that are read come into the
-    store's cache, so that they are fetched once; those of an OCI layout are read where they are.
+    store's cache, if it can be written to, so that they are fetched once; those of a layout are read where they are.
     """
 
     name = "none"
@@ -133,5 +133,9 @@ class RegistryTool:
     def _open(self, image: Image, descriptor: Descriptor) -> BinaryIO:
         if descriptor.digest in image.local or not isinstance(image.source, RegistryRepository):
             return image.open_blob(descriptor)
-        path = self._store.cached(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))
-        return path.open("rb")
+        try:
+            path = self._store.cached(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))
+            return path.open("rb")
+        except StoreError as error:
+            _log.warning("%s; a layer is read without being kept", error.message)
+            return image.open_blob(descriptor)
