@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.bundle.jsonvalue import encode, float_text, go_float
+from opmkit.bundle.jsonvalue import UINT64, encode, float_text, go_float
 
 _SCALARS = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(st.characters(exclude_categories=["Cs"]))
@@ -50,6 +50,10 @@ def test_known_texts(value: Any, text: str) -> None:
 def test_what_json_cannot_hold_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         encode(value)
+
+
+def test_unsigned_integers_are_kept_where_asked_for() -> None:
+    assert encode([2**64 - 1, 2**63, -1], UINT64) == b"[18446744073709551615,9223372036854775808,-1]"
 
 
 @given(_VALUES)

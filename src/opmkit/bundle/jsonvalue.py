@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
-_INT64 = range(-(2**63), 2**63)
+INT64 = range(-(2**63), 2**63)
+UINT64 = range(-(2**63), 2**64)
 _ESCAPES = (
     (b"<", b"\\u003c"),
     (b">", b"\\u003e"),
@@ -24,17 +25,18 @@ _ESCAPES = (
 )
 
 
-def encode(value: JsonValue) -> bytes:
+def encode(value: JsonValue, integers: range = INT64) -> bytes:
     """Give compact JSON: keys sorted by their bytes, no blanks, ``<``, ``>`` and ``&`` escaped, no line end.
 
-    Numbers are those of a Kubernetes object: what fits 64 bits signed is an integer, all else a float, and a float
-    without fraction below 1e21 is written as an integer. ``value`` may be changed by this.
+    What is in ``integers`` is written as an integer, all other numbers as floats, of which those without fraction
+    below 1e21 have no point. A Kubernetes object has signed integers; ``UINT64`` is for values that are not looked
+    at. ``value`` may be changed by this.
 
     Raises:
         ValueError: if a number is infinite or none, a text holds half of a surrogate pair, or the nesting is too deep.
     """
     try:
-        text = orjson.dumps(_normalised(value), option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(_normalised(value, integers), option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:
         raise ValueError(str(error)) from error
     for character, escape in _ESCAPES:
@@ -42,7 +44,7 @@ def encode(value: JsonValue) -> bytes:
     return text
 
 
-def _normalised(value: JsonValue) -> object:
+def _normalised(value: JsonValue, integers: range) -> object:
     """Replace, in place, the numbers that orjson writes otherwise than Go.
 
     Written for speed, since every value of every manifest passes here.
@@ -52,9 +54,9 @@ def _normalised(value: JsonValue) -> object:
         for key, member in members:
             kind = type(member)
             if kind is dict or kind is list or kind is float or kind is int:
-                value[key] = _normalised(member)  # type: ignore[index, call-overload, assignment]
+                value[key] = _normalised(member, integers)  # type: ignore[index, call-overload, assignment]
         return value
-    if isinstance(value, float) or (isinstance(value, int) and value not in _INT64):
+    if isinstance(value, float) or (isinstance(value, int) and value not in integers):
         return orjson.Fragment(go_float(float(value)).encode())
     return value
 

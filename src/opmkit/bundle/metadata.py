@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import fields
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.jsonvalue import encode, float_text
+from opmkit.bundle.jsonvalue import UINT64, encode, float_text
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
 from opmkit.bundle.model import BundleAnnotations, TypedValue
 
@@ -94,7 +94,8 @@ def _typed_values(document: Document, section: str, *, missing: str) -> tuple[Ty
         parts = fields.mapping(entry, f"an entry of {section}")
         kind = _loose_text(fields.member(parts, "type"), f"a type in {section}", document)
         has_value = any(key.lower() == "value" for key in parts)
-        found.append(TypedValue(kind, encode(fields.member(parts, "value")).decode() if has_value else missing))
+        value = encode(fields.member(parts, "value"), UINT64).decode() if has_value else missing
+        found.append(TypedValue(kind, value))
     return tuple(found)
 
 

@@ -1,0 +1,154 @@
+"""The recorded bundles: what an index holds of each must be what the reference tool stored."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.shared import SHARED, Case, cases, needs_shared
+from opmkit.bundle import Bundle, BundleError, ManifestCache
+from opmkit.bundle.load import load_bundle_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = needs_shared
+
+_CORPUS = SHARED / "corpus" / "bundles"
+_CACHE = ManifestCache()
+_REFUSED = {
+    "syn-apis": ["1.3.0", "1.4.0", "1.5.0"],
+    "syn-files": ["1.10.0", "1.11.0", "1.12.0", "1.2.0", "1.3.0", "1.7.0", "1.8.0", "1.9.0"],
+    "syn-props": ["1.1.0", "1.2.0", "1.6.0"],
+    "syn-text": ["1.2.0"],
+    "syn-version": ["number"],
+}
+"""The bundles that the reference tool refuses for what is in them, seen in the recorded add-scenarios."""
+
+
+@cache
+def corpus_bundle(path: str) -> Bundle | None:
+    """The bundle of ``{registry}/PACKAGE:TAG``, None if it is refused."""
+    package, _, tag = path.removeprefix("{registry}/").partition(":")
+    try:
+        return load_bundle_directory(_CORPUS / package / tag.replace("_", "+"), cache=_CACHE)
+    except BundleError:
+        return None
+
+
+@cache
+def dump_tool() -> Any:
+    spec = importlib.util.spec_from_file_location("dump_index", SHARED / "tools" / "dump_index.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stored(group: str) -> list[Case]:
+    """The cases of a group whose database is the same in every run."""
+    return [case for case in cases(group) if case.record.get("compare") == "exact" and case.record["index"]]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for group in ("add-replaces", "add-replaces-one-by-one", "add-semver", "add-scenarios")
+        for case in stored(group)
+    ],
+    ids=str,
+)
+def test_the_rows_of_every_bundle(case: Case) -> None:
+    tables = case.record["index"]["tables"]
+    rows = {row["bundlepath"]: row for row in tables["operatorbundle"]}
+    for path, row in rows.items():
+        bundle = corpus_bundle(path)
+        assert bundle is not None, path
+        assert column_values(bundle) == {key: row[key] for key in column_values(bundle)}, path
+        if row["bundle"] is not None:
+            assert manifests(bundle) == (row["csv"], row["bundle"]), path
+        assert images(bundle, path) == of_bundle(tables["related_image"], row, "image"), path
+        for table in ("provider", "requirer"):
+            assert apis(bundle, table) == of_bundle(tables[f"api_{table}"], row, "group_name", "version", "kind"), path
+        assert values(bundle.dependencies) == typed(tables["dependencies"], row), path
+        assert_properties(bundle, typed(tables["properties"], row))
+
+
+def column_values(bundle: Bundle) -> dict[str, str]:
+    csv = bundle.csv
+    return {
+        "name": bundle.name,
+        "version": bundle.version,
+        "replaces": csv.replaces,
+        "skips": ",".join(csv.skips),
+        "skiprange": csv.skip_range,
+        "substitutesfor": csv.substitutes_for,
+    }
+
+
+def manifests(bundle: Bundle) -> tuple[Any, Any]:
+    tool = dump_tool()
+    return tool.csv_cell(bundle.csv.json.decode()), tool.bundle_cell(b"".join(bundle.objects).decode())
+
+
+def images(bundle: Bundle, path: str) -> list[tuple[str, ...]]:
+    return sorted((image,) for image in {path, *bundle.related_images})
+
+
+def apis(bundle: Bundle, table: str) -> list[tuple[str, ...]]:
+    found = bundle.provided_apis if table == "provider" else bundle.required_apis
+    return sorted((api.group, api.version, api.kind) for api in found)
+
+
+def of_bundle(rows: list[dict[str, Any]], bundle: dict[str, Any], *columns: str) -> list[tuple[str, ...]]:
+    return sorted(tuple(row[c] for c in columns) for row in rows if row["operatorbundle_name"] == bundle["name"])
+
+
+def values(typed_values: tuple[Any, ...]) -> Counter[tuple[str, str]]:
+    return Counter((each.type, canonical(json.loads(each.value))) for each in typed_values)
+
+
+def typed(rows: list[dict[str, Any]], bundle: dict[str, Any]) -> Counter[tuple[str, str]]:
+    own = (row for row in rows if row["operatorbundle_name"] == bundle["name"])
+    return Counter((row["type"], canonical(row["value"])) for row in own)
+
+
+def canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def assert_properties(bundle: Bundle, recorded: Counter[tuple[str, str]]) -> None:
+    """The reference adds an olm.package for each channel walked, which is no property of the bundle itself."""
+    walked = ("olm.package", canonical({"packageName": bundle.package, "version": bundle.version}))
+    own = values(bundle.properties)
+    assert own <= recorded
+    assert set(recorded - own) <= {walked}
+
+
+def test_the_bundles_that_are_refused() -> None:
+    refused: dict[str, list[str]] = {}
+    for directory in bundle_directories():
+        if corpus_bundle(f"{directory.parent.name}:{directory.name}") is None:
+            refused.setdefault(directory.parent.name, []).append(directory.name)
+    assert refused == _REFUSED
+
+
+def bundle_directories() -> Iterator[Path]:
+    return (path for path in sorted(_CORPUS.glob("*/*")) if path.is_dir())
+
+
+@pytest.mark.parametrize("case", cases("add-scenarios"), ids=str)
+def test_a_bundle_that_the_reference_adds_is_read(case: Case) -> None:
+    for step in case.record["steps"]:
+        added = [part for part in step["argv"] if part.startswith("{registry}/")]
+        bundles = [corpus_bundle(path) for paths in added for path in paths.split(",")]
+        if step["exit"] == 0:
+            assert None not in bundles
