@@ -44,8 +44,9 @@ def repository(proxy: FaultProxy, waits: list[float]) -> RegistryRepository:
     return client(waits).repository(Reference(proxy.host, NAME))
 
 
-def client(waits: list[float], **options: int) -> RegistryClient:
-    return RegistryClient(RegistryOptions(plain_http=True, **options), retry=RetryPolicy(sleep=waits.append))
+def client(waits: list[float], chunked_above: int = 1 << 30, chunk_size: int = 1 << 20) -> RegistryClient:
+    options = RegistryOptions(plain_http=True, chunked_above=chunked_above, chunk_size=chunk_size)
+    return RegistryClient(options, retry=RetryPolicy(sleep=waits.append))
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
