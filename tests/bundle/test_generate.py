@@ -1,0 +1,298 @@
+"""Annotations and Dockerfiles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bundle.samples import FIXTURE, LABEL, crd, csv
+from opmkit.bundle import InvalidBundle, goyaml
+from opmkit.bundle.generate import Place, annotations_yaml, bundle_annotations, generate
+from opmkit.imagetools.errors import StoreError
+
+PLACE = Place("op", "alpha,beta", "beta")
+DOCKERFILE = f"""\
+FROM scratch
+
+LABEL {LABEL}mediatype.v1=registry+v1
+LABEL {LABEL}manifests.v1=manifests/
+LABEL {LABEL}metadata.v1=metadata/
+LABEL {LABEL}package.v1=op
+LABEL {LABEL}channels.v1=alpha,beta
+LABEL {LABEL}channel.default.v1=beta
+
+COPY op/manifests /manifests/
+COPY op/metadata /metadata/
+"""
+ANNOTATIONS = f"""\
+annotations:
+  {LABEL}channel.default.v1: beta
+  {LABEL}channels.v1: alpha,beta
+  {LABEL}manifests.v1: manifests/
+  {LABEL}mediatype.v1: registry+v1
+  {LABEL}metadata.v1: metadata/
+  {LABEL}package.v1: op
+"""
+
+
+@pytest.fixture
+def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of manifests, ``op/manifests`` in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    directory = Path("op/manifests")
+    directory.mkdir(parents=True)
+    (directory / "op.csv.yaml").write_bytes(csv())
+    return directory
+
+
+def texts(directory: Path = Path()) -> dict[str, str]:
+    return {path.relative_to(directory).as_posix(): path.read_text() for path in directory.rglob("*") if path.is_file()}
+
+
+def test_both_files_are_written_beside_the_manifests_and_here(manifests: Path) -> None:
+    generated = generate(manifests, PLACE)
+
+    assert Path("bundle.Dockerfile").read_text() == DOCKERFILE
+    assert Path("op/metadata/annotations.yaml").read_text() == ANNOTATIONS
+    assert generated.manifests == manifests.absolute()
+    assert generated.metadata == Path("op/metadata").absolute()
+    assert generated.annotations == yaml.safe_load(ANNOTATIONS)["annotations"]
+    assert generated.warnings == ()
+    assert len(texts()) == 3
+
+
+def test_without_a_default_channel_there_is_neither_label_nor_gap(manifests: Path) -> None:
+    generate(manifests, Place("op", "alpha"), base_image="example.com/base:1")
+
+    lines = Path("bundle.Dockerfile").read_text().splitlines()
+    assert lines[0] == "FROM example.com/base:1"
+    assert lines[-3:] == [
+        f"LABEL {LABEL}channels.v1=alpha",
+        "COPY op/manifests /manifests/",
+        "COPY op/metadata /metadata/",
+    ]
+    assert "default" not in Path("op/metadata/annotations.yaml").read_text()
+
+
+def test_an_output_directory_gets_a_copy(manifests: Path) -> None:
+    (manifests / "sub").mkdir()
+    (manifests / "sub" / "nested.yaml").write_text("kind: Nested\n")
+    (manifests / "op.csv.yaml").chmod(0o444)
+
+    for _ in range(2):  # read-only files of the first time are no obstacle to the second
+        generated = generate(manifests, PLACE, output=Path("out"))
+
+    assert generated.manifests == Path("out/manifests").absolute()
+    assert texts(Path("out")) == {
+        "manifests/op.csv.yaml": csv().decode(),
+        "manifests/manifests/nested.yaml": "kind: Nested\n",
+        "metadata/annotations.yaml": ANNOTATIONS,
+    }
+    assert Path("out/manifests/op.csv.yaml").stat().st_mode & 0o777 == 0o444
+    assert (
+        Path("bundle.Dockerfile").read_text().endswith("COPY out/manifests /manifests/\nCOPY out/metadata /metadata/\n")
+    )
+    assert not Path("op/metadata").exists()
+
+
+def test_the_output_may_be_where_the_manifests_are(manifests: Path) -> None:
+    before = texts(manifests)
+    generate(manifests, PLACE, output=Path("op"))
+    assert texts(manifests) == before
+
+
+def test_a_copy_within_itself_is_refused(manifests: Path) -> None:
+    before = texts()
+    with pytest.raises(InvalidBundle, match="is within"):
+        generate(manifests, PLACE, output=manifests / "out")
+    assert texts() == before
+
+
+def test_paths_with_dots_are_understood(manifests: Path) -> None:
+    generate(manifests / "sub" / "..", PLACE)
+    assert Path("op/metadata/annotations.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("extra", "media_type"),
+    [
+        ({}, "registry+v1"),
+        ({"Chart.yaml": "name: chart\n"}, "helm"),
+        ({"Chart.yaml": "name: ''\n"}, "registry+v1"),
+        ({"Chart.yaml": "a: b: c\n"}, "registry+v1"),
+        ({"op.csv.yaml": "kind: Secret\n"}, "plain"),
+    ],
+)
+def test_the_media_type_is_told_from_the_files(manifests: Path, extra: dict[str, str], media_type: str) -> None:
+    for name, text in extra.items():
+        (manifests / name).write_text(text)
+    assert generate(manifests, PLACE).annotations[LABEL + "mediatype.v1"] == media_type
+
+
+def test_a_csv_that_does_not_parse_is_told(manifests: Path) -> None:
+    (manifests / "op.csv.yaml").write_text("kind: ClusterServiceVersion\nspec: [\n")
+    first, second = generate(manifests, PLACE).warnings
+    assert "the media type is plain" in first
+    assert second.startswith(f"left out: {(manifests / 'op.csv.yaml').absolute()}:3:1: ")
+
+
+def test_what_is_there_is_overwritten(manifests: Path) -> None:
+    Path("op/metadata").mkdir()
+    for path in (Path("bundle.Dockerfile"), Path("op/metadata/annotations.yaml")):
+        path.write_text("old")
+    generate(manifests, PLACE)
+    assert Path("bundle.Dockerfile").read_text() == DOCKERFILE
+    assert Path("op/metadata/annotations.yaml").read_text() == ANNOTATIONS
+
+
+def test_without_overwriting_files_that_agree_stay(manifests: Path) -> None:
+    annotations = ANNOTATIONS + "  more: kept\n"
+    Path("op/metadata").mkdir()
+    Path("op/metadata/annotations.yaml").write_text(annotations)
+    Path("bundle.Dockerfile").write_text("FROM mine\n")
+
+    generate(manifests, PLACE, overwrite=False)
+
+    assert Path("op/metadata/annotations.yaml").read_text() == annotations
+    assert Path("bundle.Dockerfile").read_text() == "FROM mine\n"
+
+
+def test_without_overwriting_files_that_are_missing_are_made(manifests: Path) -> None:
+    generate(manifests, PLACE, overwrite=False)
+    assert Path("op/metadata/annotations.yaml").read_text() == ANNOTATIONS
+    assert Path("bundle.Dockerfile").read_text() == DOCKERFILE
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ANNOTATIONS.replace("package.v1: op", "package.v1: other"), "package.v1 is 'other', not 'op'"),
+        (ANNOTATIONS.replace(f"  {LABEL}package.v1: op\n", ""), "package.v1 is missing"),
+        ("a: b: c\n", r"annotations.yaml:1:5: "),
+        ("annotations: []\n", "annotations is a list"),
+    ],
+)
+def test_without_overwriting_annotations_must_agree(manifests: Path, text: str, message: str) -> None:
+    Path("op/metadata").mkdir()
+    Path("op/metadata/annotations.yaml").write_text(text)
+    with pytest.raises(InvalidBundle, match=message):
+        generate(manifests, PLACE, overwrite=False)
+    assert not Path("bundle.Dockerfile").exists()
+
+
+@pytest.mark.parametrize(("name", "message"), [("nothing", "there is no directory"), ("op", "there are no files in")])
+def test_there_must_be_manifests(manifests: Path, name: str, message: str) -> None:
+    with pytest.raises(InvalidBundle, match=message):
+        generate(Path(name), PLACE)
+    assert texts() == {"op/manifests/op.csv.yaml": csv().decode()}
+
+
+def test_labels_have_no_control_characters(manifests: Path) -> None:
+    with pytest.raises(InvalidBundle, match="control characters"):
+        generate(manifests, Place("op", "alpha\nRUN x"))
+    assert not Path("bundle.Dockerfile").exists()
+
+
+def test_a_disk_that_refuses_is_told(manifests: Path) -> None:
+    Path("op/metadata").write_text("a file")
+    with pytest.raises(StoreError):
+        generate(manifests, PLACE)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), min_size=1))
+def test_every_reader_gets_the_texts_back(value: str) -> None:
+    if not value.isprintable():
+        return
+    text = annotations_yaml(bundle_annotations(value, Place(value, value, value)))
+
+    for read in (yaml.safe_load(text), goyaml.load(text.encode())):
+        assert read["annotations"][LABEL + "package.v1"] == value
+
+
+@pytest.mark.parametrize(
+    "value", ["yes", "1.0", "4.12", "0x1", "null", "~", "2020-01-01", "1:30", "a: b", "#a", " a", "-", "="]
+)
+def test_texts_that_look_like_something_else_are_quoted(value: str) -> None:
+    text = annotations_yaml({"a": value})
+    assert yaml.safe_load(text) == {"annotations": {"a": value}}
+    assert goyaml.load(text.encode()) == {"annotations": {"a": value}}
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package-manifest directory: v1 and v2 in alpha, v2 alone in beta, v0 in none."""
+    monkeypatch.chdir(tmp_path)
+    directory = Path("package")
+    versions = {"v0": {}, "v1": {"skips": ["op.gone"]}, "v2": {"replaces": "op.v1"}, "v3": {"replaces": "op.gone"}}
+    for name, spec in versions.items():
+        (directory / name).mkdir(parents=True)
+        (directory / name / "op.yaml").write_bytes(csv(spec, name=f"op.{name}"))
+        (directory / name / "crd.yaml").write_bytes(crd("v1"))
+    (directory / "README.md").write_text("A package: with a remark\n")
+    (directory / "op.package.yaml").write_text(
+        "packageName: op\ndefaultChannel: alpha\nchannels:\n"
+        "- {name: alpha, currentCSV: op.v2}\n- {name: beta, currentCSV: op.v2}\n- {name: old, currentCSV: op.v1}\n"
+    )
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("version", "given_", "expected"),
+    [
+        ("v2", Place(), ("op", "alpha,beta", "alpha")),
+        ("v1", Place(), ("op", "alpha,beta,old", "alpha")),
+        ("v1", Place(package="other"), ("other", "alpha,beta,old", "alpha")),
+        ("v0", Place(channels="x", default_channel="y"), None),
+        ("v2", Place(channels="x", default_channel="y"), ("op", "x", "y")),
+    ],
+)
+def test_the_place_is_told_from_the_package_directory(
+    package: Path, version: str, given_: Place, expected: tuple[str, str, str] | None
+) -> None:
+    if expected is None:
+        with pytest.raises(InvalidBundle, match=r"no channel leads to op\.v0"):
+            generate(package / version, given_)
+        return
+    annotations = generate(package / version, given_).annotations
+    names = ("package.v1", "channels.v1", "channel.default.v1")
+    assert tuple(annotations[LABEL + name] for name in names) == expected
+
+
+def test_a_second_run_tells_the_same(package: Path) -> None:
+    first = generate(package / "v1", Place()).annotations
+    assert generate(package / "v1", Place()).annotations == first
+
+
+def test_the_only_channel_is_the_default(package: Path) -> None:
+    (package / "op.package.yaml").write_text("packageName: op\nchannels: [{name: only, currentCSV: op.v1}]\n")
+    assert generate(package / "v1", Place()).annotations[LABEL + "channel.default.v1"] == "only"
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "message"),
+    [
+        ("op.package.yaml", b"packageName: ''\n", "no package manifest"),
+        ("op.package.yaml", b"packageName: op\nchannels: x\n", "channels is a text, not a list"),
+        ("v0/second.yaml", csv(name="second"), "more than one ClusterServiceVersion in .*v0: op.yaml, second.yaml"),
+        ("v1/op.yaml", b"kind: Secret\n", "no ClusterServiceVersion in .*v1"),
+    ],
+)
+def test_a_place_that_cannot_be_told_has_to_be_given(package: Path, path: str, content: bytes, message: str) -> None:
+    (package / path).write_bytes(content)
+    with pytest.raises(InvalidBundle, match=message) as raised:
+        generate(package / "v1", Place())
+    assert "--channels" in raised.value.advice
+    assert not Path("bundle.Dockerfile").exists()
+
+
+def test_the_sample_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    generated = generate(
+        FIXTURE / "0.3.0" / "manifests", Place("lagoon-operator", "alpha,stable"), output=tmp_path / "out"
+    )
+    assert generated.annotations[LABEL + "mediatype.v1"] == "registry+v1"
+    assert generated.warnings == ()
