@@ -22,6 +22,8 @@ Exit codes: 0 success; 1 any failure; 2 a bundle image is already in the index; 
 index; 130 interrupted.
 """
 
+INTERRUPTED = 130
+
 
 def build_app() -> typer.Typer:
     """The tree of commands."""
@@ -57,14 +59,14 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Run one command line and give its exit status; errors are printed, never raised."""
     try:
-        return int(build_app()(args=arguments, prog_name="opm", standalone_mode=False) or 0)
-    except KeyboardInterrupt:
-        print("Error: interrupted; nothing was changed", file=sys.stderr)
-        return 130
+        status = int(build_app()(args=arguments, prog_name="opm", standalone_mode=False) or 0)
     except (AdvisedError, typer.TyperException, OSError) as error:
         if "--debug" in arguments:
             raise
         return _report(error)
+    if status == INTERRUPTED:  # typer has caught the KeyboardInterrupt
+        print("Error: interrupted; nothing was changed", file=sys.stderr)
+    return status
 
 
 def _report(error: AdvisedError | typer.TyperException | OSError) -> int:

@@ -115,7 +115,8 @@ def named_base(tool: ContainerTool, name: str) -> Base:
 def bake(base: Base, database: Path, directory: Path, *, created: int = 0) -> Image | MultiImage:
     """Layer ``database`` on ``base``. ``created`` is in seconds of Unix time; ``directory`` receives the layer's file.
 
-    The result is a value: nothing is stored or pushed, and no layer of the base is read.
+    The result is a value: nothing is stored or pushed, and no layer of the base is read. It is an OCI image, so that
+    it bears the base's annotations and has one digest wherever it goes.
     """
     layer = write_layer([LayerFile(DATABASE_PATH.lstrip("/"), database)], directory, mtime=created)
     changes = ConfigChanges(
@@ -124,7 +125,7 @@ def bake(base: Base, database: Path, directory: Path, *, created: int = 0) -> Im
         cmd=COMMAND,
         exposed_ports=(f"{PORT}/tcp",),
     )
-    return base.image.append([layer], changes, annotations=base.annotations, created=rfc3339(created))
+    return base.image.as_oci().append([layer], changes, annotations=base.annotations, created=rfc3339(created))
 
 
 def dockerfile(binary_image: str, database: str) -> str:
