@@ -259,6 +259,26 @@ def test_a_token_that_is_none(main: Script, other: Script, repository: RegistryR
         repository.resolve("1")
 
 
+@pytest.mark.parametrize("status", [400, 401, 403])
+def test_a_token_server_that_refuses(main: Script, other: Script, repository: RegistryRepository, status: int) -> None:
+    main.reply = lambda method, path: (401, {"WWW-Authenticate": f'Bearer realm="http://{other.host}/t"'}, b"")
+    other.reply = lambda method, path: (status, {}, b'{"error":"invalid_grant"}')
+    with pytest.raises(AuthenticationFailed, match="the token server refuses access"):
+        repository.resolve("1")
+    assert len(other.asked) == 1
+
+
+def test_a_token_server_that_leads_elsewhere(main: Script, other: Script, repository: RegistryRepository) -> None:
+    main.reply = lambda method, path: (
+        (307, {"Location": f"http://{other.host}/steal"}, b"")
+        if path.startswith("/token")
+        else (401, {"WWW-Authenticate": f'Bearer realm="http://{main.host}/token"'}, b"")
+    )
+    with pytest.raises(RegistryUnavailable, match="another host"):
+        repository.resolve("1")
+    assert other.asked == []
+
+
 def test_an_access_token_and_a_scope_of_another_kind(
     main: Script, other: Script, repository: RegistryRepository
 ) -> None:

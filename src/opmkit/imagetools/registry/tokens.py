@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Fetch = Callable[[Request, Deadline], Answer]
 
 _CLIENT = "opmkit"
+_TOKEN_STATUS = (200, 400, 401, 403)
 _LIFETIME = 60
 _SAFETY = 0.9
 """The part of its lifetime for which a token is used, so that it doesn't expire on its way."""
@@ -104,10 +105,9 @@ class Authenticator:
         credentials = self._keychain.find(access.registry, access.repository)
         request = self._token_request(challenge, access, credentials)
         begun = self._clock()
-        try:
-            answer = self._fetch(request, deadline)
-        except AuthenticationFailed:
-            raise self.denied(access, f"{access.name}: the token server refuses access") from None
+        answer = self._fetch(request, deadline)
+        if answer.status != 200:
+            raise self.denied(access, f"{access.name}: the token server refuses access")
         fields = answer.json(f"{access.name}: token server")
         value = fields.get("token") or fields.get("access_token")
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
@@ -129,11 +129,11 @@ class Authenticator:
             form = {"grant_type": "refresh_token", "refresh_token": credentials.identity_token, "client_id": _CLIENT}
             content = urlencode({**form, "service": challenge.service, "scope": " ".join(scopes)}).encode()
             form_type = {"Content-Type": "application/x-www-form-urlencoded"}
-            return Request("POST", challenge.realm, subject, headers=form_type, body=lambda: content)
+            return Request("POST", challenge.realm, subject, headers=form_type, body=lambda: content, ok=_TOKEN_STATUS)
         query = urlencode([("service", challenge.service), *(("scope", scope) for scope in scopes)])
         url = realm._replace(query="&".join(filter(None, (realm.query, query)))).geturl()
         headers = {"Authorization": credentials.basic()} if credentials else {}
-        return Request("GET", url, subject, headers=headers)
+        return Request("GET", url, subject, headers=headers, ok=_TOKEN_STATUS)
 
 
 def _foreign_scopes(challenge: Challenge) -> list[str]:

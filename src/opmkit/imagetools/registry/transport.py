@@ -127,7 +127,10 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
             raise RegistryUnavailable(f"{first.subject}: the registry's list goes on nowhere") from error
 
     def _follow(self, request: Request, authorization: str | None, deadline: Deadline) -> requests.Response:
-        """Send, and follow redirects; only the registry itself ever sees its Authorization header."""
+        """Send, and follow redirects; only the registry itself ever sees its Authorization header.
+
+        A token server may not lead to another host, since requests to it have credentials in themselves.
+        """
         url = request.url
         for _ in range(_REDIRECT_LIMIT):
             trusted = request.access is not None and self._is_registry(url, request.access)
@@ -136,6 +139,8 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
                 return response
             self._drop(response)
             url = http_url(url, response.headers["Location"], request.subject)
+            if request.access is None and _origin(url) != _origin(request.url):
+                raise RegistryUnavailable(f"{request.subject}: it redirects to another host, which gets no credentials")
         raise RegistryUnavailable(f"{request.subject}: the registry redirects more than {_REDIRECT_LIMIT} times")
 
     def _send(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> requests.Response:
@@ -197,5 +202,9 @@ class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no typ
                 self.meter.count(read=len(response.raw.read(_PIECE)))
 
     def _is_registry(self, url: str, access: Access) -> bool:
-        parts = urlsplit(url)
-        return (parts.scheme, parts.netloc) == (self.prefix, host_of(access.registry))
+        return _origin(url) == (self.prefix, host_of(access.registry))
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc
