@@ -85,6 +85,13 @@ def test_without_a_csv_the_error_tells_which_file_does_not_parse() -> None:
     assert "Correct the file" in raised.value.advice
 
 
+@pytest.mark.parametrize("depth", [300, 990, 1020, 5000])
+def test_json_nested_too_deep_is_left_out(depth: int) -> None:
+    bundle = parse_bundle({**files(), "manifests/x.json": b'{"kind": "X", "a": %s}' % (b"[" * depth + b"]" * depth)})
+    assert bundle.objects == (bundle.csv.json,)
+    assert bundle.warnings[0].startswith("left out: manifests/x.json: no JSON")
+
+
 @pytest.mark.parametrize(
     ("manifest", "what"), [(b"kind: Secret\n", "no ClusterServiceVersion"), (b"", "no Kubernetes object")]
 )

@@ -37,7 +37,7 @@ def encode(value: JsonValue, integers: range = INT64) -> bytes:
     """
     try:
         text = orjson.dumps(_normalised(value, integers), option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError as error:
+    except (orjson.JSONEncodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
     for character, escape in _ESCAPES:
         text = text.replace(character, escape)

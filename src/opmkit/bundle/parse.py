@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from opmkit.bundle.manifest import Manifest
     from opmkit.bundle.model import ClusterServiceVersion
 
+_TOLD = 5
+"""How many unreadable files an error names."""
+
 
 def parse_bundle(files: Mapping[str, bytes], *, image: str = "", cache: ManifestCache | None = None) -> Bundle:
     """Read a bundle from its files, by the rules of ``opm registry add``.
@@ -102,7 +105,7 @@ def _read_csv(manifests: _Manifests) -> ClusterServiceVersion:
             "A bundle needs a ClusterServiceVersion in its manifests directory.",
         )
         if manifests.unreadable:
-            message += f"; {'; '.join(manifests.unreadable)}"
+            message += f"; {'; '.join(manifests.unreadable[:_TOLD])}"
             advice = "Correct the file that can't be read, or add a ClusterServiceVersion."
         raise InvalidBundle(message, advice=advice)
     try:
@@ -121,9 +124,10 @@ def _provided_apis(manifests: _Manifests, csv: ClusterServiceVersion) -> tuple[A
     provided += csv.owned_services
     for api in csv.owned_crds:
         if api not in provided:
+            similar = ", ".join(_described(other) for other in provided if other.kind == api.kind)
             raise InvalidBundle(
                 f"{manifests.csv_path}: no CRD in the bundle for {_described(api)}, which {csv.name} owns"
-                f" (there is {', '.join(map(_described, provided)) or 'none at all'})",
+                + (f" (there is {similar})" if similar else ""),
                 advice="Add the CRD, or correct group, version, kind and plural where they differ.",
             )
     return tuple(dict.fromkeys(provided))
