@@ -13,25 +13,32 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kit.corpus import bundle_files, bundle_labels
-from kit.images import save_files
+from kit.corpus import bundle_files, bundle_labels, save_files
 from kit.registry import Registry
 from kit.shared import SHARED
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 
 if TYPE_CHECKING:
-    import resource
     from collections.abc import Iterator
 
 BASE_BYTES = 100 << 20
 PIECE = 1 << 18
+
+# A small process between: a child's peak memory counts that of the process it was forked from.
+LAUNCHER = """
+import json, os, sys, time
+start = time.perf_counter()
+pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
+_, status, usage = os.wait4(pid, 0)
+seconds = time.perf_counter() - start
+print(json.dumps([os.waitstatus_to_exitcode(status), seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss]))
+"""
 
 
 @dataclass(frozen=True)
@@ -111,17 +118,19 @@ class Bench:
         """Run one command to its end; raises where it fails."""
         self.meter.read = self.meter.written = 0
         log = self.work / "log"
-        start = time.perf_counter()
         with log.open("wb") as out:
-            process = subprocess.Popen(
-                argv, cwd=self.work, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
+            done = subprocess.run(
+                [sys.executable, "-ISc", LAUNCHER, *argv],
+                cwd=self.work,
+                stdout=subprocess.PIPE,
+                stderr=out,
+                env={**os.environ, **(env or {})},
+                check=True,
             )
-            _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
+        status, seconds, cpu, memory = json.loads(done.stdout)
+        if status:
             raise SystemExit(f"{argv[:4]}… failed:\n{log.read_text()[-3000:]}")
-        return _measured(seconds, usage, self.meter)
+        return Run(seconds, cpu, memory / 1e3, self.meter.read / 1e6, self.meter.written / 1e6)
 
     def layer_size(self, reference: str) -> float:
         """MB of the top layer of an image."""
@@ -130,10 +139,6 @@ class Bench:
         parsed = Reference.parse(reference.replace(self.host, self._direct))
         image = load_image(self._client.repository(parsed), parsed.identifier)
         return image.manifest.layers[-1].size / 1e6
-
-
-def _measured(seconds: float, usage: resource.struct_rusage, meter: Meter) -> Run:
-    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3, meter.read / 1e6, meter.written / 1e6)
 
 
 def _versions(package: Path) -> list[Path]:

@@ -13,9 +13,10 @@ import pytest
 
 from index.builders import bundle
 from kit.shared import SHARED, needs_shared
+from opmkit.imagetools.errors import ImageToolsError
 from opmkit.index.add import add_bundles
 from opmkit.index.database import SCHEMA_VERSION, open_database, replace_database
-from opmkit.index.errors import CatalogError, DatabaseUnavailable, InvalidDatabase
+from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +111,7 @@ def test_the_schema_is_dated_by_the_environment(path: Path, monkeypatch: pytest.
         rows = database.connection.execute("SELECT version, timestamp FROM schema_migrations").fetchall()
     assert rows == [(13, "1970-01-02 00:00:00")]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
-    with pytest.raises(CatalogError, match="SOURCE_DATE_EPOCH is 'yesterday'"):
+    with pytest.raises(ImageToolsError, match="SOURCE_DATE_EPOCH is 'yesterday'"):
         add(path, "1.1.0")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.load import read_files
 from opmkit.bundle.metadata import read_metadata
+from opmkit.imagetools.epoch import rfc3339
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.spec import ConfigChanges
@@ -35,9 +35,8 @@ def build_bundle_image(
         raise InvalidBundle(f"there are no files in {manifests}", advice="Give the directory that holds the manifests.")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
     layer = write_layer(files, scratch, mtime=created)
-    time = datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return (base or Image.scratch()).append(
-        [layer], ConfigChanges(labels=labels), created=time, created_by="opm alpha bundle build"
+        [layer], ConfigChanges(labels=labels), created=rfc3339(created), created_by="opm alpha bundle build"
     )
 
 

@@ -25,7 +25,11 @@ def pull_bundles(
 ) -> Iterator[Bundle]:
     """Read bundle images in parallel and give them in the order of ``references``, each reference once.
 
-    Remarks on a bundle go to ``warn``. The first failure, in that order, ends it: raises BundleError and ImageToolsError.
+    Remarks on a bundle go to ``warn``. The first failure, in that order, ends it.
+
+    Raises:
+        BundleError: if an image is no bundle, or one that no catalog can hold.
+        ImageToolsError: if an image can't be read.
     """
     cache = ManifestCache()
     waiting: deque[Future[Bundle]] = deque()

@@ -22,7 +22,13 @@ def print_error(error: BaseException) -> None:
     print(f"Error: {message}", file=sys.stderr)
     advice = getattr(error, "advice", "")
     if advice:
-        print(f"  hint: {advice}", file=sys.stderr)
+        print(f"  hint: {_as_clause(advice)}", file=sys.stderr)
+
+
+def _as_clause(advice: str) -> str:
+    """Advice as it stands behind a colon: without a capital letter of its own, and without a full stop."""
+    starts_a_sentence = advice[1:2].islower() or advice[1:2] == " "
+    return (advice[0].lower() if starts_a_sentence else advice[0]) + advice[1:].rstrip(".")
 
 
 def print_warning(message: str) -> None:

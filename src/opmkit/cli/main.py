@@ -109,7 +109,7 @@ def _help(
     ctx: typer.Context,
     path: Annotated[list[str] | None, typer.Argument(metavar="[COMMAND]...", help="The command to explain.")] = None,
 ) -> None:
-    """Explain a command.
+    """Explain a command: opm help COMMAND.
 
     [bold]Example:[/] opm help index add
     """

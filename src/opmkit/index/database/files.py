@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.index.database.compaction import write_compact
 from opmkit.index.database.schema import SCHEMA_VERSION, create_schema, create_work_indexes, has_tables, schema_version
-from opmkit.index.errors import CatalogError, DatabaseUnavailable, InvalidDatabase
+from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,14 +205,8 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _timestamp() -> str:
-    """The time that dates the schema: ``SOURCE_DATE_EPOCH``, in seconds since 1970, which is 0 where unset."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH") or "0"
-    try:
-        return datetime.fromtimestamp(int(epoch), UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError) as error:
-        raise CatalogError(
-            f"SOURCE_DATE_EPOCH is {epoch!r}, which is no time", advice="Set it to seconds since 1970, or unset it."
-        ) from error
+    """The time that dates the schema, as SQLite writes it."""
+    return datetime.fromtimestamp(source_date_epoch(), UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 @contextmanager
