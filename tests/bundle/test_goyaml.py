@@ -226,8 +226,9 @@ def test_nesting_within_the_bound_is_read() -> None:
     assert value == []
 
 
-def test_an_alias_bomb_is_refused() -> None:
-    levels = [b"a0: &a0 [x,x,x,x,x,x,x,x,x]"]
+@pytest.mark.parametrize("leaf", [b"x", b"[]", b"{}", b"''"])
+def test_an_alias_bomb_is_refused(leaf: bytes) -> None:
+    levels = [b"a0: &a0 [%s]" % b",".join([leaf] * 9)]
     levels += [b"a%d: &a%d [%s]" % (n, n, b",".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 12)]
     with pytest.raises(InvalidDocument, match="aliases expanded"):
         goyaml.load(b"\n".join(levels))

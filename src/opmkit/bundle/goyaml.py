@@ -108,6 +108,7 @@ class _Reader:
             self._anchors[anchor] = None
         if depth >= MAX_DEPTH:
             raise _error(event, f"more than {MAX_DEPTH} levels of nesting")
+        self._grow(1, event)
         read = self._sequence if isinstance(event, yaml.SequenceStartEvent) else self._mapping
         value = read(depth + 1)
         if anchor:
