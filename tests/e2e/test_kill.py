@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.faults import Action, FaultProxy, Reset, Seen
-from kit.opm import Opm
 
 if TYPE_CHECKING:
+    from kit.opm import Opm
     from kit.registry import Registry
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +13,8 @@ from kit.opm import Opm
 from kit.requirements import require
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kit.registry import Registry
 
 
