@@ -247,7 +247,7 @@ def main() -> None:
     commands = parser.add_subparsers(required=True)
     add = commands.add_parser("add", help=bench_add.__doc__)
     add.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles", help="PACKAGE/VERSION directories")
-    add.add_argument("--package", default="multicluster-operators-subscription", help="the package that is also added alone")
+    add.add_argument("--package", default="multicluster-operators-subscription", help="one to add alone")
     add.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
     add.add_argument("--runs", type=int, default=1)
     add.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")

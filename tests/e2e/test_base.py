@@ -39,7 +39,7 @@ def platform_image(platform: str, directory: Path, media_type: str) -> Image:
 def base(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> str:
     """A base image for several platforms."""
     images = [platform_image(platform, tmp_path, request.param) for platform in PLATFORMS]
-    index_type = mediatypes.OCI_INDEX if request.param == mediatypes.OCI_MANIFEST else mediatypes.DOCKER_INDEX
+    index_type = mediatypes.OCI_INDEX if request.param == mediatypes.OCI_MANIFEST else mediatypes.DOCKER_LIST
     placeholders = [image.manifest.descriptor for image in images]
     multi = MultiImage(ImageIndex.build(placeholders, media_type=index_type), tuple(images)).with_images(images)
     name = f"{registry.host}/base-{tmp_path.name.replace('_', '-').lower()}"

@@ -30,7 +30,7 @@ def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
     monkeypatch.chdir(tmp_path)
-    yield record
+    return record
 
 
 def test_exit_status_and_files_are_those_recorded(replay: dict[str, Any]) -> None:

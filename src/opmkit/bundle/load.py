@@ -12,6 +12,7 @@ from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from opmkit.bundle.manifest import ManifestCache
@@ -47,10 +48,29 @@ def load_bundle_image(tool: ContainerTool, reference: str, *, cache: ManifestCac
         InvalidBundle: if a catalog can't hold it.
         ImageToolsError: if the image can't be read.
     """
+    return parse_bundle_image(reference, fetch_bundle_files(tool, reference), cache=cache)
+
+
+def fetch_bundle_files(tool: ContainerTool, reference: str) -> dict[str, bytes]:
+    """Read the files of the bundle that an image holds, by their paths.
+
+    Raises:
+        NotABundle: if the image is something else, which the message names.
+        ImageToolsError: if the image can't be read.
+    """
     image = parse_image_reference(reference)
     files = tool.read_tree(image, DIRECTORIES)
     if not any(path.startswith("manifests/") for path in files):
         raise not_a_bundle(reference, tool.inspect(image))
+    return files
+
+
+def parse_bundle_image(reference: str, files: Mapping[str, bytes], *, cache: ManifestCache | None = None) -> Bundle:
+    """Parse the files of the bundle image ``reference``.
+
+    Raises:
+        InvalidBundle: naming the image, if a catalog can't hold it.
+    """
     try:
         return parse_bundle(files, image=reference, cache=cache)
     except InvalidBundle as error:

@@ -6,7 +6,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.load import load_bundle_image
+from opmkit.bundle.load import fetch_bundle_files, parse_bundle_image
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.imagetools.progress import SILENT, Progress
 
@@ -32,25 +32,27 @@ def pull_bundles(
         ImageToolsError: if an image can't be read.
     """
     cache = ManifestCache()
-    waiting: deque[Future[Bundle]] = deque()
+    waiting: deque[tuple[str, Future[dict[str, bytes]]]] = deque()
+
+    def first() -> Bundle:
+        # Parsing keeps one processor busy: the threads do what waits for the network.
+        name, files = waiting.popleft()
+        bundle = parse_bundle_image(name, files.result(), cache=cache)
+        for warning in bundle.warnings:
+            warn(f"{name}: {warning}")
+        progress.advance(1)
+        return bundle
+
     names = list(dict.fromkeys(references))
     progress.begin("Pulling bundles", len(names), unit="bundles")
     pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
     try:
         for name in names:
-            waiting.append(pool.submit(load_bundle_image, tool, name, cache=cache))
+            waiting.append((name, pool.submit(fetch_bundle_files, tool, name)))
             if len(waiting) > _AHEAD:
-                yield _next(waiting, warn, progress)
+                yield first()
         while waiting:
-            yield _next(waiting, warn, progress)
+            yield first()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
         progress.end()
-
-
-def _next(waiting: deque[Future[Bundle]], warn: Callable[[str], None], progress: Progress) -> Bundle:
-    bundle = waiting.popleft().result()
-    for warning in bundle.warnings:
-        warn(f"{bundle.image}: {warning}")
-    progress.advance(1)
-    return bundle
