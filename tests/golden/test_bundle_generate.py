@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -12,14 +12,11 @@ import yaml
 from kit.shared import SHARED, Case, cases, needs_shared
 from opmkit.cli.main import run
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = needs_shared
 
 
 @pytest.fixture(params=cases("bundle-generate"), ids=str)
-def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Set the scene of a case in an empty directory, and give its record."""
     case: Case = request.param
     record = case.record
