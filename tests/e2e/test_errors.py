@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -173,3 +174,21 @@ def push_directory(opm: Opm, name: str, files: dict[str, str], *, manifests: boo
     reference = Reference.parse(name)
     client = RegistryClient(RegistryOptions(plain_http=True))
     save_files(sources, {}, client.repository(reference), reference.identifier)
+
+
+@pytest.mark.parametrize("blocks", [8, 40, 120])
+def test_a_disk_that_fills_up(blocks: int, opm_http: Opm, bundle: str) -> None:
+    """Files can't grow beyond some kilobytes: what a full disk does, at several moments of the work."""
+    opm_http(*add(bundle))
+    database = opm_http.directory / "index.db"
+    before = database.read_bytes()
+    newer = bundle.replace("0.1.0", "0.2.0")
+    opm_http.build_bundle("0.2.0", newer, "--push")
+    limited = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *opm_http.argv(*add(newer))]
+    done = subprocess.run(limited, cwd=opm_http.directory, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("Error: ")
+    assert "Traceback" not in done.stderr
+    assert database.read_bytes() == before
+    assert not [path.name for path in opm_http.directory.iterdir() if path.name.startswith(".")]
+    opm_http(*add(newer))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from opmkit.cli.commands import bundle, image, index, listing, registry
-from opmkit.cli.errors import explain_os_error, print_error
+from opmkit.cli.errors import UsageProblem, explain_os_error, print_error
 from opmkit.cli.goflags import GoGroup
 from opmkit.cli.tree import command, group
 from opmkit.imagetools.errors import AdvisedError
@@ -75,8 +75,11 @@ def _report(error: AdvisedError | typer.TyperException | OSError) -> int:
         return 1
     if isinstance(error, OSError):
         error = AdvisedError(explain_os_error(error), advice=_os_advice(error))
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        error = UsageProblem(error.format_message().rstrip("."), context.command_path if context else "opm")
     print_error(error)
-    return int(getattr(error, "exit_code", 1)) if isinstance(error, AdvisedError) else 1
+    return int(getattr(error, "exit_code", 1))
 
 
 def _os_advice(error: OSError) -> str:
@@ -125,8 +128,6 @@ def _completion(
     [bold]Example:[/] source <(opm completion bash)
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-    from opmkit.cli.errors import UsageProblem
 
     names = {"bash": "bash", "zsh": "zsh", "fish": "fish", "powershell": "powershell", "pwsh": "pwsh"}
     if shell not in names:

@@ -6,9 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.catalog import load_catalog
 from opmkit.index.database import open_database
+from opmkit.index.errors import CatalogError
 from opmkit.index.image import extract_database
 
 if TYPE_CHECKING:
@@ -28,7 +30,10 @@ def open_catalog(tool: Callable[[], ContainerTool], index: str) -> Catalog:
         with open_database(path) as database:
             return load_catalog(database)
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
-        path = Path(scratch) / "index.db"
-        extract_database(tool(), parse_image_reference(index), path)
-        with open_database(path) as database:
+        extracted = Path(scratch) / "index.db"
+        try:
+            extract_database(tool(), parse_image_reference(index), extracted)
+        except ImageToolsError as error:
+            raise CatalogError(f"there is no file {path}, and no such image: {error}", advice=error.advice) from error
+        with open_database(extracted) as database:
             return load_catalog(database)
