@@ -13,6 +13,7 @@ import typer
 from opmkit.cli.commands import bundle, image, index, listing, registry
 from opmkit.cli.errors import UsageProblem, explain_os_error, print_error
 from opmkit.cli.goflags import GoGroup
+from opmkit.cli.logs import configure_logs
 from opmkit.cli.tree import command, group
 from opmkit.imagetools.errors import AdvisedError
 
@@ -58,10 +59,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command line and give its exit status; errors are printed, never raised."""
+    debug = "--debug" in arguments
+    configure_logs(debug=debug)
     try:
         status = int(build_app()(args=arguments, prog_name="opm", standalone_mode=False) or 0)
     except (AdvisedError, typer.TyperException, OSError) as error:
-        if "--debug" in arguments:
+        if debug:
             raise
         return _report(error)
     if status == INTERRUPTED:  # typer has caught the KeyboardInterrupt

@@ -33,7 +33,7 @@ def copy_image(
     What goes wrong before the end leaves the tag as it was. Raises what source and target raise.
     """
     blobs = {blob.descriptor.digest: blob for blob in _blobs(image)}
-    progress.begin("blobs", sum(blob.descriptor.size for blob in blobs.values()))
+    progress.begin("Copying", sum(blob.descriptor.size for blob in blobs.values()))
     try:
         with ThreadPoolExecutor(workers, thread_name_prefix="copy") as pool:
             copies = [pool.submit(_put, blob, target, progress) for blob in blobs.values()]

@@ -124,8 +124,8 @@ def build(
         image = build_bundle_image(
             generated.manifests, generated.metadata, Path(scratch), base=base, created=source_date_epoch()
         )
-        save = tool.push if push else tool.save
-        print(f"{target}@{save(image, target, progress=bars).digest}")
+        saved = (tool.push if push else tool.save)(image, target, progress=bars)
+    print(f"{target}@{saved.digest}")
 
 
 def unpack(

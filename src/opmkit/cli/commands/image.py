@@ -60,10 +60,10 @@ def pull(connection: Connection, images: Names) -> None:
     from opmkit.imagetools.reference import parse_image_reference
 
     tool = connection.tool()
-    with progress() as bars:
-        for name in images:
-            reference = parse_image_reference(name)
-            print(f"{name}@{tool.save(tool.load(reference), reference, progress=bars).digest}")
+    for reference in map(parse_image_reference, images):
+        with progress() as bars:
+            saved = tool.save(tool.load(reference), reference, progress=bars)
+        print(f"{reference}@{saved.digest}")
 
 
 def push(
@@ -85,7 +85,8 @@ def push(
     stored = load_any(ImageStore.open().repository(reference.name), reference.identifier)
     target = parse_image_reference(destination or image)
     with progress() as bars:
-        print(f"{target}@{connection.tool().push(stored, target, progress=bars).digest}")
+        pushed = connection.tool().push(stored, target, progress=bars)
+    print(f"{target}@{pushed.digest}")
 
 
 def copy(
@@ -102,7 +103,8 @@ def copy(
     tool = connection.tool()
     target = parse_image_reference(destination)
     with progress() as bars:
-        print(f"{target}@{tool.push(tool.load(parse_image_reference(source)), target, progress=bars).digest}")
+        pushed = tool.push(tool.load(parse_image_reference(source)), target, progress=bars)
+    print(f"{target}@{pushed.digest}")
 
 
 def rm(images: Names) -> None:
