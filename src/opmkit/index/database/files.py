@@ -60,8 +60,10 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
 
 
 @contextmanager
-def replace_database(path: Path) -> Iterator[IndexDatabase]:
+def replace_database(path: Path, *, must_exist: bool = False) -> Iterator[IndexDatabase]:
     """Change an index database, or make a new one: the body works on a copy that takes the file's place at its end.
+
+    With ``must_exist`` a missing file is an error, as it is for those who only take away.
 
     If the body ends in an error, the file stays as it was, or does not come to be. If the process dies, it leaves at
     most two files beside it, named ``.NAME.opmkit-work`` and ``.NAME.opmkit-new``, which the next change removes.
@@ -78,6 +80,8 @@ def replace_database(path: Path) -> Iterator[IndexDatabase]:
         try:
             with _files_explained(path):
                 fresh.unlink(missing_ok=True)
+                if must_exist:
+                    target.stat()
                 _fill_work_copy(target, work)
             with closing(_connect(work.as_uri())) as connection:
                 _prepare(connection, path)

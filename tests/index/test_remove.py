@@ -1,0 +1,97 @@
+"""Removing packages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from index.builders import bundle
+from index.operations import replay, replayable
+from kit.shared import Case, cases, needs_shared
+from opmkit.index.add import add_bundles
+from opmkit.index.database import replace_database
+from opmkit.index.database.removal import package_names
+from opmkit.index.errors import DatabaseUnavailable, UnknownPackage
+from opmkit.index.remove import remove_packages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An index of the packages a, b and c."""
+    path = tmp_path / "index.db"
+    with replace_database(path) as database:
+        add_bundles(database, [bundle("1.0.0", package=package) for package in "abc"])
+    return path
+
+
+@needs_shared
+@pytest.mark.parametrize("case", [case for case in cases("rm", "add-multi") if replayable(case)], ids=str)
+def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+    replay(case, tmp_path / "index.db")
+
+
+def test_removes_all_rows_of_a_package(path: Path) -> None:
+    with replace_database(path) as database:
+        assert remove_packages(database, ["b", "", "a"]).removed == ("b", "a")
+    other = path.with_name("other.db")
+    with replace_database(other) as database:
+        add_bundles(database, [bundle("1.0.0", package="c")])
+    assert path.read_bytes() == other.read_bytes()
+
+
+def test_one_unknown_package_keeps_all(path: Path) -> None:
+    before = path.read_bytes()
+    with (
+        pytest.raises(UnknownPackage) as failure,
+        replace_database(path, must_exist=True) as database,
+    ):
+        remove_packages(database, ["a", "x", "y"])
+    assert path.read_bytes() == before
+    expected = "error deleting packages from database: error removing operator package x: no package found"
+    assert failure.value.message.startswith(expected)
+    assert "operator package y:" in failure.value.message
+    assert failure.value.advice == "The packages of the index are: a, b, c."
+    assert failure.value.exit_code == 1
+
+
+def test_an_error_stops_before_the_caller_goes_on(path: Path) -> None:
+    """The step itself is undone, so that a caller that catches the error can still keep other changes."""
+    with replace_database(path) as database:
+        with pytest.raises(UnknownPackage):
+            remove_packages(database, ["a", "a"])
+        assert package_names(database) == ["a", "b", "c"]
+
+
+def test_permissive_removes_what_is_there(path: Path) -> None:
+    with replace_database(path) as database:
+        result = remove_packages(database, ["x", "a", "a"], permissive=True)
+        assert package_names(database) == ["b", "c"]
+    assert result.removed == ("a",)
+    assert [failure.message.count("no package found") for failure in result.failures] == [2]
+
+
+def test_a_package_without_entries_can_be_removed(path: Path) -> None:
+    with replace_database(path) as database:
+        database.connection.execute("INSERT INTO package (name) VALUES ('empty')")
+        assert remove_packages(database, ["empty"]).removed == ("empty",)
+
+
+def test_advice_names_some_packages_of_many(path: Path) -> None:
+    with replace_database(path) as database:
+        add_bundles(database, [bundle("1.0.0", package=f"p{number}") for number in range(30)])
+        with pytest.raises(UnknownPackage) as failure:
+            remove_packages(database, ["x"])
+    assert failure.value.advice.endswith("and 13 more.")
+
+
+def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DatabaseUnavailable, match="No such file"),
+        replace_database(tmp_path / "index.db", must_exist=True) as database,
+    ):
+        remove_packages(database, [])
+    assert list(tmp_path.iterdir()) == []
