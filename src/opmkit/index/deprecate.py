@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.index.database.bundles import has_bundle
 from opmkit.index.database.deprecation import (
     channel_heads,
     default_heads,
@@ -15,6 +14,7 @@ from opmkit.index.database.deprecation import (
     listed_images,
     mark_deprecated,
 )
+from opmkit.index.database.packages import nodes
 from opmkit.index.database.removal import (
     remove_bundle,
     remove_homeless_bundles,
@@ -118,7 +118,7 @@ def _headless_packages(database: IndexDatabase, names: Collection[str]) -> list[
 
 def _truncate(database: IndexDatabase, target: str) -> bool:
     """Deprecate one bundle; whether it is still there to be."""
-    if not has_bundle(database, target):
+    if not nodes(database, [target]):
         return False
     places = _places(edges_around(database, target))
     heads = default_heads_around(database, target)
