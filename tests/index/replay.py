@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kit.shared import SHARED
 from opmkit.bundle import Bundle, BundleError, ManifestCache, parse_bundle
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 REGISTRY = "registry.example.com/corpus"
 _CACHE = ManifestCache()
+_SWITCHES = ("--permissive", "--overwrite-latest", "--enable-alpha")
 
 
 @dataclass(frozen=True)
@@ -27,16 +28,18 @@ class AddStep:
     images: tuple[str, ...]
     mode: str
     permissive: bool
+    overwrite_latest: bool
+    enable_alpha: bool
 
     @classmethod
     def read(cls, argv: list[str]) -> AddStep | None:
         """None where it is another command, or has flags that this replay does not know."""
-        known = {"--use-http", "--database", "--bundle-images", "--mode", "--permissive"}
+        known = {"--use-http", "--database", "--bundle-images", "--mode"}.union(_SWITCHES)
         if argv[:2] != ["registry", "add"] or {flag for flag in argv if flag.startswith("--")} - known:
             return None
         values = dict(zip(argv, [*argv[1:], ""], strict=True))
         images = tuple(filter(None, values.get("--bundle-images", "").strip('"').split(",")))
-        return cls(images, values.get("--mode", "replaces"), "--permissive" in argv)
+        return cls(images, values.get("--mode", "replaces"), *(flag in argv for flag in _SWITCHES))
 
     def bundles(self) -> Iterator[Bundle]:
         for image in dict.fromkeys(self.images):
@@ -47,7 +50,14 @@ class AddStep:
         try:
             with replace_database(path) as database:
                 try:
-                    add_bundles(database, self.bundles(), self.mode, permissive=self.permissive)
+                    add_bundles(
+                        database,
+                        self.bundles(),
+                        self.mode,
+                        permissive=self.permissive,
+                        overwrite_latest=self.overwrite_latest,
+                        enable_alpha=self.enable_alpha,
+                    )
                 except (BundleError, FileNotFoundError):
                     if not self.permissive:
                         raise
@@ -69,10 +79,7 @@ def corpus_bundle(image: str) -> Bundle:
     return parse_bundle(files, image=image, cache=_CACHE)
 
 
-def replaces_steps(record: dict[str, object]) -> list[AddStep] | None:
-    """The steps of a record that is made of adds in replaces mode alone."""
-    steps = record["steps"]
-    assert isinstance(steps, list)
-    found = [AddStep.read(step["argv"]) for step in steps]
-    adds = [step for step in found if step is not None and step.mode.lower() == "replaces"]
-    return adds if len(adds) == len(found) else None
+def add_steps(record: dict[str, Any]) -> list[AddStep] | None:
+    """The steps of a record that is made of adds alone."""
+    steps = [AddStep.read(step["argv"]) for step in record["steps"]]
+    return [step for step in steps if step is not None] if None not in steps else None

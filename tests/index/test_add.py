@@ -186,11 +186,6 @@ def test_a_package_without_a_readable_display_name_is_listed(database: IndexData
     assert load_catalog(database).packages["demo"].display_name == ""
 
 
-def test_other_modes_are_not_there_yet(database: IndexDatabase) -> None:
-    with pytest.raises(CatalogError, match="semver is not supported"):
-        add_bundles(database, [], "semver")
-
-
 def test_nothing_to_add_is_fine(database: IndexDatabase) -> None:
     assert add_bundles(database, []).added == ()
 

@@ -1,37 +1,110 @@
-"""The recorded databases of the reference, replayed on the functions: every case made of adds in replaces mode."""
+"""The recorded databases of the reference, replayed on the functions: every case made of adds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from semver import Version
 
-from index.replay import REGISTRY, replaces_steps
-from kit.shared import Case, assert_equal_index, cases, needs_shared
+from index.replay import REGISTRY, add_steps
+from kit.shared import Case, assert_equal_index, cases, dump_index, needs_shared
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from opmkit.bundle import Bundle
 
 pytestmark = needs_shared
 
-GROUPS = ("add-replaces", "add-replaces-one-by-one", "add-multi", "add-scenarios", "add-errors", "add-substitutes")
-CASES = [case for case in cases(*GROUPS) if replaces_steps(case.record)]
+GROUPS = (
+    *("add-replaces", "add-replaces-one-by-one", "add-semver", "add-semver-one-by-one"),
+    *("add-skippatch", "add-skippatch-one-by-one", "add-multi", "add-scenarios", "add-errors"),
+    *("add-overwrite", "add-substitutes"),
+)
+# Records that miss outcomes of the reference, told by running it again (v1.26.5).
+_DEFAULT_LATER = "a default channel that a later bundle brings: in 40 runs of add-semver/cockroachdb one left with 0"
+INCOMPLETE = {
+    "add-semver/cockroachdb": _DEFAULT_LATER,  # likewise add-semver/etcd: recorded 0, but 7 of 16 runs left with 1
+    "add-skippatch/cockroachdb": _DEFAULT_LATER,
+    "add-skippatch/file-integrity-console-plugin": "24 more runs gave 6 databases, and 1 as exit 5 times",
+}
+CASES = [case for case in cases(*GROUPS) if add_steps(case.record)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
-    database = tmp_path / "index.db"
-    failed = False
-    for step, recorded in zip(replaces_steps(case.record) or [], case.record["steps"], strict=True):
+def defective(step: dict[str, Any]) -> bool:
+    """Whether a recorded step failed because the reference leaves a hole below the patches that it skips.
+
+    opmkit does not, so such a step succeeds; what it comes to is held against the rule instead of the record.
+    """
+    return "semver-skippatch" in step["argv"] and "Invalid graph" in step["error"]
+
+
+def replay(case: Case, directory: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The exit status of each step, with its record; a step that fails must leave no trace."""
+    database = directory / "index.db"
+    for step, recorded in zip(add_steps(case.record) or [], case.record["steps"], strict=True):
         before = database.read_bytes() if database.exists() else None
         status = step.run(database)
-        if not failed:
-            allowed = {exits[len(case.record["steps"]) - 1] for exits in case.record.get("exits_seen", [])}
-            assert status in (allowed or {recorded["exit"]}), recorded["error"]
         if status != 0:
             assert (database.read_bytes() if database.exists() else None) == before, "a failed add left a change"
+        assert {path.name for path in directory.iterdir()} <= {"index.db"}
+        yield status, recorded
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if str(case) not in INCOMPLETE], ids=str)
+def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+    seen = case.record.get("exits_seen") or [[step["exit"] for step in case.record["steps"]]]
+    comparable = True
+    for position, (status, recorded) in enumerate(replay(case, tmp_path)):
+        if comparable:
+            allowed = {0} if defective(recorded) else {exits[position] for exits in seen}
+            assert status in allowed, recorded["error"]
         # What follows a failure builds on rows that the reference left behind and we don't: it tells nothing.
-        failed = failed or recorded["exit"] != 0 or status != 0
-        assert {path.name for path in tmp_path.iterdir()} <= {"index.db"}
-    if not failed:
-        assert_equal_index(case.record, database, REGISTRY)
+        comparable = comparable and recorded["exit"] == status == 0
+    if comparable:
+        assert_equal_index(case.record, tmp_path / "index.db", REGISTRY)
+
+
+SKIP_PATCH_CASES = [
+    case
+    for case in cases("add-skippatch", "add-skippatch-one-by-one")
+    if case.name not in ("cockroachdb", "etcd")  # not all of their semver steps succeed
+]
+
+
+@pytest.mark.parametrize("case", SKIP_PATCH_CASES, ids=str)
+def test_skipped_patches_change_nothing_but_entries(case: Case, tmp_path: Path) -> None:
+    """Without the defect, all but the entries is as recorded for the mode semver, and the entries follow the rule."""
+    assert [status for status, _ in replay(case, tmp_path)] == [0] * len(case.record["steps"])
+    semver = Case(case.group.replace("skippatch", "semver"), case.name).record
+    index = {**semver["index"], "tables": {**semver["index"]["tables"]}}
+    index["tables"].pop("channel_entry", None)
+    varying = {table: seen for table, seen in semver.get("varying", {}).items() if table != "channel_entry"}
+    assert_equal_index({**semver, "index": index, "varying": varying}, tmp_path / "index.db", REGISTRY)
+    rows = dump_index(tmp_path / "index.db", REGISTRY, loose=True)["tables"]["channel_entry"]
+    found = Counter((row["channel"], row["name"], row["depth"], row["replaces"]) for row in rows)
+    bundles = {bundle.name: bundle for step in add_steps(case.record) or [] for bundle in step.bundles()}
+    channels = {channel for bundle in bundles.values() for channel in bundle.annotations.channels}
+    assert found == Counter(
+        (channel, *entry)
+        for channel in channels
+        for entry in skip_patch_entries([b for b in bundles.values() if channel in b.annotations.channels])
+    )
+
+
+def skip_patch_entries(bundles: list[Bundle]) -> Iterator[tuple[str, int | None, str | None]]:
+    """The (name, depth, replaced name) of a channel by the rule; entries for skips have no depth of their own."""
+    descending = sorted(bundles, key=lambda bundle: Version.parse(bundle.version), reverse=True)
+    minors = [
+        [bundle.name for bundle in minor]
+        for _, minor in groupby(descending, key=lambda bundle: Version.parse(bundle.version).to_tuple()[:2])
+    ]
+    for depth, (head, *patches) in enumerate(minors):
+        yield head, depth, minors[depth + 1][0] if depth + 1 < len(minors) else None
+        for patch in patches:
+            yield patch, None, None
+            yield head, None, patch

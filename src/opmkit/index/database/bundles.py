@@ -19,7 +19,13 @@ _KEY_OF_BUNDLE = "SELECT {0}, name, nullif(version, ''), nullif(bundlepath, '') 
 
 def has_bundle(database: IndexDatabase, name: str) -> bool:
     """Whether a bundle of this name is stored, in a channel or not."""
-    return database.connection.execute("SELECT 1 FROM operatorbundle WHERE name = ?", (name,)).fetchone() is not None
+    return bundle_image(database, name) is not None
+
+
+def bundle_image(database: IndexDatabase, name: str) -> str | None:
+    """The image that a stored bundle came from, "" if from none; None where no bundle has this name."""
+    row = database.connection.execute("SELECT bundlepath FROM operatorbundle WHERE name = ?", (name,)).fetchone()
+    return None if row is None else row[0] or ""
 
 
 def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
@@ -70,3 +76,11 @@ def insert_apis(database: IndexDatabase, bundle: str, provided: Iterable[ApiKey]
 def delete_bundle(database: IndexDatabase, name: str) -> None:
     """Remove a bundle and all that refers to it."""
     database.connection.execute("DELETE FROM operatorbundle WHERE name = ?", (name,))
+
+
+def drop_old_manifests(database: IndexDatabase) -> None:
+    """Keep the manifests of bundles that came from images only where they head a channel, in all packages."""
+    database.connection.execute(
+        "UPDATE operatorbundle SET csv = NULL, bundle = NULL WHERE bundlepath != '' AND name NOT IN "
+        "(SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)"
+    )

@@ -3,7 +3,9 @@
 from opmkit.index.graph.checks import check_foreign_names, claimed_names, pruned_members
 from opmkit.index.graph.heads import Heads, choose_heads
 from opmkit.index.graph.replaces import replaces_graph
-from opmkit.index.graph.values import ChannelGraph, Entry, Member, Node, PackageGraph
+from opmkit.index.graph.semver import semver_graph
+from opmkit.index.graph.substitutes import substituted_edges
+from opmkit.index.graph.values import ChannelGraph, Entry, Member, Node, PackageGraph, Placed
 from opmkit.index.graph.version import precedence
 
 __all__ = [
@@ -13,10 +15,13 @@ __all__ = [
     "Member",
     "Node",
     "PackageGraph",
+    "Placed",
     "check_foreign_names",
     "choose_heads",
     "claimed_names",
     "precedence",
     "pruned_members",
     "replaces_graph",
+    "semver_graph",
+    "substituted_edges",
 ]

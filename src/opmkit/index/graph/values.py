@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A bundle of the index with its own edges. Empty texts where it has none."""
+    """A bundle of the index with its own edges, and the name of the bundle it substitutes. Empty where it has none."""
 
     name: str
     version: str
     replaces: str
     skips: tuple[str, ...]
+    substitutes_for: str = ""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -28,6 +29,15 @@ class Member:
     version: str
     channels: tuple[str, ...]
     default_channel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A bundle in a channel: the names that its entries there update from, bundles of the index or not."""
+
+    name: str
+    version: str
+    targets: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,29 @@
+"""How the update graph of a package comes about."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from opmkit.index.errors import CatalogError
+
+
+class UpdateMode(StrEnum):
+    """How the update graph of a package comes about when a bundle is added."""
+
+    REPLACES = "replaces"
+    SEMVER = "semver"
+    SEMVER_SKIPPATCH = "semver-skippatch"
+
+    @classmethod
+    def parse(cls, text: str) -> UpdateMode:
+        """The mode of this name, whatever the case of its letters.
+
+        Raises:
+            CatalogError: there is no such mode.
+        """
+        try:
+            return cls(text.lower())
+        except ValueError:
+            raise CatalogError(
+                f"there is no update mode {text!r}", advice=f"The modes are: {', '.join(cls)}."
+            ) from None
