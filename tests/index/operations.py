@@ -68,9 +68,14 @@ def step(argv: list[str]) -> AddStep | TakingStep | None:
 
 
 def replayable(case: Case) -> bool:
-    """Whether all steps of a case are known here, and its adds are in modes that there are."""
-    steps = [step(recorded["argv"]) for recorded in case.record["steps"]]
-    return all(known is not None and (not isinstance(known, AddStep) or supported(known.mode)) for known in steps)
+    """Whether all steps of a case can be run here."""
+    return all(runnable(recorded["argv"]) for recorded in case.record["steps"])
+
+
+def runnable(argv: list[str]) -> bool:
+    """Whether a step is known here and, if it adds, in a mode that there is."""
+    known = step(argv)
+    return known is not None and (not isinstance(known, AddStep) or supported(known.mode))
 
 
 @cache

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.index.database.channels import channel_heads, default_heads
 from opmkit.index.database.deprecation import (
-    channel_heads,
-    default_heads,
     default_heads_around,
     edges_around,
     leave_shared_channels,

@@ -18,39 +18,11 @@ class Edge(NamedTuple):
     replaces: str | None
 
 
-class ChannelHead(NamedTuple):
-    """The head of a channel by its name and its image."""
-
-    channel: str
-    bundle: str
-    image: str
-
-
 def listed_images(database: IndexDatabase) -> dict[str, str]:
     """The names of the bundles that some channel has an entry for, by their images."""
     rows = database.connection.execute(
         "SELECT bundlepath, name FROM operatorbundle WHERE bundlepath IS NOT NULL AND version IS NOT NULL "
         "AND name IN (SELECT operatorbundle_name FROM channel_entry)"
-    )
-    return dict(rows.fetchall())
-
-
-def channel_heads(database: IndexDatabase, package: str) -> list[ChannelHead]:
-    """The heads of the channels of a package, by channel."""
-    rows = database.connection.execute(
-        "SELECT channel.name, head_operatorbundle_name, coalesce(bundlepath, '') FROM channel "
-        "LEFT JOIN operatorbundle ON operatorbundle.name = head_operatorbundle_name "
-        "WHERE package_name = ? ORDER BY channel.name",
-        (package,),
-    )
-    return list(map(ChannelHead._make, rows))
-
-
-def default_heads(database: IndexDatabase) -> dict[str, str]:
-    """The packages by the bundle that heads their default channel."""
-    rows = database.connection.execute(
-        "SELECT head_operatorbundle_name, package.name FROM package "
-        "JOIN channel ON channel.package_name = package.name AND channel.name = default_channel"
     )
     return dict(rows.fetchall())
 
