@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.index.database.bundles import bundle_image, delete_bundle, insert_bundle
-from opmkit.index.database.packages import indexed_package, remove_head, replacing_bundles
+from opmkit.index.database.packages import indexed_package, owners, remove_head, replacing_bundles
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
 from opmkit.index.graph import Member, Node, precedence
 from opmkit.index.modes import UpdateMode
@@ -124,10 +124,12 @@ class Arrivals:
         image = bundle_image(self.database, addition.name)
         if image is None:
             return True
-        if self.plan.overwrite_latest:
-            replacing = tuple(replacing_bundles(self.database, addition.package, addition.name))
-            self.overwritten[addition.name] = Overwritten(image, replacing)
-        if not self.plan.overwrite_latest or self.plan.mode is not UpdateMode.REPLACES:
+        packages = {package for _, package in owners(self.database, [addition.name])}
+        if not self.plan.overwrite_latest or packages - {addition.package}:
+            return False
+        replacing = tuple(replacing_bundles(self.database, addition.package, addition.name))
+        self.overwritten[addition.name] = Overwritten(image, replacing)
+        if self.plan.mode is not UpdateMode.REPLACES:
             return False
         remove_head(self.database, addition.package, addition.name)
         return True
