@@ -10,7 +10,7 @@ import pytest
 from semver import Version
 
 from index.replay import REGISTRY, add_steps
-from kit.shared import Case, assert_equal_index, cases, dump_index, needs_shared
+from kit.shared import INCOMPLETE, Case, assert_equal_index, cases, defective, dump_index, needs_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,22 +25,7 @@ GROUPS = (
     *("add-skippatch", "add-skippatch-one-by-one", "add-multi", "add-scenarios", "add-errors"),
     *("add-overwrite", "add-substitutes"),
 )
-# Records that miss outcomes of the reference, told by running it again (v1.26.5).
-_DEFAULT_LATER = "a default channel that a later bundle brings: in 40 runs of add-semver/cockroachdb one left with 0"
-INCOMPLETE = {
-    "add-semver/cockroachdb": _DEFAULT_LATER,  # likewise add-semver/etcd: recorded 0, but 7 of 16 runs left with 1
-    "add-skippatch/cockroachdb": _DEFAULT_LATER,
-    "add-skippatch/file-integrity-console-plugin": "24 more runs gave 6 databases, and 1 as exit 5 times",
-}
 CASES = [case for case in cases(*GROUPS) if add_steps(case.record)]
-
-
-def defective(step: dict[str, Any]) -> bool:
-    """Whether a recorded step failed because the reference leaves a hole below the patches that it skips.
-
-    opmkit does not, so such a step succeeds; what it comes to is held against the rule instead of the record.
-    """
-    return "semver-skippatch" in step["argv"] and "Invalid graph" in step["error"]
 
 
 def replay(case: Case, directory: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -20,6 +20,21 @@ needs_shared = pytest.mark.skipif(
     not (SHARED / "golden").is_dir(), reason="the recorded results are not here (set OPMKIT_SHARED to their folder)"
 )
 
+# Records that miss outcomes of the reference, told by running it again (v1.26.5).
+_DEFAULT_LATER = "a default channel that a later bundle brings: in 40 runs of add-semver/cockroachdb one left with 0"
+INCOMPLETE = {
+    "add-semver/cockroachdb": _DEFAULT_LATER,  # likewise add-semver/etcd: recorded 0, but 7 of 16 runs left with 1
+    "add-skippatch/cockroachdb": _DEFAULT_LATER,
+    "add-skippatch/file-integrity-console-plugin": "24 more runs gave 6 databases, and 1 as exit 5 times",
+}
+
+# A row of a record, and what stands in its place in other runs of the reference (v1.26.5): 2 of 12 for rm-after, as in
+# the cases of apicurito, whose records have both.
+_PLURAL = {"group_name": "apicur.io", "kind": "Apicurito", "version": "v1alpha1"}
+ALSO_SEEN = {
+    "add-multi/rm-after": ("api", {**_PLURAL, "plural": "apicuritoes"}, {**_PLURAL, "plural": "apicuritos"}),
+}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -44,6 +59,11 @@ def cases(*groups: str) -> list[Case]:
 @cache
 def _record(group: str, name: str) -> dict[str, Any]:
     record: dict[str, Any] = json.loads((SHARED / "golden" / group / f"{name}.json").read_text())
+    if f"{group}/{name}" in ALSO_SEEN:
+        table, recorded, other = ALSO_SEEN[f"{group}/{name}"]
+        rows = record["index"]["tables"].pop(table)
+        seen = {"always": [row for row in rows if row != recorded], "sometimes": [recorded, other]}
+        record["varying"] = {**record.get("varying", {}), table: seen}
     return record
 
 
@@ -88,3 +108,11 @@ def _assert_possible(table: str, rows: list[Any], seen: dict[str, Any]) -> None:
 
 def _canonical(row: Any) -> str:
     return json.dumps(row, sort_keys=True)
+
+
+def defective(step: dict[str, Any]) -> bool:
+    """Whether a recorded step failed because the reference leaves a hole below the patches that it skips.
+
+    opmkit does not, so such a step succeeds; what it comes to is held against the rule instead of the record.
+    """
+    return "semver-skippatch" in step["argv"] and "Invalid graph" in step["error"]

@@ -45,6 +45,7 @@ def build_app() -> typer.Typer:
     app.add_typer(bundles)
     app.add_typer(group("image", "Look after images: the embedded store, layouts, registries.", image.COMMANDS))
     app.add_typer(alpha)
+    command(app, "version", _version)
     command(app, "help", _help)
     command(app, "completion", _completion)
     return app
@@ -58,21 +59,26 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and give its exit status; errors are printed, never raised."""
+    """Run one command line of ``opm`` and give its exit status; errors are printed, never raised."""
+    return run_app(build_app(), "opm", arguments)
+
+
+def run_app(app: typer.Typer, name: str, arguments: list[str], *, usage_status: int = 1) -> int:
+    """Run one command line of a program; ``usage_status`` is what it exits with for a wrong one."""
     debug = "--debug" in arguments
     configure_logs(debug=debug)
     try:
-        status = int(build_app()(args=arguments, prog_name="opm", standalone_mode=False) or 0)
+        status = int(app(args=arguments, prog_name=name, standalone_mode=False) or 0)
     except (AdvisedError, typer.TyperException, OSError) as error:
         if debug:
             raise
-        return _report(error)
+        return _report(error, usage_status)
     if status == INTERRUPTED:  # typer has caught the KeyboardInterrupt
         print("Error: interrupted; nothing was changed", file=sys.stderr)
     return status
 
 
-def _report(error: AdvisedError | typer.TyperException | OSError) -> int:
+def _report(error: AdvisedError | typer.TyperException | OSError, usage_status: int) -> int:
     if isinstance(error, BrokenPipeError):  # the reader of our output went away: nobody is there to be told
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -82,6 +88,8 @@ def _report(error: AdvisedError | typer.TyperException | OSError) -> int:
         context = getattr(error, "ctx", None)
         error = UsageProblem(error.format_message().rstrip("."), context.command_path if context else "opm")
     print_error(error)
+    if isinstance(error, UsageProblem):
+        return usage_status
     return int(getattr(error, "exit_code", 1))
 
 
@@ -109,6 +117,25 @@ def _root(
         print(f"opmkit {__version__}")
     elif ctx.invoked_subcommand is None:
         print(ctx.get_help())
+
+
+def _version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
+    """Print the version in the form that callers of the Go tool read.
+
+    [bold]Example:[/] opm version
+    """
+    from opmkit import __version__
+    from opmkit.imagetools.spec import Platform
+
+    host = Platform.of_host()
+    fields = {
+        "OpmVersion": f"v{__version__}",
+        "GitCommit": "",
+        "BuildDate": "",
+        "GoOs": sys.platform,
+        "GoArch": host.architecture,
+    }
+    print("Version: version.Version{" + ", ".join(f'{name}:"{value}"' for name, value in fields.items()) + "}")
 
 
 def _help(

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.index.catalog import load_catalog
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError
 from opmkit.index.image import extract_database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from opmkit.imagetools.tools import ContainerTool
-    from opmkit.index.catalog import Catalog
+    from opmkit.index.database import IndexDatabase
 
 
-def open_catalog(tool: Callable[[], ContainerTool], index: str) -> Catalog:
-    """Read the catalog in the database file ``index``, or in the index image of that name.
+@contextmanager
+def open_index(tool: Callable[[], ContainerTool], index: str) -> Iterator[IndexDatabase]:
+    """Open the database file ``index``, or that of the index image of this name, for reading.
 
-    ``tool`` is only asked for where an image is to be read. Raises CatalogError and ImageToolsError.
+    ``tool`` is only asked for where an image is to be read. Raises CatalogError.
     """
     path = Path(index)
     if path.is_file():
         with open_database(path) as database:
-            return load_catalog(database)
+            yield database
+        return
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         extracted = Path(scratch) / "index.db"
         try:
             extract_database(tool(), parse_image_reference(index), extracted)
         except ImageToolsError as error:
+            if ":" in index:
+                raise  # nobody means a file by that
             raise CatalogError(f"there is no file {path}, and no such image: {error}", advice=error.advice) from error
         with open_database(extracted) as database:
-            return load_catalog(database)
+            yield database

@@ -2,77 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.commands.registry import print_addition
-from opmkit.cli.console import Output, OutputFormat, print_json, progress
+from opmkit.cli.changes import (
+    EnableAlpha,
+    FromIndex,
+    Mode,
+    OverwriteLatest,
+    Packages,
+    Permissive,
+    SkipPresent,
+    Target,
+    Told,
+    Tool,
+    Tools,
+    tell_built,
+)
+from opmkit.cli.commands.registry import told_as_rm
+from opmkit.cli.console import print_json, progress
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.goflags import require_flags
+from opmkit.cli.goflags import given_flags, require_flags
 from opmkit.cli.params import Connection
 
-BUILD_PANEL = "Result"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.build import IndexPlan
+    from opmkit.index.change import Change
+
+Bundles = Annotated[
+    list[str] | None,
+    typer.Option("--bundles", "-b", metavar="IMAGE,...", help="Bundle images (required; may be empty)."),
+]
 
 
 def add(
     ctx: typer.Context,
     connection: Connection,
-    bundles: Annotated[
-        list[str] | None,
-        typer.Option("--bundles", "-b", metavar="IMAGE,...", help="Bundle images to add (required; may be empty)."),
-    ] = None,
-    from_index: Annotated[
-        str | None, typer.Option("--from-index", "-f", metavar="IMAGE", help="Index image to start from.")
-    ] = None,
-    binary_image: Annotated[
-        str | None,
-        typer.Option(
-            "--binary-image",
-            "-i",
-            metavar="IMAGE",
-            help="Image that the new one is layered on, or scratch. Default: what lies under the database of "
-            "--from-index, else the last opm release that serves sqlite indexes.",
-            rich_help_panel=BUILD_PANEL,
-        ),
-    ] = None,
-    tag: Annotated[
-        str,
-        typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the new image.", rich_help_panel=BUILD_PANEL),
-    ] = "operator-registry-index:latest",
-    push: Annotated[
-        bool,
-        typer.Option(
-            "--push", help="Push to the registry of --tag, instead of the embedded store.", rich_help_panel=BUILD_PANEL
-        ),
-    ] = False,
-    generate: Annotated[
-        bool,
-        typer.Option(
-            "--generate",
-            help="Write the database and a Dockerfile to the working directory; build nothing.",
-            rich_help_panel=BUILD_PANEL,
-        ),
-    ] = False,
-    out_dockerfile: Annotated[
-        str,
-        typer.Option(
-            "--out-dockerfile", "-d", help="Name of the Dockerfile of --generate.", rich_help_panel=BUILD_PANEL
-        ),
-    ] = "index.Dockerfile",
-    mode: Annotated[str, typer.Option(metavar="MODE", help="How the update graph is made: replaces.")] = "replaces",
-    permissive: Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")] = False,
-    container_tool: Annotated[
-        str | None, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling and building: none.")
-    ] = None,
-    build_tool: Annotated[
-        str | None, typer.Option("--build-tool", "-u", metavar="TOOL", help="Tool for building: none.")
-    ] = None,
-    pull_tool: Annotated[
-        str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help="Tool for pulling: none.")
-    ] = None,
-    output: Output = OutputFormat.TEXT,
+    tools: Tools,
+    target: Target,
+    told: Told,
+    bundles: Bundles = None,
+    from_index: FromIndex = None,
+    mode: Mode = "replaces",
+    permissive: Permissive = False,
+    overwrite_latest: OverwriteLatest = False,
+    enable_alpha: EnableAlpha = False,
+    skip_present: SkipPresent = False,
 ) -> None:
     """Add bundles to an index and make a new index image of it.
 
@@ -84,29 +66,268 @@ def add(
 
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
 
-      opm index add -b oci:bundles/lagoon:0.1.0 -i scratch -t oci:catalog:1 --push
+      opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 --dry-run
     """
-    from opmkit.index.build import IndexPlan, add_to_index
+    from opmkit.index.change import AddOptions, adding
 
     require_flags(ctx, "bundles")
-    if container_tool and (build_tool or pull_tool):
-        raise UsageProblem("container-tool cannot be set alongside pull-tool or build-tool", ctx.command_path)
-    tool = connection.tool(container_tool or pull_tool or "none")
-    plan = IndexPlan(
-        from_index=from_index,
-        binary_image=binary_image,
-        tag=tag,
-        push=push,
-        context=Path.cwd() if generate else None,
-        dockerfile=out_dockerfile,
-    )
+    tool = tools.open(connection, ctx.command_path)
+    options = AddOptions(mode, permissive, overwrite_latest, enable_alpha, skip_present)
     with progress() as bars:
-        result = add_to_index(tool, bundles or [], plan, mode=mode, permissive=permissive, progress=bars)
-    print_addition(result.addition)
-    if output is OutputFormat.JSON:
-        print_json(result)
-    elif result.digest:
-        print(f"{result.reference}@{result.digest}")
+        change = adding(tool, bundles or [], options, progress=bars)
+        _build(tool, target.plan(from_index, told), change, told)
 
 
-COMMANDS = (("add", add),)
+def rm(
+    ctx: typer.Context,
+    connection: Connection,
+    tools: Tools,
+    target: Target,
+    told: Told,
+    operators: Annotated[
+        list[str] | None, typer.Option("--operators", "-o", metavar="NAME,...", help="Packages to remove (required).")
+    ] = None,
+    from_index: FromIndex = None,
+    permissive: Permissive = False,
+) -> None:
+    """Remove packages from an index and make a new index image of it.
+
+    [bold]Example:[/] opm index rm --operators lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
+    """
+    from opmkit.index.change import removing
+
+    require_flags(ctx, "from-index", "operators")
+    tool = tools.open(connection, ctx.command_path)
+    with told_as_rm():
+        _build(tool, target.plan(from_index, told), removing(operators or [], permissive=permissive), told)
+
+
+def prune(
+    ctx: typer.Context,
+    connection: Connection,
+    tool: Tool,
+    target: Target,
+    told: Told,
+    packages: Packages = None,
+    from_index: FromIndex = None,
+    permissive: Permissive = False,
+) -> None:
+    """Remove all packages but those named, and make a new index image.
+
+    [bold]Example:[/] opm index prune --packages lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/small:1 --push
+    """
+    from opmkit.index.change import pruning
+
+    require_flags(ctx, "from-index", "packages")
+    opened = tool.open(connection, ctx.command_path)
+    _build(opened, target.plan(from_index, told), pruning(packages or []), told)
+
+
+def prune_stranded(
+    ctx: typer.Context,
+    connection: Connection,
+    tool: Tool,
+    target: Target,
+    told: Told,
+    from_index: FromIndex = None,
+) -> None:
+    """Remove bundles that no channel leads to, and make a new index image.
+
+    [bold]Example:[/] opm index prune-stranded -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
+    """
+    from opmkit.index.change import pruning_stranded
+
+    require_flags(ctx, "from-index")
+    opened = tool.open(connection, ctx.command_path)
+    _build(opened, target.plan(from_index, told), pruning_stranded, told)
+
+
+def deprecatetruncate(
+    ctx: typer.Context,
+    connection: Connection,
+    tools: Tools,
+    target: Target,
+    told: Told,
+    bundles: Bundles = None,
+    from_index: FromIndex = None,
+    permissive: Permissive = False,
+    allow_package_removal: Annotated[
+        bool, typer.Option("--allow-package-removal", help="Let a package go whose channels are all deprecated.")
+    ] = False,
+) -> None:
+    """Deprecate bundles: updates end with them, and what they replace goes; make a new index image.
+
+    [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
+    """
+    from opmkit.index.change import deprecating
+
+    require_flags(ctx, "bundles")
+    tool = tools.open(connection, ctx.command_path)
+    change = deprecating(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
+    _build(tool, target.plan(from_index, told), change, told)
+
+
+def _build(tool: ContainerTool, plan: IndexPlan, change: Change, told: Told) -> None:
+    from opmkit.index.build import build_index
+
+    with progress() as bars:
+        built = build_index(tool, plan, change, progress=bars)
+    tell_built(built, told)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The changes of one update."""
+
+    add: Annotated[list[str] | None, typer.Option("--add", metavar="IMAGE,...", help="Bundle images to add.")] = None
+    rm: Annotated[list[str] | None, typer.Option("--rm", metavar="NAME,...", help="Packages to remove.")] = None
+    prune_to: Annotated[list[str] | None, typer.Option("--prune-to", metavar="NAME,...", help="Packages to keep.")] = (
+        None
+    )
+    deprecate: Annotated[
+        list[str] | None, typer.Option("--deprecate", metavar="IMAGE,...", help="Bundle images to deprecate.")
+    ] = None
+
+    def changes(
+        self, ctx: typer.Context, add: Change, *, permissive: bool, allow_package_removal: bool
+    ) -> Sequence[Change]:
+        """Those that were asked for, in the order in which they are made."""
+        from opmkit.index.change import deprecating, pruning, removing
+
+        deprecate = deprecating(
+            self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal
+        )
+        possible = {
+            "rm": removing(self.rm or [], permissive=permissive),
+            "prune-to": pruning(self.prune_to or []),
+            "add": add,
+            "deprecate": deprecate,
+        }
+        return [change for flag, change in possible.items() if flag in given_flags(ctx)]
+
+
+def update(
+    ctx: typer.Context,
+    connection: Connection,
+    tools: Tools,
+    target: Target,
+    told: Told,
+    steps: Steps,
+    from_index: FromIndex = None,
+    mode: Mode = "replaces",
+    permissive: Permissive = False,
+    overwrite_latest: OverwriteLatest = False,
+    enable_alpha: EnableAlpha = False,
+    skip_present: SkipPresent = False,
+    allow_package_removal: Annotated[
+        bool, typer.Option("--allow-package-removal", help="Let a package go whose channels are all deprecated.")
+    ] = False,
+    also_tag: Annotated[
+        list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Further names of the new image.")
+    ] = None,
+) -> None:
+    """Make several changes to an index at once: remove, prune, add and deprecate, in this order, all or nothing.
+
+    [bold]Examples:[/]
+
+      opm index update --add quay.io/me/lagoon:0.3.0 --rm old-operator --deprecate quay.io/me/lagoon:0.1.0
+        -f quay.io/me/catalog:2 -t quay.io/me/catalog:3 --also-tag quay.io/me/catalog:latest --push
+
+      opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
+    """
+    from opmkit.index.change import AddOptions, adding, in_turn
+
+    tool = tools.open(connection, ctx.command_path)
+    options = AddOptions(mode, permissive, overwrite_latest, enable_alpha, skip_present)
+    with progress() as bars:
+        changes = steps.changes(
+            ctx,
+            adding(tool, steps.add or [], options, progress=bars),
+            permissive=permissive,
+            allow_package_removal=allow_package_removal,
+        )
+        if not changes:
+            raise UsageProblem("nothing to do: give --add, --rm, --prune-to or --deprecate", ctx.command_path)
+        _build(tool, target.plan(from_index, told, tuple(also_tag or ())), in_turn(changes), told)
+
+
+def export(
+    ctx: typer.Context,
+    connection: Connection,
+    index: Annotated[
+        str, typer.Option("--index", "-i", metavar="IMAGE", help="Index image, or database file (required).")
+    ] = "",
+    package: Annotated[
+        list[str] | None, typer.Option("--package", "-p", metavar="NAME,...", help="Packages; all, if left out.")
+    ] = None,
+    xpackage: Annotated[list[str] | None, typer.Option("--xpackage", "-o", hidden=True)] = None,
+    download_folder: Annotated[
+        Path, typer.Option("--download-folder", "-f", metavar="DIR", help="Where the packages go.")
+    ] = Path("downloaded"),
+    container_tool: Annotated[
+        str, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling: none.")
+    ] = "none",
+) -> None:
+    """Write packages of an index to a directory, in the package manifest format.
+
+    [bold]Example:[/] opm index export --index quay.io/me/catalog:1 --package lagoon-operator --download-folder out
+    """
+    from opmkit.index.export import export_packages
+    from opmkit.index.open import open_index
+
+    require_flags(ctx, "index")
+    if package and xpackage:
+        raise UsageProblem("--package and --xpackage exclude each other", ctx.command_path)
+    tool = connection.tool(container_tool)
+    with progress() as bars, open_index(lambda: tool, index) as database:
+        export_packages(database, package or xpackage or [], download_folder, tool, progress=bars)
+
+
+class DiffFormat(StrEnum):
+    """The forms of a difference."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def diff(
+    connection: Connection,
+    before: Annotated[str, typer.Argument(metavar="A", help="An index image, or a database file.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="An index image, or a database file.")],
+    output: Annotated[
+        DiffFormat, typer.Option("--output", "-o", help="Form of the result: text, json or markdown.")
+    ] = DiffFormat.TEXT,
+) -> None:
+    """Show what differs between two indexes: packages, channels, heads, default channels, bundles.
+
+    [bold]Examples:[/]
+
+      opm index diff quay.io/me/catalog:1 quay.io/me/catalog:2
+
+      opm index diff old.db new.db --output markdown
+    """
+    from opmkit.index.diff import diff_states, read_state
+    from opmkit.index.open import open_index
+    from opmkit.index.report import diff_as_markdown, diff_as_text
+
+    with open_index(connection.tool, before) as database:
+        old = read_state(database)
+    with open_index(connection.tool, after) as database:
+        difference = diff_states(old, read_state(database))
+    if output is DiffFormat.JSON:
+        print_json(difference)
+    else:
+        print((diff_as_markdown if output is DiffFormat.MARKDOWN else diff_as_text)(difference))
+
+
+COMMANDS = (
+    ("add", add),
+    ("rm", rm),
+    ("prune", prune),
+    ("prune-stranded", prune_stranded),
+    ("deprecatetruncate", deprecatetruncate),
+    ("export", export),
+    ("update", update),
+    ("diff", diff),
+)

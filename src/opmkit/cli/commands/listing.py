@@ -18,10 +18,12 @@ def packages(connection: Connection, index: Index, output: Output = OutputFormat
 
     [bold]Example:[/] opm alpha list packages quay.io/me/catalog:1
     """
+    from opmkit.index.catalog import load_catalog
     from opmkit.index.listing import list_packages
-    from opmkit.index.open import open_catalog
+    from opmkit.index.open import open_index
 
-    rows = list_packages(open_catalog(connection.tool, index))
+    with open_index(connection.tool, index) as database:
+        rows = list_packages(load_catalog(database))
     if output is OutputFormat.JSON:
         print_json(rows)
         return
@@ -34,10 +36,12 @@ def channels(connection: Connection, index: Index, package: Package = "", output
 
     [bold]Example:[/] opm alpha list channels index.db lagoon-operator
     """
+    from opmkit.index.catalog import load_catalog
     from opmkit.index.listing import list_channels
-    from opmkit.index.open import open_catalog
+    from opmkit.index.open import open_index
 
-    rows = list_channels(open_catalog(connection.tool, index), package)
+    with open_index(connection.tool, index) as database:
+        rows = list_channels(load_catalog(database), package)
     if output is OutputFormat.JSON:
         print_json(rows)
         return
@@ -49,10 +53,12 @@ def bundles(connection: Connection, index: Index, package: Package = "", output:
 
     [bold]Example:[/] opm alpha list bundles quay.io/me/catalog:1 lagoon-operator --output json
     """
+    from opmkit.index.catalog import load_catalog
     from opmkit.index.listing import list_bundles
-    from opmkit.index.open import open_catalog
+    from opmkit.index.open import open_index
 
-    rows = list_bundles(open_catalog(connection.tool, index), package)
+    with open_index(connection.tool, index) as database:
+        rows = list_bundles(load_catalog(database), package)
     if output is OutputFormat.JSON:
         print_json(rows)
         return

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, progress
-from opmkit.cli.errors import print_warning
+from opmkit.cli.changes import (
+    Database,
+    EnableAlpha,
+    Mode,
+    OverwriteLatest,
+    Packages,
+    Permissive,
+    SkipPresent,
+    Told,
+    tell_changed,
+)
+from opmkit.cli.console import progress
+from opmkit.cli.goflags import require_flags
 from opmkit.cli.params import Connection
 
-if TYPE_CHECKING:
-    from opmkit.index.build import Addition
-
-Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file.")]
+BundleImages = Annotated[
+    list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images.")
+]
+DEFAULT_DATABASE = Path("bundles.db")
 
 
 def add(
     connection: Connection,
-    bundle_images: Annotated[
-        list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images to add.")
-    ] = None,
-    database: Database = Path("bundles.db"),
-    mode: Annotated[str, typer.Option(metavar="MODE", help="How the update graph is made: replaces.")] = "replaces",
-    permissive: Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")] = False,
+    told: Told,
+    bundle_images: BundleImages = None,
+    database: Database = DEFAULT_DATABASE,
+    mode: Mode = "replaces",
+    permissive: Permissive = False,
+    overwrite_latest: OverwriteLatest = False,
+    enable_alpha: EnableAlpha = False,
+    skip_present: SkipPresent = False,
     container_tool: Annotated[
         str, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling: none.")
     ] = "none",
-    output: Output = OutputFormat.TEXT,
 ) -> None:
     """Add bundles to an index database; the file is made where there is none.
 
@@ -38,30 +53,102 @@ def add(
 
       opm registry add --database index.db --bundle-images quay.io/me/lagoon:0.1.0,quay.io/me/lagoon:0.2.0
 
-      opm registry add -d index.db -b oci:bundles/lagoon:0.1.0
+      opm registry add -d index.db -b oci:bundles/lagoon:0.1.0 --mode semver
     """
-    from opmkit.index.build import add_to_database
+    from opmkit.index.change import AddOptions, adding, change_database
 
+    options = AddOptions(mode, permissive, overwrite_latest, enable_alpha, skip_present)
     with progress() as bars:
-        result = add_to_database(
-            connection.tool(container_tool),
-            bundle_images or [],
-            database,
-            mode=mode,
-            permissive=permissive,
-            progress=bars,
-        )
-    print_addition(result)
-    if output is OutputFormat.JSON:
-        print_json(result)
+        change = adding(connection.tool(container_tool), bundle_images or [], options, progress=bars)
+        result = change_database(database, change, dry_run=told.dry_run)
+    tell_changed(result, told)
 
 
-def print_addition(addition: Addition) -> None:
-    """Tell on stderr what came up, and what a permissive add passed over."""
-    for warning in addition.warnings:
-        print_warning(warning)
-    for failure in addition.failures:
-        print_warning(f"permissive mode, passed over: {failure.message}")
+def rm(
+    ctx: typer.Context,
+    told: Told,
+    packages: Annotated[
+        list[str] | None, typer.Option("--packages", "-o", metavar="NAME,...", help="Packages to remove (required).")
+    ] = None,
+    database: Database = DEFAULT_DATABASE,
+    permissive: Permissive = False,
+) -> None:
+    """Remove packages from an index database.
+
+    [bold]Example:[/] opm registry rm --database index.db --packages lagoon-operator
+    """
+    from opmkit.index.change import change_database, removing
+
+    require_flags(ctx, "packages")
+    change = removing(packages or [], permissive=permissive)
+    with told_as_rm():
+        result = change_database(database, change, must_exist=True, dry_run=told.dry_run)
+    tell_changed(result, told)
 
 
-COMMANDS = (("add", add),)
+def prune(
+    ctx: typer.Context,
+    told: Told,
+    packages: Packages = None,
+    database: Database = DEFAULT_DATABASE,
+    permissive: Permissive = False,
+) -> None:
+    """Remove all packages but those named from an index database.
+
+    [bold]Example:[/] opm registry prune --database index.db --packages lagoon-operator
+    """
+    from opmkit.index.change import change_database, pruning
+
+    require_flags(ctx, "packages")
+    tell_changed(change_database(database, pruning(packages or []), must_exist=True, dry_run=told.dry_run), told)
+
+
+def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
+    """Remove bundles that no channel leads to from an index database.
+
+    [bold]Example:[/] opm registry prune-stranded --database index.db
+    """
+    from opmkit.index.change import change_database, pruning_stranded
+
+    tell_changed(change_database(database, pruning_stranded, must_exist=True, dry_run=told.dry_run), told)
+
+
+def deprecatetruncate(
+    told: Told,
+    bundle_images: BundleImages = None,
+    database: Database = Path("index.db"),
+    permissive: Permissive = False,
+    allow_package_removal: Annotated[
+        bool, typer.Option("--allow-package-removal", help="Let a package go whose channels are all deprecated.")
+    ] = False,
+) -> None:
+    """Deprecate bundles in an index database: updates end with them, and what they replace goes.
+
+    [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.2.0
+    """
+    from opmkit.index.change import change_database, deprecating
+
+    change = deprecating(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
+    tell_changed(change_database(database, change, must_exist=True, dry_run=told.dry_run), told)
+
+
+@contextmanager
+def told_as_rm() -> Iterator[None]:
+    """Tell of an unknown package in the record of the Go tool too, by which callers know that it isn't there."""
+    from opmkit.index.errors import UnknownPackage
+
+    try:
+        yield
+    except UnknownPackage as error:
+        quoted = error.message.replace("\\", "\\\\").replace('"', '\\"')
+        print(f'level=fatal msg="permissive mode disabled" error="{quoted}"', file=sys.stderr)
+        raise
+
+
+COMMANDS = (
+    ("add", add),
+    ("rm", rm),
+    ("prune", prune),
+    ("prune-stranded", prune_stranded),
+    ("deprecatetruncate", deprecatetruncate),
+)

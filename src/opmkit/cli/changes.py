@@ -1,0 +1,188 @@
+"""Flags that every command shares which changes an index, and how what it did is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opmkit.cli.console import OutputFormat, print_json
+from opmkit.cli.errors import UsageProblem, print_warning
+
+if TYPE_CHECKING:
+    from opmkit.cli.params import Connection
+    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.build import BuiltIndex, IndexPlan
+    from opmkit.index.change import ChangeResult
+
+RESULT_PANEL = "Result"
+
+Permissive = Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")]
+Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file.")]
+Mode = Annotated[
+    str, typer.Option(metavar="MODE", help="How the update graph is made: replaces, semver or semver-skippatch.")
+]
+OverwriteLatest = Annotated[
+    bool, typer.Option("--overwrite-latest", help="Replace the head of a channel by a bundle of the same name.")
+]
+EnableAlpha = Annotated[bool, typer.Option("--enable-alpha", help="Honour olm.substitutesFor.")]
+SkipPresent = Annotated[
+    bool, typer.Option("--skip-present", help="Pass over bundles that the index has from the same image, by digest.")
+]
+FromIndex = Annotated[
+    str | None, typer.Option("--from-index", "-f", metavar="IMAGE", help="Index image to start from.")
+]
+Packages = Annotated[list[str] | None, typer.Option("--packages", "-p", metavar="NAME,...", help="Packages to keep.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How a change is told, and whether it is made at all."""
+
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what would change; change nothing.", rich_help_panel=RESULT_PANEL),
+    ] = False
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--output", help="Form of the result: text or json.", rich_help_panel=RESULT_PANEL),
+    ] = OutputFormat.TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a new index image is layered on, and where it goes."""
+
+    binary_image: Annotated[
+        str | None,
+        typer.Option(
+            "--binary-image",
+            "-i",
+            metavar="IMAGE",
+            help="Image that the new one is layered on, or scratch. Default: what lies under the database of "
+            "--from-index, else the last opm release that serves sqlite indexes.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = None
+    tag: Annotated[
+        str,
+        typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the new image.", rich_help_panel=RESULT_PANEL),
+    ] = "operator-registry-index:latest"
+    push: Annotated[
+        bool,
+        typer.Option(
+            "--push", help="Push to the registry of --tag, instead of the embedded store.", rich_help_panel=RESULT_PANEL
+        ),
+    ] = False
+    generate: Annotated[
+        bool,
+        typer.Option(
+            "--generate",
+            help="Write the database and a Dockerfile to the working directory; build nothing.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = False
+    out_dockerfile: Annotated[
+        str,
+        typer.Option(
+            "--out-dockerfile",
+            "-d",
+            metavar="FILE",
+            help="Name of the Dockerfile of --generate.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = "index.Dockerfile"
+
+    def plan(self, from_index: str | None, told: Told, also_tags: tuple[str, ...] = ()) -> IndexPlan:
+        """Where the new index comes from and goes to."""
+        from opmkit.index.build import IndexPlan
+
+        return IndexPlan(
+            tags=(self.tag, *also_tags),
+            from_index=from_index,
+            binary_image=self.binary_image,
+            push=self.push,
+            context=Path.cwd() if self.generate else None,
+            dockerfile=self.out_dockerfile,
+            dry_run=told.dry_run,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """The one tool of commands that pull with the tool that they build with."""
+
+    container_tool: Annotated[
+        str, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling and building: none.")
+    ] = "none"
+
+    def open(self, connection: Connection, command: str) -> ContainerTool:
+        """The tool; ``command`` is the command's path, for errors."""
+        return connection.tool(self.container_tool)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools of commands that may pull with another than they build with."""
+
+    container_tool: Annotated[
+        str | None, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling and building: none.")
+    ] = None
+    build_tool: Annotated[
+        str | None, typer.Option("--build-tool", "-u", metavar="TOOL", help="Tool for building: none.")
+    ] = None
+    pull_tool: Annotated[
+        str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help="Tool for pulling: none.")
+    ] = None
+
+    def open(self, connection: Connection, command: str) -> ContainerTool:
+        """The tool; raises UsageProblem for flags that exclude each other, and ImageToolsError for unknown names."""
+        if self.container_tool and (self.build_tool or self.pull_tool):
+            raise UsageProblem("container-tool cannot be set alongside pull-tool or build-tool", command)
+        if self.build_tool:
+            connection.tool(self.build_tool)
+        return connection.tool(self.container_tool or self.pull_tool or "none")
+
+
+def tell_built(built: BuiltIndex, told: Told) -> None:
+    """Print the new image's names and digest, or what would change."""
+    _tell(built.result, told, references=built.references, digest=built.digest)
+
+
+def tell_changed(result: ChangeResult, told: Told) -> None:
+    """Print what changed in a database where that is asked for."""
+    _tell(result, told)
+
+
+def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), digest: str = "") -> None:
+    outcome = result.outcome
+    for warning in outcome.warnings:
+        print_warning(warning)
+    for image in outcome.skipped:
+        print_warning(f"{image}: skipped, the index has it already")
+    for failure in outcome.failures:
+        print_warning(f"permissive mode, passed over: {failure.message}")
+    if told.output is OutputFormat.JSON:
+        print_json(_as_json(result, references, digest))
+    elif told.dry_run:
+        from opmkit.index.report import diff_as_text
+
+        print(diff_as_text(result.diff))
+    else:
+        for reference in references:
+            print(f"{reference}@{digest}")
+
+
+def _as_json(result: ChangeResult, references: tuple[str, ...], digest: str) -> dict[str, Any]:
+    outcome = result.outcome
+    image = {"references": references, "digest": digest} if digest else {}
+    return {
+        **image,
+        "packages": result.diff.packages,
+        "stranded": result.diff.stranded,
+        "warnings": outcome.warnings,
+        "skipped": outcome.skipped,
+        "failures": [{"message": failure.message, "advice": failure.advice} for failure in outcome.failures],
+    }
