@@ -203,7 +203,7 @@ def spoil(path: Path, how: str) -> None:
             connection.execute("CREATE TABLE notes (text)")
         connection.close()
         return
-    if how in ("newer", "older"):
+    if how in ("newer", "mislabelled"):
         with sqlite3.connect(path) as connection:
             connection.execute("UPDATE schema_migrations SET version = ?", (14 if how == "newer" else 9,))
         connection.close()
@@ -221,7 +221,7 @@ def spoil(path: Path, how: str) -> None:
         ("text", "index.db is not a database"),
         ("foreign", "not of an operator index"),
         ("newer", "index schema 14; this program knows up to 13"),
-        ("older", "index schema 9, which is older than 13"),
+        ("mislabelled", "not what an index of its schema 9 is: duplicate column"),
         ("truncated", "is truncated"),
         ("damaged", "is damaged"),
     ],

@@ -6,9 +6,11 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import tempfile
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.epoch import source_date_epoch
@@ -18,7 +20,6 @@ from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _MAGIC = b"SQLite format 3\0"
 
@@ -49,12 +50,12 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
     """Open an index database for reading; the file is not written to.
 
     Raises:
-        InvalidDatabase: no index database, a damaged one, or a schema that is too new or too old.
+        InvalidDatabase: no index database, a damaged one, or a schema that is too new.
         DatabaseUnavailable: no such file, or it can't be read.
     """
     with _files_explained(path):
         _check_file(path)
-    with _sqlite_explained(path), closing(_connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1")) as connection:
+    with _sqlite_explained(path), _current(path) as current, closing(_connect_to_read(current)) as connection:
         _check_schema(connection, path)
         yield IndexDatabase(connection, path)
 
@@ -67,10 +68,11 @@ def replace_database(path: Path, *, must_exist: bool = False) -> Iterator[IndexD
 
     If the body ends in an error, the file stays as it was, or does not come to be. If the process dies, it leaves at
     most two files beside it, named ``.NAME.opmkit-work`` and ``.NAME.opmkit-new``, which the next change removes.
-    The new file is compact, and its bytes depend on its content alone (and on ``SOURCE_DATE_EPOCH``).
+    The new file is compact, and its bytes depend on its content alone (and on ``SOURCE_DATE_EPOCH``). It has the
+    newest schema.
 
     Raises:
-        InvalidDatabase: no index database, a damaged one, or a schema that is too new or too old.
+        InvalidDatabase: no index database, a damaged one, or a schema that is too new.
         DatabaseUnavailable: another process is changing it, or the file can't be read or written.
     """
     target = path.resolve()
@@ -83,6 +85,7 @@ def replace_database(path: Path, *, must_exist: bool = False) -> Iterator[IndexD
                 if must_exist:
                     target.stat()
                 _fill_work_copy(target, work)
+            _bring_up_to_date(work, fresh, path)
             with closing(_connect(work.as_uri())) as connection:
                 _prepare(connection, path)
                 connection.execute("BEGIN IMMEDIATE")
@@ -99,6 +102,57 @@ def _connect(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    return _connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+
+
+@contextmanager
+def _current(path: Path) -> Iterator[Path]:
+    """A file with the content of a database in the newest schema: itself or, where its own is older, a copy."""
+    with closing(_connect_to_read(path)) as connection:
+        version = schema_version(connection)
+    if version is None or version >= SCHEMA_VERSION:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        copy = Path(scratch, "index.db")
+        with _files_explained(path):
+            shutil.copyfile(path, copy)
+        _bring_up_to_date(copy, Path(scratch, "new.db"), path)
+        yield copy
+
+
+def _bring_up_to_date(copy: Path, fresh: Path, path: Path) -> None:
+    """Give a private copy of the database at ``path`` the newest schema; ``fresh`` names a file to use meanwhile."""
+    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+        version = schema_version(connection)
+        if version is None or version >= SCHEMA_VERSION:
+            return
+        from opmkit.index.database.migrations import migrate  # reads manifests, which current databases don't need
+
+        with _schema_explained(path, version):
+            migrate(connection, version)
+    with _schema_explained(path, version):
+        write_compact(copy, fresh, _timestamp())
+    with _files_explained(path):
+        shutil.copyfile(fresh, copy)
+        fresh.unlink()
+
+
+@contextmanager
+def _schema_explained(path: Path, version: int) -> Iterator[None]:
+    """Let what a database of an older schema lacks be its fault."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        raise InvalidDatabase(
+            f"{path} is not what an index of its schema {version} is: {error}",
+            advice="Build the index again from its bundles.",
+        ) from error
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -190,8 +244,6 @@ def _check_file(path: Path) -> None:
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     version = schema_version(connection)
-    if version == SCHEMA_VERSION:
-        return
     if version is None:
         raise InvalidDatabase(
             f"{path} is a database, but not of an operator index",
@@ -202,10 +254,6 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has the index schema {version}; this program knows up to {SCHEMA_VERSION}",
             advice="Use a newer release of opmkit.",
         )
-    raise InvalidDatabase(
-        f"{path} has the index schema {version}, which is older than {SCHEMA_VERSION}",
-        advice="Let the program that made it bring it up to date, or build the index again from its bundles.",
-    )
 
 
 def _timestamp() -> str:

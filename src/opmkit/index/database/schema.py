@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 13
 
+_FIRST_TABLES = {"operatorbundle", "package", "channel", "channel_entry", "api", "api_provider"}
+
 _BUNDLE_COLUMNS = """
     operatorbundle_name TEXT,
     operatorbundle_version TEXT,
@@ -138,9 +140,12 @@ def has_tables(connection: sqlite3.Connection) -> bool:
 
 
 def schema_version(connection: sqlite3.Connection) -> int | None:
-    """The schema version of an index database; ``None`` where the database does not have one."""
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'")
-    if known.fetchone() is None:
-        return None
+    """The schema version of an index database; ``None`` where the database is something else.
+
+    One from before schemas were numbered has schema 0.
+    """
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if "schema_migrations" not in tables:
+        return 0 if tables >= _FIRST_TABLES else None
     version = connection.execute("SELECT max(version) FROM schema_migrations").fetchone()[0]
-    return version if isinstance(version, int) else None
+    return version if isinstance(version, int) and version >= 0 else None
