@@ -1,4 +1,4 @@
-"""The recorded tables of ``opm alpha list`` on indexes built in replaces mode."""
+"""The recorded tables of ``opm alpha list``."""
 
 from __future__ import annotations
 
@@ -17,21 +17,7 @@ if TYPE_CHECKING:
 pytestmark = needs_shared
 
 
-def uses_only_replaces_mode(case: Case) -> bool:
-    """Whether every step is an add in the mode that there is so far."""
-    steps = [step["argv"] for step in case.record["steps"]]
-    return all(
-        argv[:2] == ["registry", "add"]
-        and "--enable-alpha" not in argv
-        and argv[argv.index("--mode") + 1 if "--mode" in argv else 0] in ("registry", "replaces")
-        for argv in steps
-    )
-
-
-CASES = [case for case in cases("list") if uses_only_replaces_mode(case)]
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", cases("list"), ids=str)
 @pytest.mark.parametrize("corpus", ["registry", "layouts"], indirect=True)
 def test_tables_equal_the_record(
     case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from index.builders import bundle
 from index.operations import runnable, step
 from index.replay import REGISTRY
 from kit.corpus import LayoutCorpus, save_files
-from kit.shared import Case, cases, needs_shared
+from kit.shared import Case, cases, found_files, needs_shared
 from opmkit.bundle import NotABundle
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry import RegistryOptions
@@ -64,18 +61,6 @@ def move_images(path: Path, prefix: str) -> None:
     """Let the bundles of a replayed case be found where its images are."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE operatorbundle SET bundlepath = replace(bundlepath, ?, ?)", (REGISTRY, prefix))
-
-
-def found_files(root: Path) -> list[dict[str, Any]]:
-    """What is below a directory, as the records tell it."""
-    found = []
-    for path in sorted(root.rglob("*")):
-        if path.is_file():
-            documents = list(yaml.load_all(path.read_text(), yaml.CSafeLoader))
-            text = json.dumps(documents, sort_keys=True, separators=(",", ":"), default=str)
-            told = {"path": path.relative_to(root).as_posix(), "yaml_sha256": sha256(text.encode()).hexdigest()}
-            found.append({**told, "content": documents[0]} if path.name == "package.yaml" else told)
-    return found
 
 
 @pytest.fixture

@@ -8,10 +8,12 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 SHARED = Path(os.environ.get("OPMKIT_SHARED") or Path(__file__).parents[3] / "shared")
 """The folder beside the checkout, or where OPMKIT_SHARED says."""
@@ -28,12 +30,13 @@ INCOMPLETE = {
     "add-skippatch/file-integrity-console-plugin": "24 more runs gave 6 databases, and 1 as exit 5 times",
 }
 
-# A row of a record, and what stands in its place in other runs of the reference (v1.26.5): 2 of 12 for rm-after, as in
-# the cases of apicurito, whose records have both.
+# Rows of records, and what stands in their place in other runs of the reference: 2 of 12 runs of v1.26.5 for rm-after, and
+# the records of add-semver/apicurito and add-replaces/apicurito, which are of the same adds.
 _PLURAL = {"group_name": "apicur.io", "kind": "Apicurito", "version": "v1alpha1"}
-ALSO_SEEN = {
-    "add-multi/rm-after": ("api", {**_PLURAL, "plural": "apicuritoes"}, {**_PLURAL, "plural": "apicuritos"}),
-}
+_PLURALS = ("api", {**_PLURAL, "plural": "apicuritoes"}, {**_PLURAL, "plural": "apicuritos"})
+_DEFAULT = {"name": "apicurito"}
+_DEFAULTS = ("package", {**_DEFAULT, "default_channel": "alpha"}, {**_DEFAULT, "default_channel": "latest"})
+ALSO_SEEN = {"add-multi/rm-after": [_PLURALS], "index-image/add-semver": [_PLURALS, _DEFAULTS]}
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,7 @@ def cases(*groups: str) -> list[Case]:
 @cache
 def _record(group: str, name: str) -> dict[str, Any]:
     record: dict[str, Any] = json.loads((SHARED / "golden" / group / f"{name}.json").read_text())
-    if f"{group}/{name}" in ALSO_SEEN:
-        table, recorded, other = ALSO_SEEN[f"{group}/{name}"]
+    for table, recorded, other in ALSO_SEEN.get(f"{group}/{name}", ()):
         rows = record["index"]["tables"].pop(table)
         seen = {"always": [row for row in rows if row != recorded], "sometimes": [recorded, other]}
         record["varying"] = {**record.get("varying", {}), table: seen}
@@ -116,3 +118,15 @@ def defective(step: dict[str, Any]) -> bool:
     opmkit does not, so such a step succeeds; what it comes to is held against the rule instead of the record.
     """
     return "semver-skippatch" in step["argv"] and "Invalid graph" in step["error"]
+
+
+def found_files(root: Path) -> list[dict[str, Any]]:
+    """What is below a directory, as the records tell it."""
+    found = []
+    for path in sorted(root.rglob("*")):
+        if path.is_file():
+            documents = list(yaml.load_all(path.read_text(), yaml.CSafeLoader))
+            text = json.dumps(documents, sort_keys=True, separators=(",", ":"), default=str)
+            told = {"path": path.relative_to(root).as_posix(), "yaml_sha256": sha256(text.encode()).hexdigest()}
+            found.append({**told, "content": documents[0]} if path.name == "package.yaml" else told)
+    return found
