@@ -133,6 +133,13 @@ def test_skipping_patches_leaves_other_channels_alone() -> None:
     assert [node.name for node in after.channels[1].chain] == ["v1.0.2"]
 
 
+@pytest.mark.parametrize("skip_patch", [False, True])
+def test_a_channel_without_bundles_stays(skip_patch: bool) -> None:
+    before = {"empty": [], **present(v1="")}
+    graph = semver_graph("demo", "alpha", before, [member("1.0.0")], skip_patch=skip_patch)
+    assert [channel.name for channel in graph.channels] == ["alpha"]
+
+
 def test_other_edges_stay_but_for_the_bundle_right_above_the_new_one() -> None:
     before = present(v1="", v2="v1 gone", v4="v2 lost")
     (channel,) = semver_graph("demo", "alpha", before, [Member("v3", "0.3.0", ("alpha",), "")]).channels

@@ -81,6 +81,7 @@ def delete_bundle(database: IndexDatabase, name: str) -> None:
 def drop_old_manifests(database: IndexDatabase) -> None:
     """Keep the manifests of bundles that came from images only where they head a channel, in all packages."""
     database.connection.execute(
-        "UPDATE operatorbundle SET csv = NULL, bundle = NULL WHERE bundlepath != '' AND name NOT IN "
+        "UPDATE operatorbundle SET csv = NULL, bundle = NULL WHERE bundlepath != '' "
+        "AND (csv IS NOT NULL OR bundle IS NOT NULL) AND name NOT IN "
         "(SELECT head_operatorbundle_name FROM channel WHERE head_operatorbundle_name IS NOT NULL)"
     )

@@ -34,7 +34,7 @@ def semver_graph(
 
     With ``skip_patch``, the channels that bundles are added to are laid out anew: the highest bundle of each
     MAJOR.MINOR (prereleases count as lower patches) skips the others, and replaces the highest of the preceding
-    MAJOR.MINOR. The other channels are left out of the result: they stay as they are.
+    MAJOR.MINOR. The other channels are left out of the result, as channels without bundles are: they stay as they are.
 
     Raises:
         GraphError: a version that can't be ordered or that its channel has already, a channel that is no single line
@@ -48,13 +48,14 @@ def semver_graph(
     graphs: list[ChannelGraph] = []
     errors: list[CatalogError] = []
     for channel, members in sorted(arriving.items()):
+        present = channels.get(channel, ())
+        if not members and (skip_patch or not present):
+            continue
         where = f"channel {channel} of package {package}"
         try:
-            line = _insert(where, channels.get(channel, ()), members)
-            if not skip_patch:
-                graphs.append(_channel(channel, _updates(where, line, {member.name for member in members})))
-            elif members:
-                graphs.append(_channel(channel, _skip_patches(line)))
+            line = _insert(where, present, members)
+            walk = _skip_patches(line) if skip_patch else _updates(where, line, {member.name for member in members})
+            graphs.append(_channel(channel, walk))
         except GraphError as error:
             errors.append(error)
     if errors:
