@@ -241,6 +241,64 @@ def bench_add(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
+SIZES = (100, 300, 1000)
+
+
+def bench_scale(arguments: argparse.Namespace) -> dict[str, object]:
+    """One add of 100, 300 and 1000 bundles of one package, then one bundle more: seconds a bundle."""
+    report: dict[str, object] = {}
+    with Registry() as registry, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        work = Path(directory)
+        package = make_package(work / "source" / "long", max(SIZES) + 1)
+        bench = Bench(registry, work, package.parent, [package.name])
+        for size in SIZES:
+            programs = {"opmkit": "opm"} | ({"reference": arguments.reference} if arguments.reference else {})
+            for who, program in programs.items():
+                database, store = f"{who}-{size}.db", {"OPM_STORE": f"{work}/store-{size}"}
+                add = [program, "registry", "add", "--use-http", "-d", database, "-b"]
+                all_at_once = bench.run([*add, ",".join(bench.references[:size])], store)
+                one_more = bench.run([*add, bench.references[size]], store)
+                each = all_at_once.seconds / size * 1e3
+                print(f"{size:5} bundles  {who:9} {each:6.2f} ms a bundle, one more {one_more.seconds:6.2f} s")
+                report[f"{who} {size}"] = {"all": all_at_once.__dict__, "one more": one_more.__dict__}
+    return report
+
+
+def make_package(package: Path, count: int) -> Path:
+    """A package of so many small versions, each of which replaces the one before."""
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Thing", "plural": "things"},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True}],
+        },
+    }
+    prefix = "operators.operatorframework.io.bundle"
+    annotations = {f"{prefix}.package.v1": package.name, f"{prefix}.channels.v1": "stable"}
+    for number in range(count):
+        owned = [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]
+        spec: dict[str, object] = {"version": f"1.0.{number}", "customresourcedefinitions": {"owned": owned}}
+        if number:
+            spec["replaces"] = f"{package.name}.v1.0.{number - 1}"
+        csv = {
+            "apiVersion": "operators.coreos.com/v1alpha1",
+            "kind": "ClusterServiceVersion",
+            "metadata": {"name": f"{package.name}.v1.0.{number}"},
+            "spec": spec,
+        }
+        files = {"manifests/csv.yaml": csv, "manifests/crd.yaml": crd, "metadata/annotations.yaml": {}}
+        files["metadata/annotations.yaml"] = {"annotations": annotations}
+        for name, value in files.items():
+            path = package / f"1.0.{number}" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(value))
+    return package
+
+
 def main() -> None:
     """Read the command line and run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -252,6 +310,10 @@ def main() -> None:
     add.add_argument("--runs", type=int, default=1)
     add.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     add.set_defaults(bench=bench_add)
+    scale = commands.add_parser("scale", help=bench_scale.__doc__)
+    scale.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
+    scale.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    scale.set_defaults(bench=bench_scale)
     arguments = parser.parse_args()
     report = arguments.bench(arguments)
     if arguments.json:

@@ -30,7 +30,7 @@ INCOMPLETE = {
     "add-skippatch/file-integrity-console-plugin": "24 more runs gave 6 databases, and 1 as exit 5 times",
 }
 
-# Rows of records, and what stands in their place in other runs of the reference: 2 of 12 runs of v1.26.5 for rm-after, and
+# Rows of records, and what other runs of the reference have in their place: 2 of 12 runs of v1.26.5 for rm-after, and
 # the records of add-semver/apicurito and add-replaces/apicurito, which are of the same adds.
 _PLURAL = {"group_name": "apicur.io", "kind": "Apicurito", "version": "v1alpha1"}
 _PLURALS = ("api", {**_PLURAL, "plural": "apicuritoes"}, {**_PLURAL, "plural": "apicuritos"})

@@ -1,0 +1,153 @@
+"""Changes of indexes from the command line: tried out, several at once, compared."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from kit.opm import Opm
+
+FIRST, SECOND, THIRD = (f"oci:images/lagoon-operator:{version}" for version in ("0.1.0", "0.2.0", "0.3.0"))
+
+
+@pytest.fixture
+def built(opm: Opm) -> Opm:
+    """The command in a directory with three bundles, and an index image and a database of the first two."""
+    for reference in (FIRST, SECOND, THIRD):
+        opm.build_bundle(reference.rpartition(":")[2], reference)
+    opm("index", "add", "-b", f"{FIRST},{SECOND}", "-i", "scratch", "-t", "oci:images/catalog:1")
+    opm("registry", "add", "-b", f"{FIRST},{SECOND}", "-d", "index.db")
+    return opm
+
+
+def changed(opm: Opm, *argv: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(opm(*argv, "--output", "json"))
+    return result
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("registry", "add", "-d", "index.db", "-b", THIRD),
+        ("registry", "rm", "-d", "index.db", "-o", "lagoon-operator"),
+        ("registry", "prune", "-d", "index.db", "-p", "none"),
+        ("registry", "deprecatetruncate", "-d", "index.db", "-b", FIRST),
+        ("index", "add", "-f", "oci:images/catalog:1", "-b", THIRD, "-t", "oci:images/catalog:2"),
+        ("index", "rm", "-f", "oci:images/catalog:1", "-o", "lagoon-operator", "-t", "oci:images/catalog:2"),
+        ("index", "prune", "-f", "oci:images/catalog:1", "-p", "none", "-t", "oci:images/catalog:2"),
+        ("index", "deprecatetruncate", "-f", "oci:images/catalog:1", "-b", FIRST, "-t", "oci:images/catalog:2"),
+        ("index", "update", "-f", "oci:images/catalog:1", "--add", THIRD, "-t", "oci:images/catalog:2"),
+    ],
+    ids=lambda argv: " ".join(argv[:2]),
+)
+def test_a_dry_run_tells_what_the_change_does_and_changes_nothing(built: Opm, argv: tuple[str, ...]) -> None:
+    database = (built.directory / "index.db").read_bytes()
+    layout = (built.directory / "images" / "catalog" / "index.json").read_bytes()
+    dry = changed(built, *argv, "--dry-run")
+    told = built(*argv, "--dry-run")
+    assert (built.directory / "index.db").read_bytes() == database
+    assert (built.directory / "images" / "catalog" / "index.json").read_bytes() == layout
+    assert dry["packages"][0]["name"] == "lagoon-operator"
+    assert "package lagoon-operator" in told
+    real = changed(built, *argv)
+    assert (real["packages"], real["stranded"]) == (dry["packages"], dry["stranded"])
+
+
+def test_what_an_add_changes(built: Opm) -> None:
+    (package,) = changed(built, "registry", "add", "-d", "index.db", "-b", THIRD)["packages"]
+    assert package["kind"] == "changed"
+    assert {
+        channel["name"]: (channel["head_before"], channel["head_after"]) for channel in package["channels"]
+    } == dict.fromkeys(("alpha", "stable"), ("lagoon-operator.v0.2.0", "lagoon-operator.v0.3.0"))
+    (bundle,) = package["bundles"]
+    assert (bundle["kind"], bundle["name"], bundle["image"]) == ("added", "lagoon-operator.v0.3.0", THIRD)
+
+
+def test_bundles_present_are_skipped_by_digest_whatever_their_repository_is_called(built: Opm) -> None:
+    built("image", "copy", SECOND, "oci:elsewhere/copy:x")
+    result = changed(
+        built, "registry", "add", "-d", "index.db", "-b", f"oci:elsewhere/copy:x,{THIRD}", "--skip-present"
+    )
+    assert result["skipped"] == ["oci:elsewhere/copy:x"]
+    assert [bundle["name"] for bundle in result["packages"][0]["bundles"]] == ["lagoon-operator.v0.3.0"]
+    again = built.attempt("registry", "add", "-d", "index.db", "-b", THIRD, "--skip-present")
+    assert again.returncode == 0
+    assert "skipped" in again.stderr
+    assert built.attempt("registry", "add", "-d", "index.db", "-b", THIRD).returncode == 2
+
+
+def test_a_bundle_of_the_same_name_from_another_image_is_not_skipped(built: Opm) -> None:
+    built.build_bundle("0.2.0", "oci:images/other:1", "--default", "alpha", "--overwrite")
+    done = built.attempt("registry", "add", "-d", "index.db", "-b", "oci:images/other:1", "--skip-present")
+    assert done.returncode == 3
+
+
+def test_an_update_makes_all_changes_at_once_and_gives_further_tags(built: Opm) -> None:
+    built(
+        *("index", "update", "--add", THIRD, "--deprecate", SECOND, "-f", "oci:images/catalog:1"),
+        *("-t", "oci:images/catalog:2", "--also-tag", "oci:images/catalog:latest,oci:copies/catalog:2"),
+    )
+    rows = json.loads(built("alpha", "list", "bundles", "oci:images/catalog:2", "-o", "json"))
+    assert {row["bundle"] for row in rows} == {"lagoon-operator.v0.3.0"}
+    for other in ("oci:images/catalog:latest", "oci:copies/catalog:2"):
+        assert built("index", "diff", "oci:images/catalog:2", other).strip() == "no difference"
+
+
+def test_an_update_of_which_one_change_fails_makes_none(built: Opm) -> None:
+    before = (built.directory / "images" / "catalog" / "index.json").read_bytes()
+    argv = (
+        "index",
+        "update",
+        "--add",
+        THIRD,
+        "--rm",
+        "unknown",
+        "-f",
+        "oci:images/catalog:1",
+        "-t",
+        "oci:images/catalog:2",
+    )
+    done = built.attempt(*argv)
+    assert done.returncode == 1
+    assert "unknown" in done.stderr
+    assert (built.directory / "images" / "catalog" / "index.json").read_bytes() == before
+
+
+def test_an_update_needs_something_to_do(built: Opm) -> None:
+    done = built.attempt("index", "update", "-f", "oci:images/catalog:1", "-t", "oci:images/catalog:2")
+    assert done.returncode == 1
+    assert "--add, --rm, --prune-to or --deprecate" in done.stderr
+
+
+def test_the_difference_of_images_and_databases_in_three_forms(built: Opm) -> None:
+    built("registry", "add", "-b", THIRD, "-d", "index.db")
+    assert built("index", "diff", "oci:images/catalog:1", "index.db").splitlines() == [
+        "~ package lagoon-operator",
+        "  ~ channel alpha: head lagoon-operator.v0.2.0 -> lagoon-operator.v0.3.0; in: lagoon-operator.v0.3.0",
+        "  ~ channel stable: head lagoon-operator.v0.2.0 -> lagoon-operator.v0.3.0; in: lagoon-operator.v0.3.0",
+        f"  + bundle lagoon-operator.v0.3.0 0.3.0 {THIRD}",
+    ]
+    parsed = json.loads(built("index", "diff", "index.db", "oci:images/catalog:1", "-o", "json"))
+    assert parsed["packages"][0]["bundles"][0]["kind"] == "removed"
+    markdown = built("index", "diff", "oci:images/catalog:1", "index.db", "-o", "markdown")
+    assert markdown.startswith("### Package `lagoon-operator` changed\n")
+    assert f"| `lagoon-operator.v0.3.0` | added | `0.3.0` | `{THIRD}` |" in markdown
+
+
+def test_removing_an_unknown_package_is_told_as_callers_expect_it(built: Opm) -> None:
+    done = built.attempt("registry", "rm", "-d", "index.db", "-o", "nothing")
+    assert done.returncode == 1
+    wanted = '"permissive mode disabled" error="error deleting packages from database: error removing operator package'
+    assert wanted in done.stderr
+    assert done.stderr.splitlines()[1].startswith("Error: ")
+
+
+@pytest.mark.parametrize("command", ["rm -o x", "prune -p x", "prune-stranded", "deprecatetruncate -b x:1"])
+def test_commands_that_take_away_make_no_file(opm: Opm, command: str) -> None:
+    done = opm.attempt("registry", *command.split(), "-d", "missing.db")
+    assert done.returncode == 1
+    assert "missing.db" in done.stderr
+    assert list(opm.directory.glob("*")) in ([], [opm.directory / "opm-store"])
