@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from index.builders import bundle
 from index.operations import replay, replayable
 from kit.shared import Case, cases, needs_shared
 from opmkit.index.add import add_bundles
-from opmkit.index.database import replace_database
-from opmkit.index.database.removal import package_names
+from opmkit.index.database import IndexDatabase, replace_database
+from opmkit.index.database.removal import package_names, remove_bundle
+from opmkit.index.database.schema import create_schema, create_work_indexes
 from opmkit.index.errors import DatabaseUnavailable, UnknownPackage
 from opmkit.index.remove import remove_packages
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -95,3 +97,30 @@ def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
     ):
         remove_packages(database, [])
     assert list(tmp_path.iterdir()) == []
+
+
+USES = st.lists(st.tuples(st.sampled_from(["api_provider", "api_requirer"]), st.sampled_from("KLM"), st.integers(1, 4)))
+
+
+@given(uses=USES, deleted=st.permutations(range(1, 5)))
+def test_apis_go_as_the_schema_says(uses: list[tuple[str, str, int]], deleted: list[int]) -> None:
+    """What is done to a working copy for speed does not show in what the triggers leave."""
+    left = []
+    for prepare in (lambda _: None, create_work_indexes):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+            create_schema(connection, "")
+            prepare(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
+            for kind in "KLM":
+                connection.execute("INSERT INTO api VALUES ('g', 'v1', ?, '')", (kind,))
+            for table, kind, number in uses:
+                connection.execute(f"INSERT INTO {table} VALUES ('g', 'v1', ?, ?, NULL, NULL)", (kind, str(number)))
+            states = []
+            for number in deleted:
+                remove_bundle(IndexDatabase(connection, Path()), str(number))
+                states += [
+                    connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4").fetchall()
+                    for table in ("api", "api_provider", "api_requirer")
+                ]
+            left.append(states)
+    assert left[0] == left[1]

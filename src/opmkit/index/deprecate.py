@@ -14,12 +14,7 @@ from opmkit.index.database.deprecation import (
     mark_deprecated,
 )
 from opmkit.index.database.packages import nodes
-from opmkit.index.database.removal import (
-    remove_bundle,
-    remove_homeless_bundles,
-    remove_package,
-    remove_stranded_bundles,
-)
+from opmkit.index.database.removal import remove_bundle, remove_homeless_bundles, remove_package
 from opmkit.index.errors import CatalogError, GraphError, combined
 
 if TYPE_CHECKING:
@@ -27,6 +22,10 @@ if TYPE_CHECKING:
 
     from opmkit.index.database import IndexDatabase
     from opmkit.index.database.deprecation import Edge
+
+
+class _DefaultChannelRemoval(GraphError):
+    """A bundle that can't be deprecated, which keeps no other from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,8 @@ def deprecate_bundles(
     index if nothing else needs it. A channel that it heads goes. With ``allow_package_removal`` a package goes whose
     channels are all headed by bundles among ``images``. An index without any bundle stays as it is.
 
-    All or nothing, unless ``permissive``: then what can't be done is told as ``failures``.
+    All or nothing, unless ``permissive``: then what can't be done is told as ``failures``. A bundle of a package
+    without default channel ends the deprecations.
 
     Raises:
         CatalogError: an image that no channel has, a default channel that would go; several errors in one.
@@ -86,15 +86,16 @@ def _deprecate(
         heads = {head.bundle for head in channel_heads(database, package)}
         names = [name for name in names if name not in heads]
         remove_package(database, package)
-    if removed:
-        remove_stranded_bundles(database)
     deprecated: list[str] = []
     for name in names:
         try:
             if _truncate(database, name):
                 deprecated.append(name)
+        except _DefaultChannelRemoval as error:
+            failures.append(error)
         except GraphError as error:
             failures.append(error)
+            break
     if deprecated:
         remove_homeless_bundles(database)
     return Deprecation(tuple(deprecated), tuple(removed), tuple(failures))
@@ -176,9 +177,9 @@ def _missing(images: Sequence[str]) -> CatalogError:
     )
 
 
-def _default_channel_removal(target: str, head: str) -> GraphError:
+def _default_channel_removal(target: str, head: str) -> _DefaultChannelRemoval:
     where = "it is the head" if head == target else f"it leads to {head}, the head"
-    return GraphError(
+    return _DefaultChannelRemoval(
         f"error deprecating bundle {target}: Bundle deprecation causing default channel removal: {where} of the "
         "default channel",
         advice="Deprecate bundles below the head of the default channel; to remove the package as a whole, deprecate "

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.database.channels import ChannelBundle, channel_bundles, channel_heads, default_channel
+from opmkit.index.database.channels import ChannelBundle, channel_bundles, channel_heads
+from opmkit.index.database.packages import default_channel
 from opmkit.index.database.removal import package_names
 from opmkit.index.errors import CatalogError
 from opmkit.index.files import put_files

@@ -22,8 +22,6 @@ def prune_packages(database: IndexDatabase, keep: Collection[str]) -> Removal:
     with database.transaction():
         for name in removed:
             remove_package(database, name)
-        if removed:
-            remove_stranded_bundles(database)
     return Removal(removed)
 
 

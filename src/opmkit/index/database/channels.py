@@ -52,9 +52,3 @@ def default_heads(database: IndexDatabase) -> dict[str, str]:
         "JOIN channel ON channel.package_name = package.name AND channel.name = default_channel"
     )
     return dict(rows.fetchall())
-
-
-def default_channel(database: IndexDatabase, package: str) -> str:
-    """The default channel of a package; "" where it has none, or is not there."""
-    row = database.connection.execute("SELECT default_channel FROM package WHERE name = ?", (package,)).fetchone()
-    return (row and row[0]) or ""

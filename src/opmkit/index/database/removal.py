@@ -25,8 +25,8 @@ def package_names(database: IndexDatabase) -> list[str]:
 def remove_package(database: IndexDatabase, package: str) -> bool:
     """Remove a package with every bundle that a channel of it has an entry for; whether there was such a package.
 
-    The bundles go in the order of their entries, for with that the triggers on APIs may tell apart which APIs stay.
-    Those bundles are deprecated no longer: they can be added again as if they never had been.
+    The bundles go in the order of their entries, and the stranded bundles of all packages with them: on the order of
+    deletions depends which APIs the triggers let stay. What was deprecated of the package can be added again.
     """
     execute = database.connection.execute
     bundles = execute(
@@ -39,6 +39,8 @@ def remove_package(database: IndexDatabase, package: str) -> bool:
         remove_bundle(database, bundle)
     execute("DELETE FROM package WHERE name = ?", (package,))
     execute("DELETE FROM channel WHERE package_name = ?", (package,))
+    if known:
+        remove_stranded_bundles(database)
     return bool(known)
 
 

@@ -20,28 +20,36 @@ _BUNDLE_KEY = """
         REFERENCES operatorbundle (name, version, bundlepath) ON DELETE CASCADE"""
 
 
+_SAME_API = "{0}.group_name = OLD.group_name AND {0}.version = OLD.version AND {0}.kind = OLD.kind"
+
+
+def _cleanup_trigger(table: str, in_use: str) -> str:
+    """The trigger that removes an API when a row of it is deleted from a table, unless it is ``in_use``."""
+    return f"""
+CREATE TRIGGER {table}_cleanup AFTER DELETE ON {table}
+WHEN NOT ({in_use})
+BEGIN
+    DELETE FROM api WHERE {_SAME_API.format("api")};
+END;"""  # noqa: S608
+
+
 def _api_use_table(name: str) -> str:
     """A table of the APIs that bundles provide or require, and its trigger.
 
     The trigger's condition is kept as it always was: it looks for the API in the product of both tables, so with one
     of them empty it finds nothing and the API goes, even if another bundle still has it (index semantics, section 6).
     """
-    same_api = "{0}.group_name = OLD.group_name AND {0}.version = OLD.version AND {0}.kind = OLD.kind"
+    in_use = f"""EXISTS (
+    SELECT 1 FROM api_provider JOIN api_requirer
+    WHERE ({_SAME_API.format("api_provider")}) OR ({_SAME_API.format("api_requirer")})
+)"""  # noqa: S608
     return f"""
 CREATE TABLE {name} (
     group_name TEXT,
     version TEXT,
     kind TEXT,{_BUNDLE_COLUMNS},{_BUNDLE_KEY} DEFERRABLE INITIALLY DEFERRED,
     FOREIGN KEY (group_name, version, kind) REFERENCES api (group_name, version, kind) ON DELETE CASCADE
-);
-CREATE TRIGGER {name}_cleanup AFTER DELETE ON {name}
-WHEN NOT EXISTS (
-    SELECT 1 FROM api_provider JOIN api_requirer
-    WHERE ({same_api.format("api_provider")}) OR ({same_api.format("api_requirer")})
-)
-BEGIN
-    DELETE FROM api WHERE {same_api.format("api")};
-END;"""  # noqa: S608
+);{_cleanup_trigger(name, in_use)}"""
 
 
 _TABLES = f"""
@@ -107,9 +115,15 @@ CREATE TABLE deprecated (
     operatorbundle_name TEXT PRIMARY KEY
 );"""
 
+# The condition of the triggers on APIs in other words: no product of tables has to be searched.
+_IN_USE = " OR ".join(
+    f"EXISTS (SELECT 1 FROM {table} WHERE {_SAME_API.format(table)}) AND EXISTS (SELECT 1 FROM {other})"  # noqa: S608
+    for table, other in (("api_provider", "api_requirer"), ("api_requirer", "api_provider"))
+)
+
 # For the copy that changes are made in, and not part of the schema: without them each row deleted would be looked for
 # in every row of the tables that refer to it.
-_WORK_INDEXES = """
+_WORK_INDEXES = f"""
 CREATE INDEX work_entry_replaces ON channel_entry (replaces);
 CREATE INDEX work_entry_channel ON channel_entry (channel_name, package_name);
 CREATE INDEX work_entry_package ON channel_entry (package_name);
@@ -119,6 +133,12 @@ CREATE INDEX work_requirer ON api_requirer (operatorbundle_name, operatorbundle_
 CREATE INDEX work_dependencies ON dependencies (operatorbundle_name, operatorbundle_version, operatorbundle_path);
 CREATE INDEX work_properties ON properties (operatorbundle_name, operatorbundle_version, operatorbundle_path);
 CREATE INDEX work_related_image ON related_image (operatorbundle_name);
+CREATE INDEX work_provided_api ON api_provider (group_name, version, kind);
+CREATE INDEX work_required_api ON api_requirer (group_name, version, kind);
+DROP TRIGGER api_provider_cleanup;
+DROP TRIGGER api_requirer_cleanup;
+{_cleanup_trigger("api_provider", _IN_USE)}
+{_cleanup_trigger("api_requirer", _IN_USE)}
 """
 
 
@@ -130,7 +150,7 @@ def create_schema(connection: sqlite3.Connection, timestamp: str) -> None:
 
 
 def create_work_indexes(connection: sqlite3.Connection) -> None:
-    """Prepare a working copy for being changed; `write_compact` leaves these indexes behind."""
+    """Prepare a working copy for being changed fast; `write_compact` gives its content the plain schema again."""
     connection.executescript(_WORK_INDEXES)
 
 
