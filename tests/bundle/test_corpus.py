@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections import Counter
 from functools import cache
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.shared import SHARED, Case, cases, needs_shared
+from kit.shared import SHARED, Case, cases, dump_tool, needs_shared
 from opmkit.bundle import Bundle, BundleError, ManifestCache
 from opmkit.bundle.load import load_bundle_directory
 
@@ -40,16 +39,6 @@ def corpus_bundle(path: str) -> Bundle | None:
         return load_bundle_directory(_CORPUS / package / tag.replace("_", "+"), cache=_CACHE)
     except BundleError:
         return None
-
-
-@cache
-def dump_tool() -> Any:
-    spec = importlib.util.spec_from_file_location("dump_index", SHARED / "tools" / "dump_index.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def stored(group: str) -> list[Case]:

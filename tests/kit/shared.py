@@ -70,7 +70,8 @@ def _record(group: str, name: str) -> dict[str, Any]:
 
 
 @cache
-def _dumper() -> Any:
+def dump_tool() -> Any:
+    """The module that shows a database as the records do."""
     spec = importlib.util.spec_from_file_location("dump_index", SHARED / "tools" / "dump_index.py")
     assert spec is not None
     assert spec.loader is not None
@@ -81,7 +82,7 @@ def _dumper() -> Any:
 
 def dump_index(database: Path, registry: str, *, loose: bool = False) -> dict[str, Any]:
     """The content of a database in the form of the records, with ``registry`` as ``{registry}``."""
-    dump: dict[str, Any] = _dumper().Dumper(str(database), registry, loose).dump(schema=False)
+    dump: dict[str, Any] = dump_tool().Dumper(str(database), registry, loose).dump(schema=False)
     return dump
 
 

@@ -15,26 +15,43 @@ if TYPE_CHECKING:
     from opmkit.cli.params import Connection
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.build import BuiltIndex, IndexPlan
-    from opmkit.index.change import ChangeResult
+    from opmkit.index.change import AddOptions, ChangeResult
 
 RESULT_PANEL = "Result"
 
 Permissive = Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")]
 Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file.")]
-Mode = Annotated[
-    str, typer.Option(metavar="MODE", help="How the update graph is made: replaces, semver or semver-skippatch.")
-]
-OverwriteLatest = Annotated[
-    bool, typer.Option("--overwrite-latest", help="Replace the head of a channel by a bundle of the same name.")
-]
-EnableAlpha = Annotated[bool, typer.Option("--enable-alpha", help="Honour olm.substitutesFor.")]
-SkipPresent = Annotated[
-    bool, typer.Option("--skip-present", help="Pass over bundles that the index has from the same image, by digest.")
-]
 FromIndex = Annotated[
     str | None, typer.Option("--from-index", "-f", metavar="IMAGE", help="Index image to start from.")
 ]
 Packages = Annotated[list[str] | None, typer.Option("--packages", "-p", metavar="NAME,...", help="Packages to keep.")]
+AllowPackageRemoval = Annotated[
+    bool, typer.Option("--allow-package-removal", help="Let a package go whose channels are all deprecated.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """How bundles are added."""
+
+    mode: Annotated[
+        str, typer.Option(metavar="MODE", help="How the update graph is made: replaces, semver or semver-skippatch.")
+    ] = "replaces"
+    permissive: Permissive = False
+    overwrite_latest: Annotated[
+        bool, typer.Option("--overwrite-latest", help="Replace the head of a channel by a bundle of the same name.")
+    ] = False
+    enable_alpha: Annotated[bool, typer.Option("--enable-alpha", help="Honour olm.substitutesFor.")] = False
+    skip_present: Annotated[
+        bool,
+        typer.Option("--skip-present", help="Pass over bundles that the index has from the same image, by digest."),
+    ] = False
+
+    def options(self) -> AddOptions:
+        """The same for the index package."""
+        from opmkit.index.change import AddOptions
+
+        return AddOptions(self.mode, self.permissive, self.overwrite_latest, self.enable_alpha, self.skip_present)
 
 
 @dataclass(frozen=True, slots=True)

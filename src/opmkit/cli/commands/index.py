@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.changes import (
-    EnableAlpha,
+    Adding,
+    AllowPackageRemoval,
     FromIndex,
-    Mode,
-    OverwriteLatest,
     Packages,
     Permissive,
-    SkipPresent,
     Target,
     Told,
     Tool,
@@ -44,17 +42,14 @@ Bundles = Annotated[
 
 def add(
     ctx: typer.Context,
-    connection: Connection,
+    *,
+    bundles: Bundles = None,
+    from_index: FromIndex = None,
+    adding_flags: Adding,
     tools: Tools,
     target: Target,
     told: Told,
-    bundles: Bundles = None,
-    from_index: FromIndex = None,
-    mode: Mode = "replaces",
-    permissive: Permissive = False,
-    overwrite_latest: OverwriteLatest = False,
-    enable_alpha: EnableAlpha = False,
-    skip_present: SkipPresent = False,
+    connection: Connection,
 ) -> None:
     """Add bundles to an index and make a new index image of it.
 
@@ -68,27 +63,27 @@ def add(
 
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 --dry-run
     """
-    from opmkit.index.change import AddOptions, adding
+    from opmkit.index.change import adding
 
     require_flags(ctx, "bundles")
     tool = tools.open(connection, ctx.command_path)
-    options = AddOptions(mode, permissive, overwrite_latest, enable_alpha, skip_present)
     with progress() as bars:
-        change = adding(tool, bundles or [], options, progress=bars)
+        change = adding(tool, bundles or [], adding_flags.options(), progress=bars)
         _build(tool, target.plan(from_index, told), change, told)
 
 
 def rm(
     ctx: typer.Context,
-    connection: Connection,
-    tools: Tools,
-    target: Target,
-    told: Told,
+    *,
     operators: Annotated[
         list[str] | None, typer.Option("--operators", "-o", metavar="NAME,...", help="Packages to remove (required).")
     ] = None,
     from_index: FromIndex = None,
     permissive: Permissive = False,
+    tools: Tools,
+    target: Target,
+    told: Told,
+    connection: Connection,
 ) -> None:
     """Remove packages from an index and make a new index image of it.
 
@@ -104,13 +99,14 @@ def rm(
 
 def prune(
     ctx: typer.Context,
-    connection: Connection,
-    tool: Tool,
-    target: Target,
-    told: Told,
+    *,
     packages: Packages = None,
     from_index: FromIndex = None,
     permissive: Permissive = False,
+    tool: Tool,
+    target: Target,
+    told: Told,
+    connection: Connection,
 ) -> None:
     """Remove all packages but those named, and make a new index image.
 
@@ -125,11 +121,12 @@ def prune(
 
 def prune_stranded(
     ctx: typer.Context,
-    connection: Connection,
+    *,
+    from_index: FromIndex = None,
     tool: Tool,
     target: Target,
     told: Told,
-    from_index: FromIndex = None,
+    connection: Connection,
 ) -> None:
     """Remove bundles that no channel leads to, and make a new index image.
 
@@ -144,16 +141,15 @@ def prune_stranded(
 
 def deprecatetruncate(
     ctx: typer.Context,
-    connection: Connection,
-    tools: Tools,
-    target: Target,
-    told: Told,
+    *,
     bundles: Bundles = None,
     from_index: FromIndex = None,
     permissive: Permissive = False,
-    allow_package_removal: Annotated[
-        bool, typer.Option("--allow-package-removal", help="Let a package go whose channels are all deprecated.")
-    ] = False,
+    allow_package_removal: AllowPackageRemoval = False,
+    tools: Tools,
+    target: Target,
+    told: Told,
+    connection: Connection,
 ) -> None:
     """Deprecate bundles: updates end with them, and what they replace goes; make a new index image.
 
@@ -208,23 +204,18 @@ class Steps:
 
 def update(
     ctx: typer.Context,
-    connection: Connection,
-    tools: Tools,
-    target: Target,
-    told: Told,
+    *,
     steps: Steps,
     from_index: FromIndex = None,
-    mode: Mode = "replaces",
-    permissive: Permissive = False,
-    overwrite_latest: OverwriteLatest = False,
-    enable_alpha: EnableAlpha = False,
-    skip_present: SkipPresent = False,
-    allow_package_removal: Annotated[
-        bool, typer.Option("--allow-package-removal", help="Let a package go whose channels are all deprecated.")
-    ] = False,
     also_tag: Annotated[
         list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Further names of the new image.")
     ] = None,
+    allow_package_removal: AllowPackageRemoval = False,
+    adding_flags: Adding,
+    tools: Tools,
+    target: Target,
+    told: Told,
+    connection: Connection,
 ) -> None:
     """Make several changes to an index at once: remove, prune, add and deprecate, in this order, all or nothing.
 
@@ -235,15 +226,14 @@ def update(
 
       opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
     """
-    from opmkit.index.change import AddOptions, adding, in_turn
+    from opmkit.index.change import adding, in_turn
 
     tool = tools.open(connection, ctx.command_path)
-    options = AddOptions(mode, permissive, overwrite_latest, enable_alpha, skip_present)
     with progress() as bars:
         changes = steps.changes(
             ctx,
-            adding(tool, steps.add or [], options, progress=bars),
-            permissive=permissive,
+            adding(tool, steps.add or [], adding_flags.options(), progress=bars),
+            permissive=adding_flags.permissive,
             allow_package_removal=allow_package_removal,
         )
         if not changes:

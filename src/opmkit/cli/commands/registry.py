@@ -11,13 +11,11 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.changes import (
+    Adding,
+    AllowPackageRemoval,
     Database,
-    EnableAlpha,
-    Mode,
-    OverwriteLatest,
     Packages,
     Permissive,
-    SkipPresent,
     Told,
     tell_changed,
 )
@@ -32,18 +30,15 @@ DEFAULT_DATABASE = Path("bundles.db")
 
 
 def add(
-    connection: Connection,
-    told: Told,
+    *,
     bundle_images: BundleImages = None,
     database: Database = DEFAULT_DATABASE,
-    mode: Mode = "replaces",
-    permissive: Permissive = False,
-    overwrite_latest: OverwriteLatest = False,
-    enable_alpha: EnableAlpha = False,
-    skip_present: SkipPresent = False,
     container_tool: Annotated[
         str, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling: none.")
     ] = "none",
+    adding_flags: Adding,
+    told: Told,
+    connection: Connection,
 ) -> None:
     """Add bundles to an index database; the file is made where there is none.
 
@@ -55,23 +50,23 @@ def add(
 
       opm registry add -d index.db -b oci:bundles/lagoon:0.1.0 --mode semver
     """
-    from opmkit.index.change import AddOptions, adding, change_database
+    from opmkit.index.change import adding, change_database
 
-    options = AddOptions(mode, permissive, overwrite_latest, enable_alpha, skip_present)
     with progress() as bars:
-        change = adding(connection.tool(container_tool), bundle_images or [], options, progress=bars)
+        change = adding(connection.tool(container_tool), bundle_images or [], adding_flags.options(), progress=bars)
         result = change_database(database, change, dry_run=told.dry_run)
     tell_changed(result, told)
 
 
 def rm(
     ctx: typer.Context,
-    told: Told,
+    *,
     packages: Annotated[
         list[str] | None, typer.Option("--packages", "-o", metavar="NAME,...", help="Packages to remove (required).")
     ] = None,
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
+    told: Told,
 ) -> None:
     """Remove packages from an index database.
 
@@ -88,10 +83,11 @@ def rm(
 
 def prune(
     ctx: typer.Context,
-    told: Told,
+    *,
     packages: Packages = None,
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
+    told: Told,
 ) -> None:
     """Remove all packages but those named from an index database.
 
@@ -114,13 +110,12 @@ def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
 
 
 def deprecatetruncate(
-    told: Told,
+    *,
     bundle_images: BundleImages = None,
     database: Database = Path("index.db"),
     permissive: Permissive = False,
-    allow_package_removal: Annotated[
-        bool, typer.Option("--allow-package-removal", help="Let a package go whose channels are all deprecated.")
-    ] = False,
+    allow_package_removal: AllowPackageRemoval = False,
+    told: Told,
 ) -> None:
     """Deprecate bundles in an index database: updates end with them, and what they replace goes.
 
