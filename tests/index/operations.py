@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from index.replay import REGISTRY, AddStep
-from kit.shared import Case, assert_equal_index
-from opmkit.index.add import add_bundles
-from opmkit.index.database import IndexDatabase, replace_database
-from opmkit.index.database.schema import create_schema
+from kit.shared import assert_equal_index
+from opmkit.index.database import replace_database
 from opmkit.index.deprecate import deprecate_bundles
 from opmkit.index.errors import CatalogError
 from opmkit.index.prune import prune_packages, prune_stranded
@@ -20,6 +15,10 @@ from opmkit.index.remove import remove_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from kit.shared import Case
+    from opmkit.index.database import IndexDatabase
 
     Change = Callable[[IndexDatabase, list[str], list[str]], object]
 
@@ -67,29 +66,6 @@ def step(argv: list[str]) -> AddStep | TakingStep | None:
     return AddStep.read(argv)
 
 
-def replayable(case: Case) -> bool:
-    """Whether all steps of a case can be run here."""
-    return all(runnable(recorded["argv"]) for recorded in case.record["steps"])
-
-
-def runnable(argv: list[str]) -> bool:
-    """Whether a step is known here and, if it adds, in a mode that there is."""
-    known = step(argv)
-    return known is not None and (not isinstance(known, AddStep) or supported(known.mode))
-
-
-@cache
-def supported(mode: str) -> bool:
-    """Whether bundles can be added in this mode."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    create_schema(connection, "")
-    try:
-        add_bundles(IndexDatabase(connection, Path()), [], mode)
-    except CatalogError:
-        return False
-    return True
-
-
 def replay(case: Case, path: Path) -> None:
     """Run the steps of a case, and hold exits and database against the record (see its README on failing steps)."""
     failed = False
@@ -106,19 +82,4 @@ def replay(case: Case, path: Path) -> None:
             assert (path.read_bytes() if path.exists() else None) == before, "a failed step left a change"
         assert {file.name for file in path.parent.iterdir()} <= {path.name}
     if not failed:
-        assert_equal_index(_corrected(case), path, REGISTRY)
-
-
-def _corrected(case: Case) -> dict[str, Any]:
-    """The record of a case, with what is left to chance though its few runs did not show it.
-
-    add-multi/rm-after: two bundles of apicurito give an API different plurals, and the one stored first, which is
-    random, stays. The record of the same add in add-replaces/apicurito has seen both.
-    """
-    record = case.record
-    if str(case) != "add-multi/rm-after":
-        return record
-    settled = Case("add-replaces", "apicurito").record
-    tables = {name: rows for name, rows in record["index"]["tables"].items() if name != "api"}
-    varying = {"api": settled["varying"]["api"]}
-    return {**record, "index": {**record["index"], "tables": tables}, "varying": varying}
+        assert_equal_index(case.record, path, REGISTRY)
