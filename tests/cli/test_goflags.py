@@ -108,6 +108,12 @@ def test_global_flags_stand_anywhere(argv: list[str]) -> None:
     assert parse(*argv)["connection"] == Connection(use_http=True)
 
 
+@pytest.mark.parametrize("other", ["--use-http", "--use-http=false", "--skip-tls-verify=false"])
+def test_the_old_name_of_plain_http_goes_with_no_new_one(other: str) -> None:
+    with pytest.raises(UsageProblem, match="--skip-tls cannot be combined"):
+        parse("--skip-tls", "probe", other)
+
+
 def test_global_flags_with_a_value_stand_anywhere() -> None:
     assert parse("--ca-file", "ca.pem", "go", "probe", "x")["connection"].ca_file == Path("ca.pem")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,9 +47,11 @@ def manifests(case: Case, tmp_path: Path) -> Path:
 def test_database_equals_the_record(
     case: Case, corpus: Corpus, manifests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work, database = tmp_path / "work", tmp_path / "index.db"
+    work, scratch, database = tmp_path / "work", tmp_path / "scratch", tmp_path / "index.db"
     work.mkdir()
+    scratch.mkdir()
     monkeypatch.chdir(work)
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     steps = case.record["steps"]
     seen = case.record.get("exits_seen") or [[step["exit"] for step in steps]]
     comparable = True
@@ -64,7 +67,7 @@ def test_database_equals_the_record(
             assert status in allowed, f"{argv}: {step['error']}"
         if status != 0:
             assert (database.read_bytes() if database.exists() else None) == before, "a failed command left a change"
-        assert list(work.iterdir()) == []
+        assert [*work.iterdir(), *scratch.iterdir()] == []
         # What follows a failure builds on rows that the reference left behind and we don't: it tells nothing.
         comparable = comparable and step["exit"] == status == 0
     if comparable:

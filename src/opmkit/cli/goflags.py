@@ -33,7 +33,10 @@ class GoCommand(TyperCommand):
             return super().parse_args(ctx, args)
         line = _Line(_options(self.get_params(ctx)), ctx.command_path)
         line.read(args)
-        ctx.meta[GIVEN] = frozenset(_long(option).removeprefix("--") for option in line.given)
+        given = frozenset(_long(option).removeprefix("--") for option in line.given)
+        if "skip-tls" in given and given & {"skip-tls-verify", "use-http"}:  # even where they are false, as in Go
+            raise UsageProblem("--skip-tls cannot be combined with --skip-tls-verify or --use-http", ctx.command_path)
+        ctx.meta[GIVEN] = given
         return super().parse_args(ctx, line.plain())
 
 

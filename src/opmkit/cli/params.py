@@ -61,11 +61,11 @@ class Connection:
 
     def options(self) -> RegistryOptions:
         """The registry client's options; raises UsageProblem for flags that exclude each other."""
-        from opmkit.cli.errors import UsageProblem
+        from opmkit.cli.errors import UsageProblem, print_warning
         from opmkit.imagetools.registry import RegistryOptions
 
-        if self.skip_tls and (self.skip_tls_verify or self.use_http):
-            raise UsageProblem("--skip-tls cannot be combined with --skip-tls-verify or --use-http")
+        if self.skip_tls:
+            print_warning("--skip-tls is deprecated: it means --use-http")
         if self.use_http and self.skip_tls_verify:
             raise UsageProblem("--use-http and --skip-tls-verify exclude each other")
         if self.ca_file and self.skip_tls_verify:
