@@ -1,0 +1,189 @@
+"""Random packages and random histories of an index that gets them, as hypothesis strategies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from hypothesis import strategies as st
+
+from opmkit.index.graph import precedence
+from reference.play import Step
+from reference.samples import Api, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hypothesis.strategies import DrawFn
+
+T = TypeVar("T")
+
+FLAVOURS = ("replaces", "semver", "semver-skippatch", "mixed", "overwrite", "substitutes")
+"""What the adds of a history are about: an update mode, both modes by turns, or an alpha feature."""
+
+_PACKAGES = ("ape", "bee", "cat")
+_CHANNELS = ("alpha", "beta", "stable")
+_APIS = (Api("Kiln", ("v1",)), Api("Kiln", ("v1", "v1beta1")), Api("Oven", ("v1",)))
+_VERSIONS = [f"{major}.{minor}.{patch}" for major in (0, 1) for minor in (1, 2, 10) for patch in (0, 1)]
+_DECORATED = ["1.2.0-alpha", "1.2.0-rc.2", "1.2.0-rc.10", "0.2.0-1", "0.2.0+1", "0.2.0+b", "1.2.0+7", "1.2.1-z.1+b.2"]
+
+
+@st.composite
+def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
+    """One to five commands that build an index of up to three packages, and take away from it."""
+    packages = draw(st.integers(1, len(_PACKAGES)))
+    samples = [sample for name in _PACKAGES[:packages] for sample in draw(package(name, flavour))]
+    index = _Planned(flavour, tuple(samples))
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(1, 5))):
+        command = "add" if not steps else draw(_often("add", "deprecatetruncate", "rm", "prune", "prune-stranded"))
+        if command == "add":
+            step, index = draw(additions(index))
+            steps.append(step)
+        else:
+            steps.append(draw(removals(command, index)))
+    return tuple(steps)
+
+
+@st.composite
+def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
+    """The bundles of a package from the lowest version up, mostly with edges that hold together."""
+    pool = st.sampled_from(_VERSIONS) | st.sampled_from(_VERSIONS + _DECORATED)
+    versions = sorted(draw(st.lists(pool, min_size=1, max_size=6, unique=True)), key=precedence)
+    channels = draw(st.lists(st.sampled_from(_CHANNELS), min_size=1, max_size=3, unique=True))
+    steady = draw(_often(True, False))
+    samples: list[Sample] = []
+    for version in versions:
+        below = [sample.name for sample in samples]
+        own = [channels[0], *(channel for channel in channels[1:] if draw(_often(True, False)))]
+        sample = Sample(
+            name,
+            version,
+            tuple(own if steady else draw(st.permutations(own))[: draw(st.integers(1, 3))]),
+            channels[0] if steady else draw(_often("", *channels)),
+            draw(_often(below[-1] if below else "", "", *below, f"{name}.v0.0.9", weight=24)),
+            tuple(draw(_some([*below, f"{name}.v0.0.9", f"{name}.v{versions[-1]}"]))),
+            draw(_often("", "<1.0.0", ">=0.1.0 <0.3.0")),
+            provided=draw(_often((), *((api,) for api in _APIS), _APIS[1:])),
+            required=draw(_often((), *((api,) for api in _APIS))),
+            dependencies=draw(_often((), ("bee",), ("bee", "bee", "dog"))),
+            images=tuple(draw(_some(["one", "two"]))),
+        )
+        samples.append(sample)
+        if flavour == "substitutes":
+            samples += draw(substitutes(sample))
+    return samples
+
+
+@st.composite
+def substitutes(draw: DrawFn, sample: Sample) -> list[Sample]:
+    """Bundles that substitute one, or one another."""
+    made: list[Sample] = []
+    for build in range(1, 1 + draw(st.sampled_from((0, 0, 1, 1, 2)))):
+        version = f"{sample.version}{'.' if '+' in sample.version else '+'}{build + 7}"
+        target = draw(st.sampled_from([sample, *made[-1:]]))
+        made.append(replace(sample, version=version, substitutes_for=target.name, skips=draw(_often(sample.skips, ()))))
+    return made
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """The bundles that are still to be added, and those that were, if all went well."""
+
+    flavour: str
+    coming: tuple[Sample, ...]
+    added: tuple[Sample, ...] = ()
+    skipping: frozenset[str] = frozenset()
+
+
+@st.composite
+def additions(draw: DrawFn, index: _Planned) -> tuple[Step, _Planned]:
+    """A command that adds what comes next, mostly; and the index after it."""
+    coming, chosen = list(index.coming), list[Sample]()
+    for _ in range(draw(st.integers(1, 4))):
+        if coming:
+            chosen.append(coming.pop(draw(_often(0, *range(min(4, len(coming))), weight=9))))
+    overwrites = index.flavour == "overwrite" and index.added and draw(st.booleans())
+    if overwrites:
+        chosen = [draw(revised(index.added)), *chosen[: draw(st.integers(0, 2))]]
+    elif not chosen or draw(_often(False, True, weight=30)):
+        chosen.append(draw(st.sampled_from(index.added or index.coming)))
+    chosen = list(dict.fromkeys(chosen))
+    flags = ["--use-http", *draw(_mode(index, chosen))]
+    flags += ["--overwrite-latest"] * (index.flavour == "overwrite")
+    flags += ["--enable-alpha"] * (index.flavour == "substitutes" and draw(_often(True, False, weight=20)))
+    step = Step("add", tuple(flags), tuple(draw(st.permutations(chosen))))
+    skipping = {sample.package for sample in chosen} if "semver-skippatch" in flags else set[str]()
+    coming = [sample for sample in index.coming if sample not in chosen]
+    return step, _Planned(index.flavour, tuple(coming), (*index.added, *chosen), index.skipping | skipping)
+
+
+@st.composite
+def revised(draw: DrawFn, added: Sequence[Sample]) -> Sample:
+    """Another image for a bundle that was added, of late more often."""
+    sample = draw(st.sampled_from(added[-2:]) | st.sampled_from(added))
+    return replace(
+        sample,
+        revision=sample.revision + 1,
+        channels=draw(_often(sample.channels, ("alpha",), ("beta", "stable"))),
+        replaces=draw(_often(sample.replaces, "")),
+        skips=draw(_often(sample.skips, ())),
+        default=draw(_often(sample.default, "", "beta")),
+    )
+
+
+@st.composite
+def removals(draw: DrawFn, command: str, index: _Planned) -> Step:
+    """A command that takes away from an index."""
+    if command == "deprecatetruncate":
+        flags = draw(_often((), ("--allow-package-removal",), weight=1))
+        known = st.sampled_from(index.added)
+        bundles = draw(st.lists(known, min_size=1, max_size=3, unique=True))
+        bundles += [sample for sample in index.coming[:1] if draw(_often(False, True, weight=15))]
+        return Step(command, flags, tuple(bundles))
+    if command == "prune-stranded":
+        return Step(command)
+    present = sorted({sample.package for sample in index.added})
+    names = draw(st.lists(_often(*present, "dog", weight=4), min_size=1, max_size=2, unique=command == "prune"))
+    return Step(command, packages=tuple(names))
+
+
+def _mode(index: _Planned, chosen: Sequence[Sample]) -> st.SearchStrategy[list[str]]:
+    if index.flavour == "semver":
+        return st.just(["--mode", "semver"])
+    if index.flavour == "mixed":
+        return st.sampled_from([[], ["--mode", "semver"]])
+    if index.flavour == "semver-skippatch":
+        return st.just(["--mode", _skip_patch_mode(index, chosen)])
+    return st.just([])
+
+
+def _skip_patch_mode(index: _Planned, chosen: Sequence[Sample]) -> str:
+    """Where bundles are skipped, the reference makes nodes of them again at the next add, and leaves a broken graph.
+
+    That is no standard to be held to: so patches are skipped by the highest bundle of a package only, where it comes
+    alone and last, and where there is but one bundle of every lower MAJOR.MINOR.
+    """
+    for name in {sample.package for sample in chosen}:
+        members = {sample.version: sample for sample in (*index.added, *chosen) if sample.package == name}
+        arriving = [sample for sample in chosen if sample.package == name]
+        ordered = sorted(members, key=precedence)
+        minors = [precedence(version)[:2] for version in ordered]
+        if name in index.skipping and len(set(minors)) < len(minors):
+            return "replaces"
+        if len(set(minors)) < len(minors):
+            lower = [minor for minor in minors if minor != minors[-1]]
+            if [sample.version for sample in arriving] != ordered[-1:] or len(set(lower)) < len(lower):
+                return "semver"
+    return "semver-skippatch"
+
+
+def _often(usual: T, *others: T, weight: int = 5) -> st.SearchStrategy[T]:
+    """The first value in ``weight`` of ``weight + 1`` cases or so, else any."""
+    return st.sampled_from([usual] * weight + [usual, *others]) if others else st.just(usual)
+
+
+def _some(values: Sequence[T]) -> st.SearchStrategy[list[T]]:
+    """None of the values mostly, else a few."""
+    none: list[T] = []
+    return _often(none, *([value] for value in values), list(values)[:2], weight=3 * len(values))
