@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 
 from opmkit.index.graph import precedence
@@ -12,20 +14,39 @@ from reference.play import Step
 from reference.samples import Api, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hypothesis.strategies import DrawFn
 
 T = TypeVar("T")
+Test = TypeVar("Test", bound="Callable[..., None]")
 
 FLAVOURS = ("replaces", "semver", "semver-skippatch", "mixed", "overwrite", "substitutes")
 """What the adds of a history are about: an update mode, both modes by turns, or an alpha feature."""
+
+HISTORIES = int(os.environ.get("OPMKIT_HISTORIES", "510"))
+"""How many are compared in all; OPMKIT_HISTORIES_SEED tells which."""
 
 _PACKAGES = ("ape", "bee", "cat")
 _CHANNELS = ("alpha", "beta", "stable")
 _APIS = (Api("Kiln", ("v1",)), Api("Kiln", ("v1", "v1beta1")), Api("Oven", ("v1",)))
 _VERSIONS = [f"{major}.{minor}.{patch}" for major in (0, 1) for minor in (1, 2, 10) for patch in (0, 1)]
 _DECORATED = ["1.2.0-alpha", "1.2.0-rc.2", "1.2.0-rc.10", "0.2.0-1", "0.2.0+1", "0.2.0+b", "1.2.0+7", "1.2.1-z.1+b.2"]
+
+
+def repeated(share: float) -> Callable[[Test], Test]:
+    """Let a test see its share of `HISTORIES`, the same ones at every run, and leave nothing behind."""
+
+    def decorate(test: Test) -> Test:
+        chosen = settings(
+            max_examples=max(1, round(HISTORIES * share)),
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )
+        return chosen(seed(int(os.environ.get("OPMKIT_HISTORIES_SEED", "0")))(test))
+
+    return decorate
 
 
 @st.composite

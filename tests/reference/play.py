@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
@@ -15,8 +17,6 @@ from kit.shared import dump_index
 from opmkit.cli.main import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from reference.samples import Publisher, Sample
 
 REFERENCE = os.environ.get("OPMKIT_REFERENCE_OPM", "")
@@ -27,6 +27,12 @@ RUNS, TRIES = 6, 6
 
 What it comes to can depend on the random order of its maps, and on the order of rows that such a map left behind.
 """
+
+Rows: TypeAlias = Mapping[str, Sequence[object]]
+Reader: TypeAlias = Callable[[Path, str, bool], Rows]
+"""Gives what to compare of a database: its path, the prefix of its images, and False where order is left to chance."""
+Player: TypeAlias = Callable[[list[str]], int]
+"""Runs a command line of ``opm`` and gives its exit status."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +60,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The exit status of a step and, if that is 0, the tables of the database."""
+    """The exit status of a step and, if that is 0, what was read of the database."""
 
     status: int
-    tables: dict[str, Any] | None = None
+    rows: Rows | None
 
 
 @dataclass(frozen=True)
@@ -69,67 +75,86 @@ class Difference:
     theirs: Outcome
 
     def __str__(self) -> str:
-        told = f"step {len(self.steps)}: opmkit leaves with {self.ours.status}, the reference with {self.theirs.status}"
-        if self.ours.tables is None or self.theirs.tables is None:
-            return told
-        return "\n".join([told, *_differing_rows(self.ours.tables, self.theirs.tables)])
+        told = [
+            f"step {len(self.steps)}: opmkit leaves with {self.ours.status}, the reference with {self.theirs.status}"
+        ]
+        ours, theirs = self.ours.rows or {}, self.theirs.rows or {}
+        for table in ours.keys() & theirs.keys():
+            told += [f"{table}: only here: {row}" for row in ours[table] if row not in theirs[table]]
+            told += [f"{table}: only there: {row}" for row in theirs[table] if row not in ours[table]]
+            if len(ours[table]) != len(theirs[table]):
+                told.append(f"{table}: {len(ours[table])} rows here, {len(theirs[table])} there")
+        return "\n".join(told)
 
 
-def difference(steps: Sequence[Step], publisher: Publisher) -> Difference | None:
-    """Play a history with both, up to a step that fails; None where the reference can come to what we come to."""
-    with tempfile.TemporaryDirectory(prefix="opmkit-histories-") as directory:
-        ours = list(play(steps, publisher, Path(directory, "index.db")))
-        missed: list[tuple[int, Outcome]] = []
-        for number in range(RUNS):
-            miss = _first_miss(steps, ours, publisher, Path(directory, f"reference-{number}.db"))
-            if miss is None:
-                return None
-            missed.append(miss)
-    position, theirs = max(missed, key=lambda miss: miss[0])
-    return Difference(tuple(steps[: position + 1]), ours[position], theirs)
+def reference(argv: list[str]) -> int:
+    """The reference tool as a player."""
+    return run_reference(*argv).returncode
 
 
-def play(steps: Sequence[Step], publisher: Publisher, database: Path) -> Iterator[Outcome]:
-    """Run the steps here, up to one that fails, which must change nothing."""
-    ordered = True
-    for step in steps:
-        ordered = ordered and step.ordered
-        before = _content(database)
-        status = run(step.argv(database, publisher))
-        yield _outcome(status, database, publisher, ordered)
-        if status != 0:
-            assert _content(database) == before, f"a failed command changed the database: {step}"
-            return
-
-
-def _first_miss(
-    steps: Sequence[Step], ours: Sequence[Outcome], publisher: Publisher, database: Path
-) -> tuple[int, Outcome] | None:
-    """The position of the first step that the reference does not come out of as we do, and what it came to last."""
-    ordered = True
-    for position, (step, outcome) in enumerate(zip(steps, ours, strict=False)):
-        ordered = ordered and step.ordered
-        before = _content(database)
-        for _ in range(TRIES):
-            _restore(database, before)
-            theirs = _outcome(reference(*step.argv(database, publisher)), database, publisher, ordered)
-            if theirs == outcome:
-                break
-        else:
-            return position, theirs
-    return None
-
-
-def reference(*argv: str) -> int:
-    """Run the reference tool; its exit status."""
+def run_reference(*argv: str) -> subprocess.CompletedProcess[str]:
+    """Run the reference tool to the end, whatever it is."""
     with tempfile.TemporaryDirectory(prefix="opmkit-reference-") as directory:
-        return subprocess.run([REFERENCE, *argv], cwd=directory, capture_output=True, check=False).returncode
+        return subprocess.run([REFERENCE, *argv], cwd=directory, capture_output=True, text=True, check=False)
 
 
-def _outcome(status: int, database: Path, publisher: Publisher, ordered: bool) -> Outcome:
-    if status != 0:
-        return Outcome(status)
-    return Outcome(status, dump_index(database, publisher.prefix, loose=not ordered)["tables"])
+def tables(database: Path, prefix: str, exact: bool) -> Rows:
+    """Every table of a database."""
+    rows: Rows = dump_index(database, prefix, loose=not exact)["tables"]
+    return rows
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Plays histories here, and lets ``players`` take their steps by turns; ``read`` tells what is compared."""
+
+    publisher: Publisher
+    players: tuple[Player, ...] = (reference,)
+    read: Reader = tables
+
+    def difference(self, steps: Sequence[Step]) -> Difference | None:
+        """Play a history up to a step that fails; None where the players can come to what we come to, step by step."""
+        with tempfile.TemporaryDirectory(prefix="opmkit-histories-") as directory:
+            ours = list(self._ours(steps, Path(directory, "index.db")))
+            missed: list[tuple[int, Outcome]] = []
+            for number in range(RUNS):
+                miss = self._first_miss(steps, ours, Path(directory, f"reference-{number}.db"))
+                if miss is None:
+                    return None
+                missed.append(miss)
+        position, theirs = max(missed, key=lambda miss: miss[0])
+        return Difference(tuple(steps[: position + 1]), ours[position], theirs)
+
+    def _ours(self, steps: Sequence[Step], database: Path) -> Iterator[Outcome]:
+        """Take the steps here, up to one that fails, which must change nothing."""
+        exact = True
+        for step in steps:
+            exact = exact and step.ordered
+            before = _content(database)
+            outcome = self._take(step, run, database, exact)
+            yield outcome
+            if outcome.status != 0:
+                assert _content(database) == before, f"a failed command changed the database: {step}"
+                return
+
+    def _first_miss(self, steps: Sequence[Step], ours: Sequence[Outcome], database: Path) -> tuple[int, Outcome] | None:
+        """The position of the first step that the players do not come out of as we do, and what it came to last."""
+        exact = True
+        for position, (step, outcome, player) in enumerate(zip(steps, ours, cycle(self.players), strict=False)):
+            exact = exact and step.ordered
+            before = _content(database)
+            for _ in range(TRIES):
+                _restore(database, before)
+                theirs = self._take(step, player, database, exact)
+                if theirs == outcome:
+                    break
+            else:
+                return position, theirs
+        return None
+
+    def _take(self, step: Step, player: Player, database: Path, exact: bool) -> Outcome:
+        status = player(step.argv(database, self.publisher))
+        return Outcome(status, self.read(database, self.publisher.prefix, exact) if status == 0 else None)
 
 
 def _content(path: Path) -> bytes | None:
@@ -141,13 +166,3 @@ def _restore(path: Path, content: bytes | None) -> None:
         path.unlink(missing_ok=True)
     else:
         path.write_bytes(content)
-
-
-def _differing_rows(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    lines = []
-    for table, rows in ours.items():
-        lines += [f"  {table}: only here: {row}" for row in rows if row not in theirs[table]]
-        lines += [f"  {table}: only there: {row}" for row in theirs[table] if row not in rows]
-        if rows != theirs[table] and not lines:
-            lines.append(f"  {table}: {len(rows)} rows here, {len(theirs[table])} there")
-    return lines

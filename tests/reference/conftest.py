@@ -1,0 +1,17 @@
+"""Where the bundles of the histories are published."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reference.samples import Publisher
+
+if TYPE_CHECKING:
+    from kit.registry import Registry
+
+
+@pytest.fixture(scope="session")
+def publisher(registry: Registry) -> Publisher:
+    return Publisher(registry.host)
