@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from index.replay import REGISTRY, replaces_steps
+from index.replay import REGISTRY, add_steps
 from kit.shared import Case, cases, needs_shared
 from opmkit.index.catalog import Catalog, CatalogBundle, Channel, ChannelEntry, Package, load_catalog
 from opmkit.index.database import open_database
@@ -33,22 +33,18 @@ def listing(database: Path, what: str, packages: list[str]) -> list[str]:
 
 
 @needs_shared
-@pytest.mark.parametrize("case", [case for case in cases("list") if replaces_steps(case.record)], ids=str)
+@pytest.mark.parametrize("case", [case for case in cases("list") if add_steps(case.record)], ids=str)
 def test_rows_equal_the_record(case: Case, tmp_path: Path) -> None:
     database = tmp_path / "index.db"
-    steps = replaces_steps(case.record) or []
+    steps = add_steps(case.record) or []
     if any(step["exit"] for step in case.record["steps"]):
         # the records list what a failed add left behind; a permissive one leaves the same
-        steps = [type(step)(step.images, step.mode, permissive=True) for step in steps]
+        steps = [replace(step, permissive=True) for step in steps]
     for step in steps:
         step.run(database)
     for output in case.record["outputs"]:
-        (
-            *_,
-            what,
-            _,
-        ) = output["argv"][: output["argv"].index("{db}") + 1]
-        packages = output["argv"][output["argv"].index("{db}") + 1 :]
+        place = output["argv"].index("{db}")
+        what, packages = output["argv"][place - 1], output["argv"][place + 1 :]
         if output["exit"] == 0:
             assert listing(database, what, packages) == output["stdout"][1:], output["argv"]
         else:
