@@ -85,6 +85,7 @@ def test_without_push_the_image_stays_in_the_store_until_it_is_pushed(
     built = opm_http.build_bundle("0.1.0", name)
     assert opm_http.attempt("image", "copy", f"{name}-missing", "oci:elsewhere").returncode == 1
     assert name in opm_http("image", "ls")
+    assert opm_http.attempt("image", "pull", name).returncode == 1  # it is in the store, but not in its registry yet
     pushed = opm_http("image", "push", name)
     assert pushed == built
     opm_http("image", "rm", name)

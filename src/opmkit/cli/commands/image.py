@@ -57,12 +57,14 @@ def pull(connection: Connection, images: Names) -> None:
 
     [bold]Example:[/] opm image pull quay.io/me/catalog:1
     """
-    from opmkit.imagetools.reference import parse_image_reference
+    from opmkit.imagetools.image import load_any
+    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.registry import RegistryClient
 
-    tool = connection.tool()
-    for reference in map(parse_image_reference, images):
+    tool, client = connection.tool(), RegistryClient(connection.options())
+    for reference in map(Reference.parse, images):
         with progress() as bars:
-            saved = tool.save(tool.load(reference), reference, progress=bars)
+            saved = tool.save(load_any(client.repository(reference), reference.identifier), reference, progress=bars)
         print(f"{reference}@{saved.digest}")
 
 
