@@ -29,9 +29,20 @@ HISTORIES = int(os.environ.get("OPMKIT_HISTORIES", "510"))
 
 _PACKAGES = ("ape", "bee", "cat")
 _CHANNELS = ("alpha", "beta", "stable")
+_REMOVALS = ("deprecatetruncate", "deprecatetruncate", "deprecatetruncate", "rm", "prune", "prune-stranded")
 _APIS = (Api("Kiln", ("v1",)), Api("Kiln", ("v1", "v1beta1")), Api("Oven", ("v1",)))
 _VERSIONS = [f"{major}.{minor}.{patch}" for major in (0, 1) for minor in (1, 2, 10) for patch in (0, 1)]
-_DECORATED = ["1.2.0-alpha", "1.2.0-rc.2", "1.2.0-rc.10", "0.2.0-1", "0.2.0+1", "0.2.0+b", "1.2.0+7", "1.2.1-z.1+b.2"]
+_DECORATED = [
+    "1.2.0-alpha",
+    "1.2.0-rc.2",
+    "1.2.0-rc.10",
+    "0.2.0-1",
+    "0.2.0+1",
+    "0.2.0+b",
+    "1.2.0+7",
+    "1.2.1-z.1+b.2",
+    "",
+]
 
 
 def repeated(share: float) -> Callable[[Test], Test]:
@@ -57,12 +68,9 @@ def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
     index = _Planned(flavour, tuple(samples))
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 5))):
-        command = "add" if not steps else draw(_often("add", "deprecatetruncate", "rm", "prune", "prune-stranded"))
-        if command == "add":
-            step, index = draw(additions(index))
-            steps.append(step)
-        else:
-            steps.append(draw(removals(command, index)))
+        command = draw(_often("add", *_REMOVALS, odds=bool(index.coming))) if index.added else "add"
+        step, index = draw(additions(index) if command == "add" else removals(command, index))
+        steps.append(step)
     return tuple(steps)
 
 
@@ -70,9 +78,11 @@ def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
 def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
     """The bundles of a package from the lowest version up, mostly with edges that hold together."""
     pool = st.sampled_from(_VERSIONS) | st.sampled_from(_VERSIONS + _DECORATED)
-    versions = sorted(draw(st.lists(pool, min_size=1, max_size=6, unique=True)), key=precedence)
+    number = draw(st.integers(1, 7))
+    versions = sorted(draw(st.lists(pool, min_size=number, max_size=number, unique=True)), key=precedence)
     channels = draw(st.lists(st.sampled_from(_CHANNELS), min_size=1, max_size=3, unique=True))
     steady = draw(_often(True, False))
+    strange = [f"{name}.v0.0.9", f"{name}.v{versions[-1]}", "bee.v0.1.0"]
     samples: list[Sample] = []
     for version in versions:
         below = [sample.name for sample in samples]
@@ -81,9 +91,9 @@ def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
             name,
             version,
             tuple(own if steady else draw(st.permutations(own))[: draw(st.integers(1, 3))]),
-            channels[0] if steady else draw(_often("", *channels)),
-            draw(_often(below[-1] if below else "", "", *below, f"{name}.v0.0.9", weight=24)),
-            tuple(draw(_some([*below, f"{name}.v0.0.9", f"{name}.v{versions[-1]}"]))),
+            channels[0] if steady else draw(_often(channels[0], "", *channels)),
+            draw(_often(below[-1] if below else "", "", *below, *strange, odds=30)),
+            tuple(draw(_some([*below, *strange]))),
             draw(_often("", "<1.0.0", ">=0.1.0 <0.3.0")),
             provided=draw(_often((), *((api,) for api in _APIS), _APIS[1:])),
             required=draw(_often((), *((api,) for api in _APIS))),
@@ -123,16 +133,16 @@ def additions(draw: DrawFn, index: _Planned) -> tuple[Step, _Planned]:
     coming, chosen = list(index.coming), list[Sample]()
     for _ in range(draw(st.integers(1, 4))):
         if coming:
-            chosen.append(coming.pop(draw(_often(0, *range(min(4, len(coming))), weight=9))))
+            chosen.append(coming.pop(draw(_often(0, *range(min(4, len(coming))), odds=9))))
     overwrites = index.flavour == "overwrite" and index.added and draw(st.booleans())
     if overwrites:
         chosen = [draw(revised(index.added)), *chosen[: draw(st.integers(0, 2))]]
-    elif not chosen or draw(_often(False, True, weight=30)):
+    elif not chosen or draw(_often(False, True, odds=15)):
         chosen.append(draw(st.sampled_from(index.added or index.coming)))
     chosen = list(dict.fromkeys(chosen))
     flags = ["--use-http", *draw(_mode(index, chosen))]
     flags += ["--overwrite-latest"] * (index.flavour == "overwrite")
-    flags += ["--enable-alpha"] * (index.flavour == "substitutes" and draw(_often(True, False, weight=20)))
+    flags += ["--enable-alpha"] * (index.flavour == "substitutes" and draw(_often(True, False, odds=15)))
     step = Step("add", tuple(flags), tuple(draw(st.permutations(chosen))))
     skipping = {sample.package for sample in chosen} if "semver-skippatch" in flags else set[str]()
     coming = [sample for sample in index.coming if sample not in chosen]
@@ -154,19 +164,25 @@ def revised(draw: DrawFn, added: Sequence[Sample]) -> Sample:
 
 
 @st.composite
-def removals(draw: DrawFn, command: str, index: _Planned) -> Step:
-    """A command that takes away from an index."""
-    if command == "deprecatetruncate":
-        flags = draw(_often((), ("--allow-package-removal",), weight=1))
-        known = st.sampled_from(index.added)
-        bundles = draw(st.lists(known, min_size=1, max_size=3, unique=True))
-        bundles += [sample for sample in index.coming[:1] if draw(_often(False, True, weight=15))]
-        return Step(command, flags, tuple(bundles))
+def removals(draw: DrawFn, command: str, index: _Planned) -> tuple[Step, _Planned]:
+    """A command that takes away from an index, and the index after it: packages that went can come again."""
     if command == "prune-stranded":
-        return Step(command)
+        return Step(command), index
     present = sorted({sample.package for sample in index.added})
-    names = draw(st.lists(_often(*present, "dog", weight=4), min_size=1, max_size=2, unique=command == "prune"))
-    return Step(command, packages=tuple(names))
+    if command == "deprecatetruncate":
+        name = draw(st.sampled_from(present))
+        own = [sample for sample in index.added if sample.package == name]
+        own.sort(key=lambda sample: precedence(sample.version))
+        if draw(st.booleans()):
+            heads = own[-draw(st.integers(1, 3)) :]
+            return Step(command, ("--allow-package-removal",), tuple(heads)), index
+        below = st.sampled_from(own[:-1] or own) | st.sampled_from(index.added + index.coming[:1])
+        return Step(command, bundles=tuple(draw(st.lists(below, min_size=1, max_size=3, unique=True)))), index
+    names = draw(st.lists(st.sampled_from([*present * 4, "dog"]), min_size=1, max_size=2, unique=True))
+    names += names[: draw(_often(0, 1, odds=9))]
+    gone = [sample for sample in index.added if (sample.package in names) == (command == "rm")]
+    coming = sorted({*index.coming, *gone}, key=lambda sample: precedence(sample.version))
+    return Step(command, packages=tuple(names)), replace(index, coming=tuple(coming))
 
 
 def _mode(index: _Planned, chosen: Sequence[Sample]) -> st.SearchStrategy[list[str]]:
@@ -199,12 +215,13 @@ def _skip_patch_mode(index: _Planned, chosen: Sequence[Sample]) -> str:
     return "semver-skippatch"
 
 
-def _often(usual: T, *others: T, weight: int = 5) -> st.SearchStrategy[T]:
-    """The first value in ``weight`` of ``weight + 1`` cases or so, else any."""
-    return st.sampled_from([usual] * weight + [usual, *others]) if others else st.just(usual)
+def _often(usual: T, *others: T, odds: int = 5) -> st.SearchStrategy[T]:
+    """The first value ``odds`` times of ``odds + 1``, else any of them."""
+    anything = st.sampled_from([usual, *others])
+    return st.integers(0, odds).flatmap(lambda number: anything if number == odds else st.just(usual))
 
 
 def _some(values: Sequence[T]) -> st.SearchStrategy[list[T]]:
     """None of the values mostly, else a few."""
     none: list[T] = []
-    return _often(none, *([value] for value in values), list(values)[:2], weight=3 * len(values))
+    return _often(none, *([value] for value in values), list(values)[:2], odds=4)
