@@ -93,10 +93,19 @@ def test_the_default_channel_stays(database: IndexDatabase, *, permissive: bool)
 
 
 def test_a_package_goes_with_all_its_heads(database: IndexDatabase) -> None:
-    heads = [f"{IMAGE}1.1.0", f"{IMAGE}1.3.0", f"{IMAGE}1.3.0"]
+    heads = [f"{IMAGE}1.1.0", f"{IMAGE}1.3.0"]
     result = deprecate_bundles(database, [*heads, f"{IMAGE}1.2.0"], allow_package_removal=True)
     assert result == Deprecation((), ("demo",))
     assert stored(database) == ["other.v1.0.0"]
+
+
+def test_a_package_is_removed_once_however_often_its_head_is_named(database: IndexDatabase) -> None:
+    heads = [f"{IMAGE}1.3.0", f"{IMAGE}1.1.0", f"{IMAGE}1.3.0"]
+    with pytest.raises(CatalogError, match="named twice"):
+        deprecate_bundles(database, heads, allow_package_removal=True)
+    assert "demo.v1.3.0" in stored(database)
+    result = deprecate_bundles(database, heads, allow_package_removal=True, permissive=True)
+    assert (result.removed_packages, len(result.failures)) == (("demo",), 1)
 
 
 def test_a_package_does_not_go_without_all_its_heads(database: IndexDatabase) -> None:

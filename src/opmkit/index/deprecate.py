@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from opmkit.index.database.removal import remove_bundle, remove_homeless_bundles
 from opmkit.index.errors import CatalogError, GraphError, combined
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.database import IndexDatabase
     from opmkit.index.database.deprecation import Edge
@@ -86,6 +87,7 @@ def _deprecate(
         heads = {head.bundle for head in channel_heads(database, package)}
         names = [name for name in names if name not in heads]
         remove_package(database, package)
+    failures += _removed_already(removed)
     deprecated: list[str] = []
     for name in names:
         try:
@@ -98,13 +100,16 @@ def _deprecate(
             break
     if deprecated:
         remove_homeless_bundles(database)
-    return Deprecation(tuple(deprecated), tuple(removed), tuple(failures))
+    return Deprecation(tuple(deprecated), tuple(dict.fromkeys(removed)), tuple(failures))
 
 
 def _headless_packages(database: IndexDatabase, names: Collection[str]) -> list[str]:
-    """The packages of whose channels the default one, and then every one, must be headed by one of these bundles."""
+    """The packages of whose channels the default one, and then every one, must be headed by one of these bundles.
+
+    One whose default head is there twice is there twice too, as in the reference.
+    """
     defaults = default_heads(database)
-    packages = list(dict.fromkeys(defaults[name] for name in names if name in defaults))
+    packages = [defaults[name] for name in names if name in defaults]
     for package in packages:
         for head in channel_heads(database, package):
             if head.bundle not in names:
@@ -175,6 +180,16 @@ def _missing(images: Sequence[str]) -> CatalogError:
         f"target bundlepaths for deprecation missing from registry: [{' '.join(images)}]",
         advice="Name bundle images as the index has them: 'opm alpha list bundles' shows those in its channels.",
     )
+
+
+def _removed_already(packages: Sequence[str]) -> Iterator[CatalogError]:
+    for package, times in Counter(packages).items():
+        if times > 1:
+            yield CatalogError(
+                f"error removing package {package}: no package found for packagename {package}: it went with the "
+                "head of its default channel, which is named twice",
+                advice="Name each bundle image once.",
+            )
 
 
 def _default_channel_removal(target: str, head: str) -> _DefaultChannelRemoval:
