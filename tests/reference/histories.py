@@ -101,7 +101,7 @@ def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
             images=tuple(draw(_some(["one", "two"]))),
         )
         samples.append(sample)
-        if flavour == "substitutes":
+        if flavour == "substitutes" and version:
             samples += draw(substitutes(sample))
     return samples
 
