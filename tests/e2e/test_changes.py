@@ -96,6 +96,16 @@ def test_an_update_makes_all_changes_at_once_and_gives_further_tags(built: Opm) 
         assert built("index", "diff", "oci:images/catalog:2", other).strip() == "no difference"
 
 
+def test_a_tag_that_cannot_be_written_leaves_the_others_where_they_are(built: Opm) -> None:
+    (built.directory / "file").touch()
+    before = built("image", "inspect", "oci:images/catalog:1")
+    place = ("-f", "oci:images/catalog:1", "-t", "oci:images/catalog:1", "--also-tag", "oci:file/below:1")
+    done = built.attempt("index", "update", "--add", THIRD, *place)
+    assert done.returncode == 1
+    assert "file" in done.stderr
+    assert built("image", "inspect", "oci:images/catalog:1") == before
+
+
 def test_an_update_of_which_one_change_fails_makes_none(built: Opm) -> None:
     before = (built.directory / "images" / "catalog" / "index.json").read_bytes()
     argv = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,9 @@ def build_index(tool: ContainerTool, plan: IndexPlan, change: Change, *, progres
             return BuiltIndex((), "", result)
         image = bake(base, database, directory, created=source_date_epoch())
         save = tool.push if plan.push else tool.save
+        if len(targets) > 1:  # the content is everywhere before the first tag moves
+            for target in targets:
+                save(image, replace(target, tag=None, digest=image.digest), progress=progress)
         for target in targets:
             save(image, target, progress=progress)
         return BuiltIndex(tuple(map(str, targets)), image.digest, result)
