@@ -32,17 +32,9 @@ _CHANNELS = ("alpha", "beta", "stable")
 _REMOVALS = ("deprecatetruncate", "deprecatetruncate", "deprecatetruncate", "rm", "prune", "prune-stranded")
 _APIS = (Api("Kiln", ("v1",)), Api("Kiln", ("v1", "v1beta1")), Api("Oven", ("v1",)))
 _VERSIONS = [f"{major}.{minor}.{patch}" for major in (0, 1) for minor in (1, 2, 10) for patch in (0, 1)]
-_DECORATED = [
-    "1.2.0-alpha",
-    "1.2.0-rc.2",
-    "1.2.0-rc.10",
-    "0.2.0-1",
-    "0.2.0+1",
-    "0.2.0+b",
-    "1.2.0+7",
-    "1.2.1-z.1+b.2",
-    "",
-]
+_PRERELEASES = ["1.2.0-alpha", "1.2.0-rc.2", "1.2.0-rc.10", "0.2.0-1"]
+_BUILDS = ["0.2.0+1", "0.2.0+b", "1.2.0+7", "1.2.1-z.1+b.2"]
+_ANY_VERSION = [*_VERSIONS, *_PRERELEASES, *_BUILDS, ""]
 
 
 def repeated(share: float) -> Callable[[Test], Test]:
@@ -65,6 +57,8 @@ def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
     """One to five commands that build an index of up to three packages, and take away from it."""
     packages = draw(st.integers(1, len(_PACKAGES)))
     samples = [sample for name in _PACKAGES[:packages] for sample in draw(package(name, flavour))]
+    if draw(st.booleans()):  # else package by package
+        samples.sort(key=lambda sample: precedence(sample.version))
     index = _Planned(flavour, tuple(samples))
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 5))):
@@ -77,7 +71,7 @@ def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
 @st.composite
 def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
     """The bundles of a package from the lowest version up, mostly with edges that hold together."""
-    pool = st.sampled_from(_VERSIONS) | st.sampled_from(_VERSIONS + _DECORATED)
+    pool = st.sampled_from(_VERSIONS) | st.sampled_from(_ANY_VERSION)
     number = draw(st.integers(1, 7))
     versions = sorted(draw(st.lists(pool, min_size=number, max_size=number, unique=True)), key=precedence)
     channels = draw(st.lists(st.sampled_from(_CHANNELS), min_size=1, max_size=3, unique=True))
