@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Test = TypeVar("Test", bound="Callable[..., None]")
 
-FLAVOURS = ("replaces", "semver", "semver-skippatch", "mixed", "overwrite", "substitutes")
-"""What the adds of a history are about: an update mode, both modes by turns, or an alpha feature."""
+FLAVOURS = ("replaces", "semver", "semver-skippatch", "mixed", "overwrite", "substitutes", "deprecate")
+"""What a history is about: an update mode, two by turns, an alpha feature, or what goes from full packages."""
 
-HISTORIES = int(os.environ.get("OPMKIT_HISTORIES", "510"))
+HISTORIES = int(os.environ.get("OPMKIT_HISTORIES", "525"))
 """How many are compared in all; OPMKIT_HISTORIES_SEED tells which."""
 
 _PACKAGES = ("ape", "bee", "cat")
@@ -62,7 +62,8 @@ def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
     index = _Planned(flavour, tuple(samples))
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 5))):
-        command = draw(_often("add", *_REMOVALS, odds=bool(index.coming))) if index.added else "add"
+        usual = "deprecatetruncate" if flavour == "deprecate" else "add"
+        command = draw(_often(usual, *_REMOVALS, odds=bool(index.coming))) if index.added else "add"
         step, index = draw(additions(index) if command == "add" else removals(command, index))
         steps.append(step)
     return tuple(steps)
@@ -125,9 +126,9 @@ class _Planned:
 def additions(draw: DrawFn, index: _Planned) -> tuple[Step, _Planned]:
     """A command that adds what comes next, mostly; and the index after it."""
     coming, chosen = list(index.coming), list[Sample]()
-    for _ in range(draw(st.integers(1, 4))):
+    for _ in range(12 if index.flavour == "deprecate" else draw(st.integers(1, 4))):
         if coming:
-            chosen.append(coming.pop(draw(_often(0, *range(min(4, len(coming))), odds=9))))
+            chosen.append(coming.pop(draw(_often(0, *range(min(4, len(coming))), odds=20))))
     overwrites = index.flavour == "overwrite" and index.added and draw(st.booleans())
     if overwrites:
         chosen = [draw(revised(index.added)), *chosen[: draw(st.integers(0, 2))]]
@@ -218,4 +219,4 @@ def _often(usual: T, *others: T, odds: int = 5) -> st.SearchStrategy[T]:
 def _some(values: Sequence[T]) -> st.SearchStrategy[list[T]]:
     """None of the values mostly, else a few."""
     none: list[T] = []
-    return _often(none, *([value] for value in values), list(values)[:2], odds=4)
+    return _often(none, *([value] for value in values), list(values)[:2], odds=2)

@@ -25,7 +25,7 @@ any_history = st.sampled_from(FLAVOURS).flatmap(histories)
 
 
 @pytest.mark.parametrize("players", [(run, reference), (reference, run)], ids=["opmkit-first", "reference-first"])
-@repeated(0.2)
+@repeated(0.1)
 @given(data=st.data())
 def test_it_makes_no_difference_who_takes_a_step(
     players: tuple[Player, ...], publisher: Publisher, data: st.DataObject
