@@ -63,13 +63,15 @@ def add(
 
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 --dry-run
     """
+    from opmkit.index.build import build_index
     from opmkit.index.change import adding
 
     require_flags(ctx, "bundles")
     tool = tools.open(connection, ctx.command_path)
     with progress() as bars:
         change = adding(tool, bundles or [], adding_flags.options(), progress=bars)
-        _build(tool, target.plan(from_index, told), change, told)
+        built = build_index(tool, target.plan(from_index, told), change, progress=bars)
+    tell_built(built, told)
 
 
 def rm(
@@ -226,6 +228,7 @@ def update(
 
       opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
     """
+    from opmkit.index.build import build_index
     from opmkit.index.change import adding, in_turn
 
     tool = tools.open(connection, ctx.command_path)
@@ -238,7 +241,9 @@ def update(
         )
         if not changes:
             raise UsageProblem("nothing to do: give --add, --rm, --prune-to or --deprecate", ctx.command_path)
-        _build(tool, target.plan(from_index, told, tuple(also_tag or ())), in_turn(changes), told)
+        plan = target.plan(from_index, told, tuple(also_tag or ()))
+        built = build_index(tool, plan, in_turn(changes), progress=bars)
+    tell_built(built, told)
 
 
 def export(

@@ -17,11 +17,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _KEY_OF_BUNDLE = "SELECT {0}, name, nullif(version, ''), nullif(bundlepath, '') FROM operatorbundle WHERE name = ?"
 
 
-def has_bundle(database: IndexDatabase, name: str) -> bool:
-    """Whether a bundle of this name is stored, in a channel or not."""
-    return bundle_image(database, name) is not None
-
-
 def bundle_image(database: IndexDatabase, name: str) -> str | None:
     """The image that a stored bundle came from, "" if from none; None where no bundle has this name."""
     row = database.connection.execute("SELECT bundlepath FROM operatorbundle WHERE name = ?", (name,)).fetchone()
