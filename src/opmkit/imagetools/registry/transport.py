@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import oras.provider
 import requests
 import urllib3.exceptions
 from requests.utils import get_environ_proxies
@@ -19,6 +18,7 @@ from opmkit.imagetools.registry.access import PULL, PUSH, Access
 from opmkit.imagetools.registry.endpoint import host_of, registry_of
 from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
 from opmkit.imagetools.registry.failures import no_answer, refusal
+from opmkit.imagetools.registry.provider import Registry
 from opmkit.imagetools.registry.tls import Adapter
 from opmkit.imagetools.registry.tokens import Authenticator
 
@@ -41,7 +41,7 @@ _PIECE = 1 << 16
 _log = logging.getLogger(__name__)
 
 
-class Transport(oras.provider.Registry):  # type: ignore[misc] # oras has no types
+class Transport(Registry):  # type: ignore[misc] # oras has no types
     """oras' registry provider with another way of sending.
 
     oras' session, its cookie policy and its paging stay. New are tokens by scope, credentials by what the registry asks
