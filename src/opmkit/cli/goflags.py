@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from opmkit.cli.errors import UsageProblem, print_error
 from opmkit.cli.params import GLOBAL_FLAGS
+from opmkit.cli.values import converted_plainly
 
 GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the names of the flags that stood on the command line, whatever their value."""
@@ -26,6 +27,10 @@ _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 class GoCommand(TyperCommand):
     """A command whose flags follow Go's rules."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, ``--help`` among them."""
+        return [converted_plainly(parameter) for parameter in super().get_params(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Rewrite ``args`` for typer; raises UsageProblem in cobra's words."""
@@ -44,6 +49,10 @@ class GoGroup(TyperGroup):
     """A group of commands that takes the global flags of its commands before their name, too."""
 
     lenient = False
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, ``--help`` among them."""
+        return [converted_plainly(parameter) for parameter in super().get_params(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Move leading global flags behind the name of the command that they belong to."""

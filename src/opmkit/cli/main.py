@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from opmkit.cli.commands import bundle, image, index, listing, registry
 from opmkit.cli.errors import UsageProblem, explain_os_error, print_error
 from opmkit.cli.goflags import GoGroup
 from opmkit.cli.logs import configure_logs
@@ -24,10 +24,19 @@ index; 130 interrupted.
 """
 
 INTERRUPTED = 130
+_COMMANDS = "opmkit.cli.commands"
 
 
-def build_app() -> typer.Typer:
-    """The tree of commands."""
+def build_app(words: Sequence[str] | None = None) -> typer.Typer:
+    """The tree of commands; given the words of a command line, the groups that none of them names stay empty.
+
+    A command line loads the commands of its group, not those of all others.
+    """
+
+    def commands_of(name: str, summary: str, module: str = "") -> typer.Typer:
+        wanted = words is None or name in words
+        return group(name, summary, import_module(f"{_COMMANDS}.{module or name}").COMMANDS if wanted else ())
+
     app = typer.Typer(
         name="opm",
         help=HELP,
@@ -36,14 +45,14 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_root)
-    bundles = group("bundle", "Generate, build and unpack bundle images.", bundle.COMMANDS)
+    bundles = commands_of("bundle", "Generate, build and unpack bundle images.")
     alpha = group("alpha", "The commands that the Go tool keeps under this name.", (), cls=GoGroup)
     alpha.add_typer(bundles)
-    alpha.add_typer(group("list", "List the content of an index.", listing.COMMANDS))
-    app.add_typer(group("index", "Make and change index images.", index.COMMANDS))
-    app.add_typer(group("registry", "Make and change index databases.", registry.COMMANDS))
+    alpha.add_typer(commands_of("list", "List the content of an index.", "listing"))
+    app.add_typer(commands_of("index", "Make and change index images."))
+    app.add_typer(commands_of("registry", "Make and change index databases."))
     app.add_typer(bundles)
-    app.add_typer(group("image", "Look after images: the embedded store, layouts, registries.", image.COMMANDS))
+    app.add_typer(commands_of("image", "Look after images: the embedded store, layouts, registries."))
     app.add_typer(alpha)
     command(app, "version", _version)
     command(app, "help", _help)
@@ -60,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run one command line of ``opm`` and give its exit status; errors are printed, never raised."""
-    return run_app(build_app(), "opm", arguments)
+    return run_app(build_app(arguments or None), "opm", arguments)
 
 
 def run_app(app: typer.Typer, name: str, arguments: list[str], *, usage_status: int = 1) -> int:
