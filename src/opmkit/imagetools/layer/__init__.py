@@ -1,11 +1,12 @@
 """Image layers: tar archives, written so that the same files give the same digest, and read as hostile input."""
 
 from opmkit.imagetools.layer.archive import LayerSource
+from opmkit.imagetools.layer.decompress import read_tar
 from opmkit.imagetools.layer.extract import extract_tree
 from opmkit.imagetools.layer.find import FoundFile, find_file
-from opmkit.imagetools.layer.limits import IN_MEMORY, ON_DISK, Limits
+from opmkit.imagetools.layer.limits import IN_MEMORY, ON_DISK, Limits, Meter
 from opmkit.imagetools.layer.tree import FileTree, read_tree
-from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer
+from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
 
 __all__ = [
     "IN_MEMORY",
@@ -16,8 +17,11 @@ __all__ = [
     "LayerFile",
     "LayerSource",
     "Limits",
+    "Meter",
     "extract_tree",
     "find_file",
+    "read_tar",
     "read_tree",
     "write_layer",
+    "write_tar",
 ]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import tarfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, cast
-
-import zstandard
-from isal import igzip, igzip_lib
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from opmkit.imagetools.errors import InvalidImage
+from opmkit.imagetools.layer.decompress import DAMAGED, decompressed
+from opmkit.imagetools.layer.paths import normal_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
+    from opmkit.imagetools.layer.decompress import Readable
     from opmkit.imagetools.layer.limits import Meter
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor
@@ -25,22 +24,11 @@ if TYPE_CHECKING:
 Kind = Literal["file", "directory", "symlink", "hardlink", "whiteout", "opaque", "other"]
 
 _CHUNK = 1 << 18
-_HEADER_BYTES = 1 << 16  # pax and GNU headers are read whole into memory, so they get a bound of their own
-_ZSTD_WINDOW = 1 << 27
-_MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+HEADER_BYTES = 1 << 16
+"""The longest header read: tarfile holds those of pax and GNU in memory as a whole."""
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 _AUFS = ".wh..wh."
-_BROKEN = (
-    tarfile.TarError,
-    gzip.BadGzipFile,
-    EOFError,
-    cast("type[Exception]", igzip_lib.IsalError),
-    zstandard.ZstdError,
-    ValueError,
-    OverflowError,
-    RecursionError,
-)
 
 LayerSource = tuple["Descriptor", "BlobOpener"]
 """A layer's descriptor and a function that opens its blob, verified when read to its end."""
@@ -70,7 +58,7 @@ class LayerReader:
 
     def __init__(self, descriptor: Descriptor, opener: BlobOpener, meter: Meter) -> None:
         """Open the blob."""
-        self._layer = descriptor.digest
+        self._layer = f"layer {descriptor.digest}"
         self._media_type = descriptor.media_type
         self._meter = meter
         self._blob = io.BufferedReader(cast("io.RawIOBase", opener()), _CHUNK)
@@ -86,7 +74,7 @@ class LayerReader:
 
     def __iter__(self) -> Iterator[Entry]:
         with self._reported():
-            self._stream = _TarStream(_decompressed(self._blob, self._media_type), self._meter, self._layer)
+            self._stream = _TarStream(decompressed(self._blob, self._media_type), self._meter, self._layer)
             archive = None if self._stream.at_end() else tarfile.TarFile(fileobj=cast("BinaryIO", self._stream))
         while archive is not None and (info := self._next(archive)) is not None:
             self._meter.spend("entries", 1, self._layer)
@@ -119,7 +107,7 @@ class LayerReader:
 
     def invalid(self, reason: str) -> InvalidImage:
         """An error that names the layer."""
-        return InvalidImage(f"layer {self._layer}: {reason}", advice="the image is damaged or hostile: build it anew")
+        return InvalidImage(f"{self._layer}: {reason}", advice="the image is damaged or hostile: build it anew")
 
     def _next(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
         with self._reported():
@@ -147,28 +135,24 @@ class LayerReader:
     def checked_path(self, name: str) -> str:
         """The path without leading '/' and './', as other tools read it; raises InvalidImage for any '..'."""
         self._meter.check("path_length", len(name), self._layer)
-        parts = [part for part in name.split("/") if part not in {"", "."}]
-        if ".." in parts or "\0" in name:
+        path = normal_path(name)
+        if path is None:
             raise self.invalid(f"the entry {name[:200]!r} points out of the image")
-        self._meter.check("path_depth", len(parts), self._layer)
-        return "/".join(parts)
+        self._meter.check("path_depth", path.count("/") + bool(path), self._layer)
+        return path
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except _BROKEN as error:
+        except DAMAGED as error:
             raise self.invalid(f"it is damaged: {error or type(error).__name__}") from error
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
 
 
 class _TarStream:
     """A decompressed layer as tarfile wants it, going forward only, metered, and with short reads for headers."""
 
-    def __init__(self, source: _Readable, meter: Meter, layer: str) -> None:
+    def __init__(self, source: Readable, meter: Meter, layer: str) -> None:
         self._source = source
         self._meter = meter
         self._layer = layer
@@ -195,7 +179,7 @@ class _TarStream:
 
     def read(self, size: int) -> bytes:
         """Read a header, for tarfile."""
-        if size > _HEADER_BYTES:
+        if size > HEADER_BYTES:
             raise tarfile.HeaderError(f"a header of {size} bytes")
         self._block = self.pull(size)
         return self._block
@@ -218,47 +202,6 @@ class _TarStream:
             raise tarfile.HeaderError("a broken header")
         while self.pull(_CHUNK):
             pass
-
-
-class _Zstd:
-    """The content of zstd frames. zstandard's own reader takes a frame that is cut off for one that ends."""
-
-    def __init__(self, blob: _Readable) -> None:
-        self._blob = blob
-        self._frame = self._next_frame()
-        self._ready = memoryview(b"")
-
-    def read(self, size: int, /) -> bytes:
-        while not self._ready:
-            # A piece of 1 KiB is at most 256 blocks, which expand to 128 KiB each.
-            data = (self._frame.unused_data if self._frame.eof else b"") or self._blob.read(1 << 10)
-            if not data:
-                if not self._frame.eof:
-                    raise EOFError("it ends within a zstd frame")
-                return b""
-            if self._frame.eof:
-                self._frame = self._next_frame()
-            self._ready = memoryview(self._frame.decompress(data))
-        data, self._ready = self._ready[:size].tobytes(), self._ready[size:]
-        return data
-
-    @staticmethod
-    def _next_frame() -> zstandard.ZstdDecompressionObj:
-        return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
-
-
-def _decompressed(blob: io.BufferedReader[io.RawIOBase], media_type: str) -> _Readable:
-    """The tar inside. The content's magic decides; a media type that names a compression has to agree with it."""
-    head = blob.peek(4)
-    found = next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
-    said = next((name for name in _MAGIC if media_type.endswith((f"+{name}", f".{name}"))), found)
-    if head and found != said:
-        raise tarfile.ReadError(f"its type {media_type} says {said}, its content is {found or 'not compressed so'}")
-    if found == "gzip":
-        return igzip.IGzipFile(fileobj=blob, mode="rb")  # type: ignore[no-untyped-call]
-    if found == "zstd":
-        return _Zstd(blob)
-    return blob
 
 
 def _kind(info: tarfile.TarInfo) -> Kind:

@@ -44,16 +44,16 @@ class Meter:
     limits: Limits
     spent: Counter[str] = field(default_factory=Counter)
 
-    def spend(self, name: str, amount: int, layer: str) -> None:
+    def spend(self, name: str, amount: int, subject: str) -> None:
         """Count ``amount`` towards the bound ``name``; raises LimitExceeded."""
         self.spent[name] += amount
-        self.check(name, self.spent[name], layer)
+        self.check(name, self.spent[name], subject)
 
-    def check(self, name: str, amount: int, layer: str) -> None:
-        """Raise LimitExceeded, naming the layer and the bound, if the amount is above the bound ``name``."""
+    def check(self, name: str, amount: int, subject: str) -> None:
+        """Raise LimitExceeded, naming the subject and the bound, if the amount is above the bound ``name``."""
         bound: int = getattr(self.limits, name)
         if amount > bound:
             raise LimitExceeded(
-                f"layer {layer}: more {_LABELS[name]} than the bound of {bound}",
+                f"{subject}: more {_LABELS[name]} than the bound of {bound}",
                 advice="the image is not what it seems, or far larger than is sensible: look at how it was built",
             )

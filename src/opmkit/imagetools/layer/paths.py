@@ -31,6 +31,12 @@ def normal(prefixes: Sequence[str]) -> tuple[str, ...]:
     return tuple("/".join(part for part in prefix.split("/") if part not in {"", "."}) for prefix in prefixes)
 
 
+def normal_path(name: str) -> str | None:
+    """The path without leading '/' and './', as other tools read it; None for one with '..' or NUL in it."""
+    parts = [part for part in name.split("/") if part not in {"", "."}]
+    return None if ".." in parts or "\0" in name else "/".join(parts)
+
+
 def link_target(path: str, target: str) -> str:
     """Where a symbolic link at ``path`` points; like a process with the image as its root, '..' ends at the root."""
     parts = [] if target.startswith("/") else path.split("/")[:-1]

@@ -68,12 +68,20 @@ def write_layer(
     Order, owners (0:0), directories (0755, made as needed) and times (``mtime``, Unix seconds) don't depend on the
     machine. Raises InvalidImage for a path that a layer can't have, StoreError for what the disk says.
     """
+    return write_tar(_tar(files, mtime), directory, compression=compression)
+
+
+def write_tar(blocks: Iterable[bytes], directory: Path, *, compression: Compression = "gzip") -> Layer:
+    """Write the layer whose tar archive ``blocks`` are into ``directory``; the caller owns the file.
+
+    Equal archives give equal layers. Raises StoreError for what the disk says, and what the blocks raise.
+    """
     with disk_errors(directory):
         output = tempfile.NamedTemporaryFile(dir=directory, prefix=".layer-", delete=False)  # noqa: SIM115
         try:
             with output:
                 layer = _Pipeline(output, compression)
-                for block in _tar(files, mtime):
+                for block in blocks:
                     layer.write(block)
                 descriptor = layer.finish(_MEDIA_TYPES[compression])
             path = Path(output.name).rename(directory / f"{descriptor.digest.partition(':')[2]}.layer")
