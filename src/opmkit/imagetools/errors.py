@@ -29,6 +29,10 @@ class NotFound(ImageToolsError):
     """A tag, manifest, blob or repository that is not there."""
 
 
+class TagMoved(ImageToolsError):
+    """A tag that names another image than it was to be moved from."""
+
+
 class AuthenticationFailed(ImageToolsError):
     """The registry wants credentials, or refuses those it was given (401, 403)."""
 
@@ -59,3 +63,11 @@ class InvalidImage(ImageToolsError):
 
 class StoreError(ImageToolsError):
     """The embedded image store or an image layout on disk can't be read or written."""
+
+
+class EngineError(ImageToolsError):
+    """A container engine failed at what it was asked for, such as a build."""
+
+
+class EngineUnavailable(EngineError):
+    """A container engine that isn't installed, doesn't run, or doesn't let us in."""

@@ -1,0 +1,182 @@
+"""The buildah engine, by its command line: it has no API."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO
+
+from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
+from opmkit.imagetools.spec import ImageConfig
+from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, stream_of
+from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure
+from opmkit.imagetools.tools.mounted import NOTHING_THERE
+from opmkit.imagetools.tools.recipe import ImageFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opmkit.imagetools.auth import Credentials
+    from opmkit.imagetools.tools.recipe import Recipe
+
+_CHUNK = 1 << 18
+_FORMATS = {ImageFormat.OCI: "oci", ImageFormat.DOCKER: "docker"}
+_UNKNOWN = "image not known"
+
+
+class BuildahEngine:
+    """Engine over the program ``buildah``."""
+
+    name = "buildah"
+    injected = ()
+
+    def __init__(
+        self,
+        form: ImageFormat,
+        *,
+        verify_tls: bool,
+        ca_file: Path | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """Fix the format of what is built; the program is looked for when it is first needed."""
+        self._form = form
+        self._verify_tls = verify_tls
+        self._ca_file = ca_file
+        self._environ = dict(environ)
+
+    @cached_property
+    def _program(self) -> str:
+        program = shutil.which("buildah", path=self._environ.get("PATH"))
+        if program is None:
+            raise EngineUnavailable(
+                "buildah can't be used: there is no program 'buildah' in PATH",
+                advice="install it; or use the tool none, which needs no engine",
+            )
+        return program
+
+    def pull(self, name: str, credentials: Credentials | None) -> None:
+        """Get what the registry has under that name now."""
+        with self._access(name, credentials) as access:
+            self._run(name, "pull", "--quiet", "--policy=always", *access, name)
+
+    def find(self, name: str) -> EngineImage | None:
+        """The image of that name in the storage that buildah shares with podman."""
+        done = self._attempt("inspect", "--type=image", name)
+        if done.returncode and _UNKNOWN in done.stderr:
+            return None
+        found = json.loads(self._checked(name, done))
+        digest = f"sha256:{found['FromImageID']}"
+        return EngineImage(digest, ImageConfig.parse(found["Config"].encode()), found.get("ImageAnnotations") or {})
+
+    @contextmanager
+    def opened(self, image: EngineImage) -> Iterator[OpenArchive]:
+        """A container of the image, to read files from."""
+        container = self._run(image.digest, "from", "--pull-never", image.digest.partition(":")[2]).strip()
+
+        def archive(path: str) -> BinaryIO | None:
+            chunks = self._archived(image.digest, container, path)
+            first = next(chunks, None)
+            return None if first is None else stream_of(_followed(first, chunks))
+
+        try:
+            yield archive
+        finally:
+            self._run(image.digest, "rm", container)
+
+    def build(self, context: Path, recipe: Recipe, names: Sequence[str]) -> None:
+        """Build the context; times and labels are the recipe's alone, so that the same files give the same image."""
+        arguments = [
+            *("bud", "--pull-never", "--layers=false", "--identity-label=false"),
+            *(f"--format={_FORMATS[self._form]}", f"--timestamp={recipe.created}"),
+            *(f"--label={key}={value}" for key, value in recipe.labels.items()),
+            *(f"--annotation={key}={value}" for key, value in recipe.annotations.items()),
+            *(f"--tag={name}" for name in names),
+        ]
+        with context.open("rb") as archive:
+            done = self._attempt(*arguments, "-", stdin=archive)
+        if done.returncode:
+            raise build_failure(names[0], self.name, _last_line(done.stderr), done.stdout + done.stderr)
+
+    def push(self, name: str, credentials: Credentials | None) -> str:
+        """Send an image to the registry of its name; the digest that it has there."""
+        with self._access(name, credentials) as access, tempfile.NamedTemporaryFile(prefix="opm-digest-") as digest:
+            self._run(name, "push", "--quiet", f"--digestfile={digest.name}", *access, name)
+            return Path(digest.name).read_text().strip()
+
+    @contextmanager
+    def _access(self, name: str, credentials: Credentials | None) -> Iterator[list[str]]:
+        """The flags for access to the registry of a name; credentials are in a file that only its user can read."""
+        auth = {name.partition("/")[0]: _as_entry(credentials)} if credentials else {}
+        with tempfile.TemporaryDirectory(prefix="opm-buildah-") as directory:  # mode 0700
+            authfile = Path(directory, "auth.json")
+            authfile.touch(mode=0o600)
+            authfile.write_text(json.dumps({"auths": auth}))
+            flags = [f"--authfile={authfile}", f"--tls-verify={str(self._verify_tls).lower()}"]
+            if self._ca_file is not None:
+                Path(directory, "ca.crt").symlink_to(self._ca_file.absolute())
+                flags.append(f"--cert-dir={directory}")
+            yield flags
+
+    def _archived(self, name: str, container: str, path: str) -> Iterator[bytes]:
+        """What is at a path of a container, as a tar archive; nothing at all where there is nothing."""
+        unshare = [] if os.geteuid() == 0 else [self._program, "unshare"]
+        command = [*unshare, sys.executable, "-m", "opmkit.imagetools.tools.mounted", self._program, container, path]
+        with (
+            tempfile.TemporaryFile() as errors,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=self._environ) as process,
+        ):
+            assert process.stdout is not None  # noqa: S101 - it is a pipe
+            try:
+                while data := process.stdout.read(_CHUNK):
+                    yield data
+                if process.wait() not in {0, NOTHING_THERE}:
+                    errors.seek(0)
+                    raise self._failure(name, errors.read().decode(errors="replace"))
+            finally:
+                process.kill()
+
+    def _run(self, subject: str, *arguments: str) -> str:
+        return self._checked(subject, self._attempt(*arguments))
+
+    def _checked(self, subject: str, done: subprocess.CompletedProcess[str]) -> str:
+        if done.returncode:
+            raise self._failure(subject, done.stderr)
+        return done.stdout
+
+    def _failure(self, subject: str, errors: str) -> ImageToolsError:
+        return engine_failure(subject, self.name, _last_line(errors), insecure_advice=CONTAINERS_INSECURE)
+
+    def _attempt(self, *arguments: str, stdin: IO[bytes] | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self._program, *arguments],
+            stdin=stdin or subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env=self._environ,
+            check=False,
+        )
+
+
+def _as_entry(credentials: Credentials) -> dict[str, str]:
+    """An entry of an auth.json, see containers-auth.json(5)."""
+    entry = {"auth": credentials.basic().removeprefix("Basic ")}
+    return entry | ({"identitytoken": credentials.identity_token} if credentials.identity_token else {})
+
+
+def _followed(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _last_line(errors: str) -> str:
+    """What buildah says last; before it come the steps and warnings."""
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return lines[-1].removeprefix("Error: ") if lines else ""

@@ -1,0 +1,311 @@
+"""Container engines as container tools: what docker, podman and buildah have in common."""
+
+from __future__ import annotations
+
+import io
+import logging
+import tarfile
+import tempfile
+import threading
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from opmkit.imagetools import layer
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
+from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, Limits
+from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.spec import Descriptor, ImageConfig, Manifest, mediatypes, sha256_digest
+from opmkit.imagetools.spec.fields import dump_json
+from opmkit.imagetools.tools.recipe import SCRATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from _typeshed import WriteableBuffer
+
+    from opmkit.imagetools.auth import Credentials, Keychain
+    from opmkit.imagetools.layer import LayerSource
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.tools.recipe import Recipe
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineImage:
+    """An image in an engine's storage; ``digest`` is that of its configuration, by which engines know images."""
+
+    digest: str
+    config: ImageConfig
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The configuration's labels."""
+        return self.config.labels
+
+    @classmethod
+    def from_inspect(cls, found: Mapping[str, object]) -> EngineImage:
+        """Read what docker's API, and podman's as well, tells of an image."""
+        config: dict[str, object] = {
+            "os": found["Os"],
+            "architecture": found["Architecture"],
+            "created": found["Created"],
+            "config": found["Config"] or {},
+        }
+        digest = f"sha256:{str(found['Id']).removeprefix('sha256:')}"
+        annotations = found.get("Annotations")
+        return cls(digest, ImageConfig.parse(dump_json(config)), annotations if isinstance(annotations, dict) else {})
+
+
+OpenArchive = Callable[[str], BinaryIO | None]
+"""Opens a tar archive of what a container has at a path, its entries named from the path's last part.
+
+It gives None where there is nothing at the path.
+"""
+
+
+class Engine(Protocol):
+    """What one engine does in its own way. Names are references as all engines write them.
+
+    Every method may be called from several threads and raises ImageToolsErrors.
+    """
+
+    name: str
+    injected: Sequence[str]
+    """Paths of files and directories that the engine puts into every container, whatever its image holds."""
+
+    def pull(self, name: str, credentials: Credentials | None) -> None:
+        """Get what the registry has under that name now, for this host's platform."""
+        ...
+
+    def find(self, name: str) -> EngineImage | None:
+        """The image of that name in the engine's storage."""
+        ...
+
+    def opened(self, image: EngineImage) -> AbstractContextManager[OpenArchive]:
+        """A container of the image, never started and gone at the end, to read files from."""
+        ...
+
+    def build(self, context: Path, recipe: Recipe, names: Sequence[str]) -> None:
+        """Build the context, whose base is in the engine's storage, and give the image these names."""
+        ...
+
+    def push(self, name: str, credentials: Credentials | None) -> str:
+        """Send an image to the registry of its name; the digest that it has there, "" if the engine doesn't tell."""
+        ...
+
+
+class EngineTool:
+    """ContainerTool over an engine: images are in its storage, and layers of a base never leave it.
+
+    A name is pulled when it is first asked for. Where its registry hasn't it, can't be reached or doesn't let us in,
+    the image of that name in the engine's storage is used: one just built is there before it is pushed.
+    """
+
+    def __init__(self, engine: Engine, keychain: Keychain, registries: RegistryClient) -> None:
+        """Use these; nothing is asked yet. Where an engine doesn't tell what digest it pushed, ``registries`` do."""
+        self.name = engine.name
+        self._engine = engine
+        self._keychain = keychain
+        self._registries = registries
+        self._images: dict[str, EngineImage] = {}
+        self._lock = threading.Lock()
+
+    def digest(self, reference: ImageReference) -> str:
+        """The digest of the image's configuration."""
+        return self.inspect(reference).digest
+
+    def inspect(self, reference: ImageReference) -> EngineImage:
+        """The image, pulled if that hasn't happened yet."""
+        named = self._named(reference)
+        name = _engine_name(named)
+        with self._lock:
+            image = self._images.get(name)
+        if image is None:
+            image = self._fetch(named, name)
+            with self._lock:
+                self._images[name] = image
+        return image
+
+    def read_tree(
+        self, source: ImageReference, prefixes: Sequence[str], limits: Limits | None = None
+    ) -> dict[str, bytes]:
+        """The files at or under the prefixes, by path, in memory."""
+        image = self.inspect(source)
+        tree: dict[str, bytes] = {}
+        with self._engine.opened(image) as open_archive:
+            for prefix in prefixes:
+                path = PurePosixPath("/", prefix)
+                if (archive := open_archive(str(path))) is not None:
+                    found = layer.read_tree([_layer(image, archive)], [path.name], limits or IN_MEMORY)
+                    tree |= {str(path.parent / name)[1:]: content for name, content in found.items()}
+        return tree
+
+    def extract(self, source: ImageReference, destination: Path, limits: Limits | None = None) -> None:
+        """Write all files of the image below ``destination``, without those that the engine adds to them."""
+        image = self.inspect(source)
+        with self._engine.opened(image) as open_archive:
+            archive = open_archive("/")
+            if archive is not None:
+                layers = [_layer(image, archive), _removal(self._engine.injected)]
+                layer.extract_tree(layers, destination, limits=limits or ON_DISK)
+        for parent in {PurePosixPath(path).parent for path in self._engine.injected} - {PurePosixPath()}:
+            with suppress(OSError):  # there is something else in it
+                (destination / parent).rmdir()
+
+    def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
+        """Copy one file out; whether it is there."""
+        image = self.inspect(source)
+        wanted = PurePosixPath("/", path)
+        with self._engine.opened(image) as open_archive:
+            archive = open_archive(str(wanted))
+            if archive is None:
+                return False
+            found = layer.find_file([_layer(image, archive)], wanted.name, destination, limits or ON_DISK)
+        return found is not None
+
+    def build(
+        self,
+        recipe: Recipe,
+        base: ImageReference | None,
+        references: Sequence[ImageReference],
+        *,
+        push: bool = False,
+        progress: Progress = SILENT,
+    ) -> str:
+        """Build an image into the engine's storage, and push it from there; the digest that it has in its registry.
+
+        Without ``push`` the digest is empty: an image gets the digest that others know it by when it is pushed.
+        """
+        targets = [self._target(reference) for reference in references]
+        progress.begin(f"Building with {self.name}", None)
+        try:
+            from_name = SCRATCH if base is None else self._base(base)
+            with tempfile.TemporaryDirectory(prefix="opm-build-") as scratch:
+                context = recipe.write_context(from_name, Path(scratch))
+                self._engine.build(context, recipe, [str(target) for target in targets])
+            with self._lock:
+                self._images.clear()  # the new image may have the name of an old one
+            digests = [self._push(target) for target in targets if push]
+        finally:
+            progress.end()
+        return digests[0] if digests else ""
+
+    def _push(self, target: Reference) -> str:
+        name = str(target)
+        digest = self._engine.push(name, self._credentials(target))
+        if digest:
+            return digest
+        try:
+            manifest = self._registries.repository(target).get_manifest(target.identifier)
+        except ImageToolsError as error:
+            _log.warning("%s; so the digest of what was pushed isn't known", error.message)
+            return ""
+        pushed = self._engine.find(name)
+        is_it = isinstance(manifest, Manifest) and pushed is not None and manifest.config.digest == pushed.digest
+        return manifest.digest if is_it else ""
+
+    def _base(self, reference: ImageReference) -> str:
+        self.inspect(reference)
+        return _engine_name(self._named(reference))
+
+    def _fetch(self, reference: Reference, name: str) -> EngineImage:
+        if reference.digest and (present := self._engine.find(name)):
+            return present
+        try:
+            self._engine.pull(name, self._credentials(reference))
+        except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
+            present = self._engine.find(name)
+            if present is None:
+                raise
+            _log.warning("%s; the image of that name in the storage of %s is used", error.message, self.name)
+            return present
+        pulled = self._engine.find(name)
+        if pulled is None:
+            raise NotFound(f"{reference}: {self.name} pulled it, but has no such image", advice="try again")
+        return pulled
+
+    def _credentials(self, reference: Reference) -> Credentials | None:
+        return self._keychain.find(reference.registry, reference.repository)
+
+    def _named(self, reference: ImageReference) -> Reference:
+        if not isinstance(reference, Reference):
+            raise ImageToolsError(
+                f"{reference}: {self.name} knows images by names in registries only",
+                advice="use the tool none for it, or copy it to a registry with 'opm image copy'",
+            )
+        return reference
+
+    def _target(self, reference: ImageReference) -> Reference:
+        named = self._named(reference)
+        if named.digest:
+            raise ImageToolsError(
+                f"{reference}: a new image can't be given a digest", advice="write a tag in place of the digest"
+            )
+        return named.with_default_tag()
+
+
+def auth_config(credentials: Credentials | None) -> dict[str, str]:
+    """Credentials as docker's API takes them, and podman's as well; empty for none."""
+    if credentials is None:
+        return {}
+    if credentials.identity_token:
+        return {"identitytoken": credentials.identity_token}
+    return {"username": credentials.username, "password": credentials.password}
+
+
+def stream_of(chunks: Iterator[bytes]) -> BinaryIO:
+    """Pieces of bytes, as they come, as a stream; closing it closes a generator of them."""
+    return io.BufferedReader(_Chunks(chunks))
+
+
+class _Chunks(io.RawIOBase):
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._rest:
+            piece = next(self._chunks, None)
+            if piece is None:
+                return 0
+            self._rest = piece
+        count = min(len(view), len(self._rest))
+        view[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        if isinstance(self._chunks, Generator):
+            self._chunks.close()
+        super().close()
+
+
+def _engine_name(reference: Reference) -> str:
+    """A name that every engine takes: not all take a tag and a digest at once."""
+    return str(reference.with_digest(reference.digest) if reference.digest else reference.with_default_tag())
+
+
+def _layer(image: EngineImage, archive: BinaryIO) -> LayerSource:
+    """What an engine gives of an image's files, as a layer; its errors name the image."""
+    return Descriptor(mediatypes.OCI_LAYER, image.digest, 0), lambda: archive
+
+
+def _removal(paths: Sequence[str]) -> LayerSource:
+    """A layer that takes these paths away from what is under it."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as whiteouts:
+        for path in map(PurePosixPath, paths):
+            whiteouts.addfile(tarfile.TarInfo(str(path.with_name(f".wh.{path.name}"))))
+    content = archive.getvalue()
+    return Descriptor(mediatypes.OCI_LAYER, sha256_digest(content), len(content)), lambda: io.BytesIO(content)

@@ -1,0 +1,74 @@
+"""From what an engine says went wrong to the error that tells a user what to do."""
+
+from __future__ import annotations
+
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    EngineError,
+    ImageToolsError,
+    InsecureTransport,
+    NotFound,
+    RegistryUnavailable,
+)
+
+CONTAINERS_INSECURE = (
+    "for a registry without encryption or with a certificate of its own use --use-http or --skip-tls-verify, "
+    "or put its certificate authority in /etc/containers/certs.d/HOST/ca.crt"
+)
+"""What podman and buildah can be told of registries that aren't trusted."""
+_TEXT_LENGTH = 500
+_LOG_LINES = 20
+_LOG_LENGTH = 4000
+
+_INSECURE = (
+    *("server gave http response to https client", "x509:", "certificate", "tls: ", "does not look like a tls"),
+    "client sent an http request to an https server",
+)
+_DENIED = ("unauthorized", "authentication required", "denied", "no basic auth credentials", "incorrect username")
+_MISSING = (
+    *("manifest unknown", "name unknown", "not found", "no such image", "image not known", "does not exist"),
+    "repository name not known",
+)
+_AWAY = (
+    *("connection refused", "no such host", "i/o timeout", "dial tcp", "deadline exceeded", "connection reset"),
+    *("bad gateway", "service unavailable", "internal server error", "gateway timeout", "too many requests", "eof"),
+    "toomanyrequests",
+)
+_KINDS: tuple[tuple[tuple[str, ...], type[ImageToolsError], str], ...] = (
+    (_INSECURE, InsecureTransport, ""),
+    (_DENIED, AuthenticationFailed, "log in with `podman login` or `docker login`, or name a file with --authfile"),
+    (_MISSING, NotFound, "check the name and the tag or digest"),
+    (_AWAY, RegistryUnavailable, "check the registry's name, the network and the engine's proxy settings"),
+)
+
+
+def engine_failure(subject: str, engine: str, text: str, *, insecure_advice: str) -> ImageToolsError:
+    """The error for what an engine said of a pull or push of ``subject``.
+
+    Engines have no codes for what a registry answered: their words decide. ``insecure_advice`` is for registries
+    without encryption or with a certificate that isn't trusted, which every engine is told of in its own way.
+    """
+    said = one_line(text)
+    for signs, kind, advice in _KINDS:
+        if any(sign in said.lower() for sign in signs):
+            return kind(f"{subject}: {engine}: {said}", advice=advice or insecure_advice)
+    return EngineError(f"{subject}: {engine}: {said}")
+
+
+def build_failure(subject: str, engine: str, text: str, log: str) -> EngineError:
+    """The error for a build that failed, with the end of its log."""
+    tail = "\n".join(log.strip().splitlines()[-_LOG_LINES:])[-_LOG_LENGTH:]
+    shown = f"\n{_printable(tail)}" if tail else ""
+    return EngineError(
+        f"{subject}: {engine} failed to build it: {one_line(text)}{shown}",
+        advice="see what the engine says; the tool none builds the same image without an engine",
+    )
+
+
+def one_line(text: str) -> str:
+    """What an engine said, in one line of bounded length."""
+    return _printable(" ".join(text.split()))[:_TEXT_LENGTH] or "it doesn't say why"
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)

@@ -1,0 +1,66 @@
+"""The service of podman's API, run for as long as it is needed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import EngineUnavailable
+from opmkit.imagetools.tools.failures import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_READY_SECONDS = 30
+_IDLE_SECONDS = 1800
+_STOP_SECONDS = 10
+
+
+class PodmanService:
+    """A ``podman system service`` of this process's own, at a socket that only its user may open.
+
+    It ends with this object or with the process; should the process be killed, it ends by itself when nothing has
+    asked it for a while.
+    """
+
+    def __init__(self, program: str, environ: Mapping[str, str]) -> None:
+        """Start it and wait until it answers; raises EngineUnavailable with what it said."""
+        self._directory = Path(tempfile.mkdtemp(prefix="opm-podman-"))
+        socket = self._directory / "podman.sock"
+        self.url = f"unix://{socket}"
+        log = self._directory / "log"
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [program, "system", "service", f"--time={_IDLE_SECONDS}", self.url],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=dict(environ),
+                start_new_session=True,  # an interrupt is for us: containers are removed before it ends
+            )
+        self.stop = weakref.finalize(self, _stop, self._process, self._directory)
+        deadline = time.monotonic() + _READY_SECONDS
+        while not socket.exists():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = one_line(log.read_text(errors="replace"))
+                self.stop()
+                raise EngineUnavailable(
+                    f"podman's service did not start: {said}",
+                    advice="try `podman info`; or use the tool none, which needs no engine",
+                )
+            time.sleep(0.02)
+
+
+def _stop(process: subprocess.Popen[bytes], directory: Path) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    shutil.rmtree(directory, ignore_errors=True)

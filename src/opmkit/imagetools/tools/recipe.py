@@ -1,0 +1,89 @@
+"""What an image is made of, whichever tool makes it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from opmkit.imagetools.epoch import rfc3339
+from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.spec import ConfigChanges, mediatypes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from opmkit.imagetools.image import Image, MultiImage
+
+    Base = TypeVar("Base", Image, MultiImage)
+
+SCRATCH = "scratch"
+"""What a Dockerfile calls the base that has nothing in it."""
+_ROOT = "rootfs"
+
+
+class ImageFormat(StrEnum):
+    """The media types of an image's manifest, configuration and layers, in the names of ``skopeo copy --format``."""
+
+    OCI = "oci"
+    DOCKER = "v2s2"
+
+    @property
+    def manifest_type(self) -> str:
+        """The media type of a manifest."""
+        return mediatypes.OCI_MANIFEST if self is ImageFormat.OCI else mediatypes.DOCKER_MANIFEST
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Files in one layer on a base, and what changes of the base's configuration.
+
+    ``labels`` are merged over those of the base, ``exposed_ports`` (``50051/tcp``) added to its own; None leaves
+    ``entrypoint`` and ``cmd`` as they are. ``annotations`` go on the manifest, in OCI's format only. ``created`` is in
+    seconds of Unix time.
+    """
+
+    files: tuple[LayerFile, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    entrypoint: tuple[str, ...] | None = None
+    cmd: tuple[str, ...] | None = None
+    exposed_ports: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    created: int = 0
+    created_by: str = "opmkit"
+
+    def on(self, base: Base, directory: Path) -> Base:
+        """The image on ``base``, in its format, as a value; ``directory`` receives the layer's file.
+
+        The same files and base give the same digest. Raises InvalidImage and StoreError as write_layer does.
+        """
+        layer = write_layer(self.files, directory, mtime=self.created)
+        changes = ConfigChanges(
+            labels=self.labels, entrypoint=self.entrypoint, cmd=self.cmd, exposed_ports=self.exposed_ports
+        )
+        return base.append(
+            [layer],
+            changes,
+            annotations=self.annotations,
+            created=rfc3339(self.created),
+            created_by=self.created_by,
+        )
+
+    def write_context(self, base: str, directory: Path) -> Path:
+        """Write the build context, a tar archive with a Dockerfile, for an engine to build the same on ``base``.
+
+        Labels and annotations aren't in the Dockerfile: its quoting differs between engines, and their APIs take them.
+        """
+        files = [replace(file, path=f"{_ROOT}/{file.path}") for file in self.files]
+        dockerfile = LayerFile("Dockerfile", self._dockerfile(base).encode())
+        return write_layer([dockerfile, *files], directory, mtime=self.created, compression="none").path
+
+    def _dockerfile(self, base: str) -> str:
+        lines = [f"FROM {base}", f"COPY {_ROOT}/ /"]
+        lines += [f"EXPOSE {port}" for port in self.exposed_ports]
+        for instruction, words in (("ENTRYPOINT", self.entrypoint), ("CMD", self.cmd)):
+            if words is not None:
+                lines.append(f"{instruction} {json.dumps(words)}")
+        return "\n".join(lines) + "\n"
