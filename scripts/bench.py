@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -16,7 +17,9 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from kit.corpus import bundle_files, bundle_labels, save_files
 from kit.registry import Registry
@@ -97,8 +100,12 @@ class Bench:
         self._client = RegistryClient(RegistryOptions(plain_http=True))
         self._direct = registry.host
         self.base = f"{self.host}/base/opm:latest"
-        self.references = [self._push(directory) for package in packages for directory in _versions(bundles / package)]
+        self.references = [reference for package in packages for reference in self.push(bundles / package)]
         self._push_base()
+
+    def push(self, package: Path) -> list[str]:
+        """Push the versions of a package; their references, the lowest version first."""
+        return [self._push(directory) for directory in _versions(package)]
 
     def _push(self, directory: Path) -> str:
         name = f"bundles/{directory.parent.name}"
@@ -118,13 +125,15 @@ class Bench:
         """Run one command to its end; raises where it fails."""
         self.meter.read = self.meter.written = 0
         log = self.work / "log"
+        environment = {**os.environ, **(env or {})}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode beside them
         with log.open("wb") as out:
             done = subprocess.run(
                 [sys.executable, "-ISc", LAUNCHER, *argv],
                 cwd=self.work,
                 stdout=subprocess.PIPE,
                 stderr=out,
-                env={**os.environ, **(env or {})},
+                env=environment,
                 check=True,
             )
         status, seconds, cpu, memory = json.loads(done.stdout)
@@ -221,24 +230,58 @@ def _compare(
 
 
 def bench_add(arguments: argparse.Namespace) -> dict[str, object]:
-    """All bundles in one add; the bundles of one package; then one bundle more on the index made first."""
+    """All bundles in one add; those of one package; large ones; then one bundle more on the index made first."""
     packages = sorted(path.name for path in arguments.bundles.iterdir() if not path.name.startswith("syn-"))
     if arguments.reference and not shutil.which("podman"):
         raise SystemExit("the reference builds with podman, which is not installed")
     with Registry() as registry, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-        bench = Bench(registry, Path(directory), arguments.bundles, packages)
+        work = Path(directory)
+        bench = Bench(registry, work, arguments.bundles, packages)
         last = next(r for r in reversed(bench.references) if f"/{arguments.package}:" in r)
         most = [r for r in bench.references if r != last]
         one = [r for r in most if f"/{arguments.package}:" in r]
+        large = bench.push(make_large_package(work / "source" / "large", LARGE))
         print(f"{len(bench.references)} bundles of {len(packages)} packages; a base image of {BASE_BYTES >> 20} MiB")
         report = {
             "all": _compare(arguments, bench, most, f"{len(most)} bundles in one add", "all"),
             "package": _compare(arguments, bench, one, f"{len(one)} bundles of {arguments.package}", "package"),
+            "large": _compare(arguments, bench, large, f"{LARGE} bundles of one package, 1.3 MB each", "large"),
             "one more": _compare(arguments, bench, [last], "one bundle more, --from-index", "more", from_tag="all"),
         }
         for who in ("ours", "theirs") if arguments.reference else ("ours",):
             print(f"\nlayer of the index of all, {who}: {bench.layer_size(f'{bench.host}/{who}/index:all'):.1f} MB")
     return report
+
+
+LARGE = 31
+
+
+def make_large_package(package: Path, count: int, crds: int = 12) -> Path:
+    """Versions with large definitions, of which two thirds stay as they are from one version to the next."""
+    rng = random.Random(1)  # noqa: S311 - the same bundles each time
+    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 10))) for _ in range(800)]
+
+    def schema(depth: int) -> dict[str, object]:
+        described = {"description": " ".join(rng.choices(words, k=rng.randint(6, 30)))}
+        if not depth:
+            return {"type": rng.choice(["string", "integer", "boolean"]), **described}
+        names = ["".join(rng.sample(words, 2)) for _ in range(5)]
+        members = {name: schema(depth - 1 if rng.random() < 0.75 else 0) for name in names}
+        return {"type": "object", **described, "properties": members}
+
+    def definition(number: int) -> str:
+        crd = _crd(f"Kind{number}")
+        crd["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": schema(4)}
+        return yaml.dump(crd, Dumper=yaml.CSafeDumper)
+
+    definitions = {number: definition(number) for number in range(crds)}
+    for version in range(count):
+        definitions |= {number: definition(number) for number in rng.sample(range(crds), crds // 3)}
+        csv = _csv(package.name, version, [f"Kind{number}" for number in definitions])
+        csv["spec"]["description"] = " ".join(rng.choices(words, k=1500))
+        files = {f"manifests/kind{number}.yaml": text for number, text in definitions.items()}
+        _write_bundle(package, version, files | {"manifests/csv.yaml": yaml.dump(csv, Dumper=yaml.CSafeDumper)})
+    return package
 
 
 SIZES = (100, 300, 1000)
@@ -266,37 +309,48 @@ def bench_scale(arguments: argparse.Namespace) -> dict[str, object]:
 
 def make_package(package: Path, count: int) -> Path:
     """A package of so many small versions, each of which replaces the one before."""
-    crd = {
+    for version in range(count):
+        files = {"manifests/csv.yaml": json.dumps(_csv(package.name, version, ["Thing"]))}
+        _write_bundle(package, version, files | {"manifests/crd.yaml": json.dumps(_crd("Thing"))})
+    return package
+
+
+def _crd(kind: str) -> dict[str, Any]:
+    names = {"kind": kind, "plural": f"{kind.lower()}s"}
+    return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
+        "metadata": {"name": f"{names['plural']}.example.com"},
         "spec": {
             "group": "example.com",
-            "names": {"kind": "Thing", "plural": "things"},
+            "names": names,
             "scope": "Namespaced",
             "versions": [{"name": "v1", "served": True, "storage": True}],
         },
     }
+
+
+def _csv(package: str, version: int, kinds: list[str]) -> dict[str, Any]:
+    """The ClusterServiceVersion of 1.0.VERSION, which replaces the one before."""
+    owned = [{"name": f"{kind.lower()}s.example.com", "version": "v1", "kind": kind} for kind in kinds]
+    spec: dict[str, Any] = {"version": f"1.0.{version}", "customresourcedefinitions": {"owned": owned}}
+    if version:
+        spec["replaces"] = f"{package}.v1.0.{version - 1}"
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "ClusterServiceVersion",
+        "metadata": {"name": f"{package}.v1.0.{version}"},
+        "spec": spec,
+    }
+
+
+def _write_bundle(package: Path, version: int, files: dict[str, str]) -> None:
     prefix = "operators.operatorframework.io.bundle"
     annotations = {f"{prefix}.package.v1": package.name, f"{prefix}.channels.v1": "stable"}
-    for number in range(count):
-        owned = [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]
-        spec: dict[str, object] = {"version": f"1.0.{number}", "customresourcedefinitions": {"owned": owned}}
-        if number:
-            spec["replaces"] = f"{package.name}.v1.0.{number - 1}"
-        csv = {
-            "apiVersion": "operators.coreos.com/v1alpha1",
-            "kind": "ClusterServiceVersion",
-            "metadata": {"name": f"{package.name}.v1.0.{number}"},
-            "spec": spec,
-        }
-        files = {"manifests/csv.yaml": csv, "manifests/crd.yaml": crd, "metadata/annotations.yaml": {}}
-        files["metadata/annotations.yaml"] = {"annotations": annotations}
-        for name, value in files.items():
-            path = package / f"1.0.{number}" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(value))
-    return package
+    for name, text in {**files, "metadata/annotations.yaml": json.dumps({"annotations": annotations})}.items():
+        path = package / f"1.0.{version}" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def main() -> None:

@@ -52,6 +52,8 @@ def read_document(content: bytes) -> Document:
 
 def _first_end(content: bytes) -> int:
     """Find where the first YAML document ends: at the first separator that has anything before it."""
+    if b"\n---" not in content and not content.startswith(b"---"):
+        return len(content)
     for separator in _SEPARATOR.finditer(content):
         rest = separator.group(1).strip()
         if rest and not rest.startswith(b"#"):

@@ -10,7 +10,7 @@ import base64
 import binascii
 import math
 import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -83,8 +83,9 @@ class _Reader:
     """Builds values out of the events of one document."""
 
     def __init__(self, loader: yaml.CSafeLoader) -> None:
-        self._next = cast("Callable[[], yaml.NodeEvent]", loader.get_event)
+        self._next = cast("Callable[[], Any]", loader.get_event)
         self._anchors: dict[str, tuple[JsonValue, int] | None] = {}
+        self._keys: dict[str, str] = {}  # plain keys seen before, with what they mean
         self._expansion = 0
 
     def document(self) -> JsonValue:
@@ -93,23 +94,23 @@ class _Reader:
         self._next()  # the document's end, which is none where anything is left over
         return value
 
-    def _value(self, event: yaml.NodeEvent, depth: int) -> JsonValue:
+    def _value(self, event: Any, depth: int) -> JsonValue:
         value: JsonValue
-        before, anchor = self._expansion, event.anchor
-        if isinstance(event, yaml.ScalarEvent):
+        before, anchor, kind = self._expansion, event.anchor, event.__class__
+        if kind is yaml.ScalarEvent:
             value = _scalar(event)
             self._grow(1 + len(event.value), event)
             if anchor:
                 self._anchors[anchor] = (value, self._expansion - before)
             return value
-        if isinstance(event, yaml.AliasEvent):
+        if kind is yaml.AliasEvent:
             return self._alias(event)
         if anchor:
             self._anchors[anchor] = None
         if depth >= MAX_DEPTH:
             raise _error(event, f"more than {MAX_DEPTH} levels of nesting")
         self._grow(1, event)
-        read = self._sequence if isinstance(event, yaml.SequenceStartEvent) else self._mapping
+        read = self._sequence if kind is yaml.SequenceStartEvent else self._mapping
         value = read(depth + 1)
         if anchor:
             self._anchors[anchor] = (value, self._expansion - before)
@@ -117,18 +118,32 @@ class _Reader:
 
     def _sequence(self, depth: int) -> list[JsonValue]:
         items: list[JsonValue] = []
-        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+        while (event := self._next()).__class__ is not yaml.SequenceEndEvent:
             items.append(self._value(event, depth))
         return items
 
     def _mapping(self, depth: int) -> dict[str, JsonValue]:
+        """Read the members. Nearly all keys and values are scalars, which are read without further calls."""
         members: dict[str, JsonValue] = {}
-        while not isinstance(event := self._next(), yaml.MappingEndEvent):
-            if _is_merge(event):
-                self._merge(members, depth)
-            else:
+        take, keys, scalar = self._next, self._keys, yaml.ScalarEvent
+        while (event := take()).__class__ is not yaml.MappingEndEvent:
+            plain = event.__class__ is scalar and event.implicit[0] and not event.anchor
+            key = keys.get(event.value) if plain else None
+            if key is None:
+                if _is_merge(event):
+                    self._merge(members, depth)
+                    continue
                 key = _key(self._value(event, depth), event)
-                members[key] = self._value(self._next(), depth)
+                if plain:
+                    keys[event.value] = key
+            else:
+                self._expansion += 1 + len(key)
+            event = take()
+            if event.__class__ is scalar and not event.anchor:
+                self._expansion += 1 + len(event.value)
+                members[key] = _scalar(event)
+            else:
+                members[key] = self._value(event, depth)
         return members
 
     def _merge(self, members: dict[str, JsonValue], depth: int) -> None:

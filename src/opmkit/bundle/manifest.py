@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from opmkit.bundle.errors import InvalidBundle, InvalidDocument
 from opmkit.bundle.jsonvalue import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from opmkit.bundle.model import ApiKey
 
 
@@ -59,35 +62,82 @@ def read_manifest(content: bytes) -> Manifest | None:
         raise InvalidDocument(f"no JSON can hold it: {error}") from error
 
 
+def try_manifest(content: bytes) -> Manifest | InvalidDocument | None:
+    """Do as `read_manifest` does, with its error for a result."""
+    try:
+        return read_manifest(content)
+    except InvalidDocument as error:
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A content, and what it holds once it is read; who ``mine`` is set for has to see to that."""
+
+    content: bytes
+    digest: bytes
+    manifest: Future[Manifest | InvalidDocument | None]
+    mine: bool
+
+
 class ManifestCache:
     """Manifests by their content, for the versions of an operator repeat most files byte for byte.
 
-    Safe for several threads. It keeps the most recently used, up to ``max_bytes`` of JSON.
+    Safe for several threads: each content is read by one of them, and the others wait for it. It keeps the most
+    recently used, up to ``max_bytes`` of JSON.
     """
 
     def __init__(self, max_bytes: int = 128 * 1024 * 1024) -> None:
         """Start empty."""
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._manifests: OrderedDict[bytes, Manifest | None] = OrderedDict()
+        self._manifests: OrderedDict[bytes, Future[Manifest | InvalidDocument | None]] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, content: bytes) -> Manifest | None:
         """Do as `read_manifest` does, unless this content was read before."""
-        digest = hashlib.sha256(content).digest()
-        with self._lock:
-            if digest in self._manifests:
-                self._manifests.move_to_end(digest)
-                return self._manifests[digest]
-        manifest = read_manifest(content)
-        with self._lock:
-            if digest not in self._manifests:
-                self._manifests[digest] = manifest
-                self._bytes += _size(manifest)
-            while self._bytes > self._max_bytes:
-                self._bytes -= _size(self._manifests.popitem(last=False)[1])
+        claim = self.claim(content)
+        if claim.mine:
+            self.settle([claim], map(try_manifest, [content]))
+        manifest = claim.manifest.result()
+        if isinstance(manifest, InvalidDocument):
+            raise manifest
         return manifest
 
+    def claim(self, content: bytes) -> Claim:
+        """Find what became of a content, or take it on; then it has to be settled."""
+        digest = hashlib.sha256(content).digest()
+        with self._lock:
+            manifest = self._manifests.get(digest)
+            mine = manifest is None
+            if manifest is None:
+                manifest = self._manifests[digest] = Future()
+            self._manifests.move_to_end(digest)
+        return Claim(content, digest, manifest, mine)
 
-def _size(manifest: Manifest | None) -> int:
-    return len(manifest.json) if manifest else 0
+    def settle(self, claims: Sequence[Claim], results: Iterable[Manifest | InvalidDocument | None]) -> None:
+        """Hand in the results of claims, in their order; an error among them goes to all who wait for the rest."""
+        unsettled = deque(claims)
+        try:
+            for result in results:
+                claim = unsettled.popleft()
+                claim.manifest.set_result(result)
+                self._keep(claim)
+        except BaseException as error:
+            for claim in unsettled:
+                claim.manifest.set_exception(error)
+            raise
+
+    def _keep(self, claim: Claim) -> None:
+        """Count what was read, and let go of what was not used for longest."""
+        with self._lock:
+            if self._manifests.get(claim.digest) is claim.manifest:
+                self._bytes += _size(claim.manifest)
+            while self._bytes > self._max_bytes:
+                self._bytes -= _size(self._manifests.popitem(last=False)[1])
+
+
+def _size(manifest: Future[Manifest | InvalidDocument | None]) -> int:
+    """The bytes of JSON; none where it is not read yet."""
+    result = manifest.result() if manifest.done() and not manifest.exception() else None
+    return len(result.json) if isinstance(result, Manifest) else 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_image
 from opmkit.bundle.manifest import ManifestCache
+from opmkit.bundle.readahead import ReadAhead
 from opmkit.imagetools.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -31,28 +32,37 @@ def pull_bundles(
         BundleError: if an image is no bundle, or one that no catalog can hold.
         ImageToolsError: if an image can't be read.
     """
-    cache = ManifestCache()
-    waiting: deque[tuple[str, Future[dict[str, bytes]]]] = deque()
-
-    def first() -> Bundle:
-        # Parsing keeps one processor busy: the threads do what waits for the network.
-        name, files = waiting.popleft()
-        bundle = parse_bundle_image(name, files.result(), cache=cache)
-        for warning in bundle.warnings:
-            warn(f"{name}: {warning}")
-        progress.advance(1)
-        return bundle
-
     names = list(dict.fromkeys(references))
     progress.begin("Pulling bundles", len(names), unit="bundles")
-    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
-    try:
-        for name in names:
-            waiting.append((name, pool.submit(fetch_bundle_files, tool, name)))
-            if len(waiting) > _AHEAD:
-                yield first()
-        while waiting:
-            yield first()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-        progress.end()
+    cache = ManifestCache()
+    with ReadAhead(cache) as ahead:
+        pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
+        try:
+            for name, files in _fetch(pool, tool, names, ahead):
+                bundle = parse_bundle_image(name, files.result(), cache=cache)
+                for warning in bundle.warnings:
+                    warn(f"{name}: {warning}")
+                progress.advance(1)
+                yield bundle
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            progress.end()
+
+
+def _fetch(
+    pool: ThreadPoolExecutor, tool: ContainerTool, names: Sequence[str], ahead: ReadAhead
+) -> Iterator[tuple[str, Future[dict[str, bytes]]]]:
+    """Keep threads pulling, some bundles ahead of the one that is asked for; they have the manifests read ahead."""
+
+    def fetch(name: str) -> dict[str, bytes]:
+        files = fetch_bundle_files(tool, name)
+        ahead.submit(content for path, content in files.items() if path.startswith("manifests/"))
+        return files
+
+    waiting: deque[tuple[str, Future[dict[str, bytes]]]] = deque()
+    for name in names:
+        waiting.append((name, pool.submit(fetch, name)))
+        if len(waiting) > _AHEAD:
+            yield waiting.popleft()
+    while waiting:
+        yield waiting.popleft()

@@ -70,8 +70,12 @@ class AddOptions:
     skip_present: bool = False
 
 
-def change_database(path: Path, change: Change, *, must_exist: bool = False, dry_run: bool = False) -> ChangeResult:
+def change_database(
+    path: Path, change: Change, *, must_exist: bool = False, dry_run: bool = False, durable: bool = True
+) -> ChangeResult:
     """Make a change to the index database at ``path``, all or nothing; a ``dry_run`` makes it to a copy.
+
+    What is not ``durable`` is not waited for until it is safe on disk.
 
     Raises CatalogError, and what the change raises; then the file is as it was, or not there.
     """
@@ -80,8 +84,8 @@ def change_database(path: Path, change: Change, *, must_exist: bool = False, dry
             copy = Path(scratch) / path.name
             if path.exists():
                 shutil.copyfile(path, copy)
-            return change_database(copy, change, must_exist=must_exist)
-    with replace_database(path, must_exist=must_exist) as database:
+            return change_database(copy, change, must_exist=must_exist, durable=False)
+    with replace_database(path, must_exist=must_exist, durable=durable) as database:
         before = read_state(database)
         outcome = change(database)
         return ChangeResult(diff_states(before, read_state(database)), outcome)

@@ -61,13 +61,14 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
 
 
 @contextmanager
-def replace_database(path: Path, *, must_exist: bool = False) -> Iterator[IndexDatabase]:
+def replace_database(path: Path, *, must_exist: bool = False, durable: bool = True) -> Iterator[IndexDatabase]:
     """Change an index database, or make a new one: the body works on a copy that takes the file's place at its end.
 
     With ``must_exist`` a missing file is an error, as it is for those who only take away.
 
     If the body ends in an error, the file stays as it was, or does not come to be. If the process dies, it leaves at
     most two files beside it, named ``.NAME.opmkit-work`` and ``.NAME.opmkit-new``, which the next change removes.
+    One that is not ``durable`` may be lost by a power cut: it does for a file that is thrown away anyhow.
     The new file is compact, and its bytes depend on its content alone (and on ``SOURCE_DATE_EPOCH``). It has the
     newest schema.
 
@@ -93,7 +94,7 @@ def replace_database(path: Path, *, must_exist: bool = False) -> Iterator[IndexD
                 connection.execute("COMMIT")
             write_compact(work, fresh, _timestamp())
             with _files_explained(path):
-                _put_in_place(fresh, target)
+                _put_in_place(fresh, target, durable=durable)
         finally:
             fresh.unlink(missing_ok=True)
 
@@ -208,13 +209,15 @@ def _fill_work_copy(target: Path, work: Path) -> None:
     shutil.copyfile(target, work)
 
 
-def _put_in_place(fresh: Path, target: Path) -> None:
+def _put_in_place(fresh: Path, target: Path, *, durable: bool) -> None:
     """Let the new file take the old one's place and permissions, once it is safe on disk."""
     if target.exists():
         shutil.copymode(target, fresh)
-    _sync(fresh)
+    if durable:
+        _sync(fresh)
     fresh.replace(target)
-    _sync(target.parent)
+    if durable:
+        _sync(target.parent)
 
 
 def _sync(path: Path) -> None:
