@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.engines import DockerDaemon, Engine
 from kit.registry import Registry
 from kit.tokenserver import TokenServer
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _FOREIGN = (
     *("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SOURCE_DATE_EPOCH"),
+    *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "CONTAINER_HOST", "CONTAINER_SSHKEY"),
+    *("CONTAINERS_REGISTRIES_CONF", "CONTAINERS_REGISTRIES_CONF_OVERRIDE", "XDG_CACHE_HOME"),
     *_PROXIES,
     *map(str.upper, _PROXIES),
 )
@@ -66,3 +69,17 @@ def token_registry(token_server: TokenServer) -> Iterator[Registry]:
     """A plain http registry that believes the tokens of ``token_server``."""
     with Registry(tokens=token_server) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def docker_daemon() -> Iterator[DockerDaemon]:
+    """A dockerd, one for all tests of a worker: use names of your own in it."""
+    with DockerDaemon() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def container_storage() -> Iterator[Engine]:
+    """Storage of podman and buildah, one for all tests of a worker."""
+    with Engine("podman") as engine:
+        yield engine

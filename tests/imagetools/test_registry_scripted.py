@@ -15,6 +15,7 @@ from kit.content import described, noise
 from kit.webserver import QuietHandler, WebServer
 from opmkit.imagetools.auth import Credentials, Keychain
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
+from opmkit.imagetools.hosts import Place
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.registry.access import Access
@@ -308,7 +309,7 @@ def test_no_credentials_without_encryption_to_the_token_server_of_a_https_regist
 
     authenticator = Authenticator(Known(), fetch, lambda: 0.0, plain_http=False)
     with pytest.raises(AuthenticationFailed, match="not sent without encryption"):
-        authenticator.answer('Bearer realm="http://x/t"', Access("x", "a"), None, Deadline(9, lambda: 0.0))
+        authenticator.answer('Bearer realm="http://x/t"', Access(Place("x", "a")), None, Deadline(9, lambda: 0.0))
 
 
 def test_connections_are_used_again(main: Script, repository: RegistryRepository) -> None:

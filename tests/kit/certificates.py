@@ -31,12 +31,22 @@ def certificate_authority(directory: Path, name: str = "Test CA") -> Certificate
 
 
 def server_certificate(directory: Path, authority: Certificate) -> Certificate:
-    """A certificate for localhost and 127.0.0.1, signed by ``authority``."""
-    made = Certificate(directory / "server.pem", directory / "server.key")
-    request, extensions = directory / "server.csr", directory / "server.ext"
-    extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    """A certificate for localhost, registry.test and 127.0.0.1, signed by ``authority``."""
+    names = "subjectAltName=DNS:localhost,DNS:registry.test,IP:127.0.0.1\n"
+    return _signed(authority, Certificate(directory / "server.pem", directory / "server.key"), "localhost", names)
+
+
+def client_certificate(directory: Path, authority: Certificate) -> Certificate:
+    """A certificate for a client, signed by ``authority``."""
+    made = Certificate(directory / "client.cert", directory / "client.key")
+    return _signed(authority, made, "client", "extendedKeyUsage=clientAuth\n")
+
+
+def _signed(authority: Certificate, made: Certificate, name: str, extensions_text: str) -> Certificate:
+    request, extensions = made.key.with_suffix(".csr"), made.key.with_suffix(".ext")
+    extensions.write_text(extensions_text)
     _openssl(
-        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"),
+        *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
         *("-keyout", str(made.key), "-out", str(request)),
     )
     _openssl(

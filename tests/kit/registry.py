@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import yaml
 
-from kit.certificates import certificate_authority, server_certificate
+from kit.certificates import Certificate, certificate_authority, client_certificate, server_certificate
 from kit.requirements import require
 
 if TYPE_CHECKING:
@@ -41,15 +41,22 @@ class Registry:
     """A registry with its own empty storage, as a context manager.
 
     ``users`` (name to password) asks for basic authentication, ``tokens`` for bearer tokens of that server, ``tls``
-    makes it speak https with a certificate of its own authority (``ca_file``).
+    makes it speak https with a certificate of its own authority (``ca_file``), and ``known_clients`` that it lets in
+    only those with a certificate of that authority (``client``).
     """
 
     def __init__(
-        self, *, users: Mapping[str, str] | None = None, tls: bool = False, tokens: TokenServer | None = None
+        self,
+        *,
+        users: Mapping[str, str] | None = None,
+        tls: bool = False,
+        known_clients: bool = False,
+        tokens: TokenServer | None = None,
     ) -> None:
         self._program = require("docker-registry")
         self._users = users
         self._tls = tls
+        self._known_clients = known_clients
         self._tokens = tokens
         self._port = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -86,6 +93,11 @@ class Registry:
         """The authority's certificate, with ``tls``."""
         return self.path / "ca.pem"
 
+    @property
+    def client(self) -> Certificate:
+        """The certificate that lets in, with ``known_clients``."""
+        return Certificate(self.path / "client.cert", self.path / "client.key")
+
     def requests(self) -> list[Access]:
         """Every request so far, oldest first (readiness checks of the kit included)."""
         found = _ACCESS.finditer((self.path / "access.log").read_text())
@@ -119,6 +131,8 @@ class Registry:
             return False
         self._port = int(listening[1])
         context = ssl._create_unverified_context() if self._tls else None
+        if context and self._known_clients:
+            context.load_cert_chain(self.client.certificate, self.client.key)
         with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{self.url}/v2/", timeout=5, context=context):
             pass
         return True
@@ -129,11 +143,13 @@ class Registry:
             "http": {},
         }
         if self._tls:
-            certificate = server_certificate(self.path, certificate_authority(self.path))
-            configuration["http"]["tls"] = {
-                "certificate": str(certificate.certificate),
-                "key": str(certificate.key),
-            }
+            authority = certificate_authority(self.path)
+            certificate = server_certificate(self.path, authority)
+            tls: dict[str, object] = {"certificate": str(certificate.certificate), "key": str(certificate.key)}
+            if self._known_clients:
+                client_certificate(self.path, authority)
+                tls["clientcas"] = [str(authority.certificate)]
+            configuration["http"]["tls"] = tls
         if self._users is not None:
             configuration["auth"] = {"htpasswd": {"realm": "tests", "path": str(self._password_file(self._users))}}
         if self._tokens is not None:

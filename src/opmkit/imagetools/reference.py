@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opmkit.imagetools.errors import InvalidReference
@@ -27,13 +27,15 @@ _ARCHIVES = ("oci-archive:", "docker-archive:")
 class Reference:
     """A name in a registry, with a tag, a digest, both or neither; the grammar is that of distribution/reference.
 
-    Building one checks every part and raises InvalidReference.
+    Building one checks every part and raises InvalidReference. ``short_name`` is what stood in place of registry and
+    repository where the registry was left out, so that it is docker's default unless the settings know better.
     """
 
     registry: str
     repository: str
     tag: str | None = None
     digest: str | None = None
+    short_name: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check each part against the grammar."""
@@ -71,7 +73,8 @@ class Reference:
         repository, colon, tag = remote.partition(":")
         if not repository:
             raise _invalid(text, "the name is missing", "write [HOST[:PORT]/]NAME[:TAG][@DIGEST]")
-        return cls(registry, repository, tag if colon else None, digest if at else None)
+        short_name = "" if _names_registry(rest) else rest.partition(":")[0]
+        return cls(registry, repository, tag if colon else None, digest if at else None, short_name)
 
     def __str__(self) -> str:
         """The canonical text: registry and full repository always, tag and digest where set."""
@@ -91,11 +94,11 @@ class Reference:
 
     def with_tag(self, tag: str) -> Reference:
         """The same repository with this tag and no digest."""
-        return Reference(self.registry, self.repository, tag=tag)
+        return replace(self, tag=tag, digest=None)
 
     def with_digest(self, digest: str) -> Reference:
         """The same repository with this digest and no tag."""
-        return Reference(self.registry, self.repository, digest=digest)
+        return replace(self, tag=None, digest=digest)
 
     def with_default_tag(self) -> Reference:
         """This reference, with the tag ``latest`` where it has neither tag nor digest."""
@@ -152,16 +155,20 @@ def _parse_layout(text: str) -> LayoutReference:
 
 
 def _split_registry(name: str) -> tuple[str, str]:
-    """The registry and the rest; what comes before the first slash is a host only if it looks like one."""
-    first, slash, rest = name.partition("/")
-    looks_like_host = first == "localhost" or "." in first or ":" in first or first != first.lower()
-    if not slash or not looks_like_host:
-        first, rest = DEFAULT_REGISTRY, name
+    """The registry, docker's default where there is none, and the rest."""
+    first, rest = name.split("/", 1) if _names_registry(name) else (DEFAULT_REGISTRY, name)
     if first == _LEGACY_REGISTRY:
         first = DEFAULT_REGISTRY
     if first == DEFAULT_REGISTRY and rest and "/" not in rest:
         rest = f"library/{rest}"
     return first, rest
+
+
+def _names_registry(name: str) -> bool:
+    """Whether what comes before the first slash looks like a host."""
+    first, slash, _ = name.partition("/")
+    looks_like_host = first == "localhost" or "." in first or ":" in first or first != first.lower()
+    return bool(slash) and looks_like_host
 
 
 def _check_tag(reference: str, tag: str) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _DOCKER_HUB = "docker.io"
 _DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 _DOCKER_HUB_HOSTS = frozenset({"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"})
+_OLD_NAME = ".dockercfg"
+"""docker's file before version 1.7, which has entries alone."""
 _API_VERSIONS = frozenset({"v1", "v2"})
 
 
@@ -38,16 +40,19 @@ class AuthFile:
     def read(cls, path: Path) -> AuthFile | None:
         """Read a file, None if there is none; ImageToolsError, that tells none of it, if it can't be understood."""
         try:
-            content = json.loads(path.read_bytes())
+            text = path.read_bytes()
+            content = json.loads(text) if text.strip() else {}
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise _unusable(path, error.strerror or "can't be read") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
             raise _unusable(path, f"is no JSON{where}") from None
         if not isinstance(content, dict):
             raise _unusable(path, "is no JSON object")
+        if path.name == _OLD_NAME:
+            content = {"auths": content}
         auths = _objects(path, content, "auths")
         helpers = _objects(path, content, "credHelpers")
         return cls(
@@ -61,11 +66,11 @@ class AuthFile:
         """The credentials for ``registry/repository``: the entry with the longest matching path, else the store's."""
         registry = _normal(registry)
         for key in _keys(registry, repository):
-            if (helper := self.helpers.get(key)) and (found := ask(helper, _server(key))):
+            if (helper := self.helpers.get(key)) and (found := ask(helper, server_key(key))):
                 return found
             if (entry := self.auths.get(key)) and (found := self._from_entry(key, entry)):
                 return found
-        return ask(self.store, _server(registry)) if self.store else None
+        return ask(self.store, server_key(registry)) if self.store else None
 
     def _from_entry(self, key: str, entry: Mapping[str, object]) -> Credentials | None:
         username, password = _text(entry, "username"), _text(entry, "password")
@@ -75,10 +80,10 @@ class AuthFile:
             except (binascii.Error, UnicodeDecodeError):
                 raise _unusable(self.path, f'has an "auth" for {key} that is not base64') from None
             username, _, password = decoded.partition(":")
-        identity = _text(entry, "identitytoken")
-        if not identity and not password:
+        identity, ready = _text(entry, "identitytoken"), _text(entry, "registrytoken")
+        if not identity and not ready and not password:
             return None
-        return Credentials(username, password.rstrip("\0"), identity, source=str(self.path))
+        return Credentials(username, password.rstrip("\0"), identity, ready, source=str(self.path))
 
 
 def _keys(registry: str, repository: str) -> Iterator[str]:
@@ -100,7 +105,7 @@ def _normal(key: str) -> str:
     return f"{host}/{path}" if path else host
 
 
-def _server(key: str) -> str:
+def server_key(key: str) -> str:
     """What a helper knows the registry by."""
     return _DOCKER_HUB_KEY if key == _DOCKER_HUB else key
 

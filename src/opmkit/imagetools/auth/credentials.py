@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user's name and password, or an identity token (an OAuth2 refresh token) in their place.
+    """A user's name and password, or in their place an identity token or a registry token.
 
-    ``source`` says where they were found. ``repr`` shows no secret.
+    An identity token (an OAuth2 refresh token) is for the token server, a registry token (a bearer token) is good for
+    the registry as it is. ``source`` says where they were found. ``repr`` shows no secret.
     """
 
     username: str
     password: str = field(default="", repr=False)
     identity_token: str = field(default="", repr=False)
+    registry_token: str = field(default="", repr=False)
     source: str = ""
 
     def basic(self) -> str:

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.auth.authfile import AuthFile
+from opmkit.imagetools.auth.authfile import AuthFile, server_key
 from opmkit.imagetools.auth.helpers import ask_helper
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.hosts import AUTH_FILES
+from opmkit.imagetools.hosts.userdirs import config_home, home
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from opmkit.imagetools.auth.credentials import Credentials
+
+_log = logging.getLogger(__name__)
 
 
 class Keychain:
     """Credentials by registry and repository; safe to share between threads.
 
-    With ``authfile`` that file alone is asked. Else the places are podman's (containers-auth.json(5)), then docker's:
-    ``REGISTRY_AUTH_FILE``, ``$XDG_RUNTIME_DIR/containers/auth.json`` (``/run/containers/UID`` without that variable),
-    ``$XDG_CONFIG_HOME/containers/auth.json`` and ``$DOCKER_CONFIG/config.json``. Files are read when they are first
-    needed, and the first that has something for the registry wins.
+    With ``authfile`` that file alone is asked. Else ``helpers`` gives the names of credential helpers, asked in their
+    order, among which AUTH_FILES stands for the files. A file named by ``REGISTRY_AUTH_FILE``, or else the one in
+    ``DOCKER_CONFIG``, is the only one, as it is for podman. Without these variables the places are those of
+    containers-auth.json(5): ``$XDG_RUNTIME_DIR/containers/auth.json`` (``/run/containers/UID/auth.json`` without that
+    variable), ``$XDG_CONFIG_HOME/containers/auth.json``, ``~/.docker/config.json`` and ``~/.dockercfg``. Files are read
+    when they are first needed, and the first that has something for the registry wins.
     """
 
-    def __init__(self, authfile: Path | None = None, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        authfile: Path | None = None,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        helpers: Callable[[], tuple[str, ...]] = lambda: (AUTH_FILES,),
+    ) -> None:
         """Fix the places; nothing is read yet."""
         self._authfile = authfile
+        self._helpers = helpers if authfile is None else lambda: (AUTH_FILES,)
         self.places: tuple[Path, ...] = (authfile,) if authfile else tuple(_places(environ))
         self._files: dict[Path, AuthFile | None] = {}
         self._ask = cache(ask_helper)
@@ -41,15 +55,25 @@ class Keychain:
         Raises ImageToolsError for a broken file, and for an explicit ``authfile`` that isn't there.
         """
         with self._lock:
-            for place in self.places:
-                file = self._read(place)
-                if file and (found := file.find(registry, repository, self._ask)):
+            for helper in self._helpers():
+                if helper == AUTH_FILES:
+                    found = self._in_files(registry, repository)
+                else:
+                    found = self._ask(helper, server_key(registry))
+                if found:
                     return found
             return None
 
+    def _in_files(self, registry: str, repository: str) -> Credentials | None:
+        for place in self.places:
+            file = self._read(place)
+            if file and (found := file.find(registry, repository, self._ask)):
+                return found
+        return None
+
     def _read(self, place: Path) -> AuthFile | None:
         if place not in self._files:
-            self._files[place] = AuthFile.read(place)
+            self._files[place] = AuthFile.read(place) if self._may_read(place) else None
         if self._files[place] is None and place == self._authfile:
             raise ImageToolsError(
                 f"credentials file {place} is not there",
@@ -57,15 +81,23 @@ class Keychain:
             )
         return self._files[place]
 
+    def _may_read(self, place: Path) -> bool:
+        """Whether to look into a file: of several, one that is somebody else's, as in a container, is passed by."""
+        if len(self.places) == 1 or os.access(place, os.R_OK) or not os.access(place, os.F_OK):
+            return True
+        _log.warning("credentials file %s can't be read and is left out", place)
+        return False
+
 
 def _places(environ: Mapping[str, str]) -> list[Path]:
-    home = Path(environ.get("HOME") or Path.home())
-    runtime = environ.get("XDG_RUNTIME_DIR") or f"/run/containers/{os.getuid()}"
-    runtime_file = "containers/auth.json" if environ.get("XDG_RUNTIME_DIR") else "auth.json"
-    named = environ.get("REGISTRY_AUTH_FILE")
-    return [
-        *([Path(named)] if named else []),
-        Path(runtime, runtime_file),
-        Path(environ.get("XDG_CONFIG_HOME") or home / ".config", "containers/auth.json"),
-        Path(environ.get("DOCKER_CONFIG") or home / ".docker", "config.json"),
-    ]
+    if named := environ.get("REGISTRY_AUTH_FILE"):
+        return [Path(named)]
+    if folder := environ.get("DOCKER_CONFIG"):
+        return [Path(folder, "config.json")]
+    runtime = environ.get("XDG_RUNTIME_DIR")
+    places = [Path(runtime, "containers/auth.json") if runtime else Path(f"/run/containers/{os.getuid()}/auth.json")]
+    if config := config_home(environ):
+        places.append(config / "containers/auth.json")
+    if own := home(environ):
+        places += [own / ".docker/config.json", own / ".dockercfg"]
+    return places

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.hosts import Place
 
 PULL = frozenset({"pull"})
 PUSH = frozenset({"pull", "push"})
@@ -10,17 +14,26 @@ PUSH = frozenset({"pull", "push"})
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Rights on ``registry/repository``, and the right to pull from ``mount_from`` of the same registry."""
+    """Rights on the repository ``place``, and the right to pull from ``mount_from`` of the same registry."""
 
-    registry: str
-    repository: str
+    place: Place
     actions: frozenset[str] = PULL
     mount_from: str = ""
 
     @property
+    def registry(self) -> str:
+        """The registry's name in references."""
+        return self.place.registry
+
+    @property
+    def repository(self) -> str:
+        """The repository's name in its registry."""
+        return self.place.repository
+
+    @property
     def name(self) -> str:
         """Registry and repository."""
-        return f"{self.registry}/{self.repository}"
+        return self.place.name
 
     def mounting(self, repository: str) -> Access:
         """The same, and pulling from ``repository``."""
@@ -28,10 +41,10 @@ class Access:
 
     def covers(self, other: Access) -> bool:
         """Whether whoever has these rights has the other ones."""
-        same = (self.registry, self.repository) == (other.registry, other.repository)
+        same = self.place == other.place
         return same and self.actions >= other.actions and other.mount_from in ("", self.mount_from)
 
     def scopes(self) -> tuple[str, ...]:
         """``repository:NAME:pull,push``, one for each repository."""
-        own = f"repository:{self.repository}:{','.join(sorted(self.actions))}"
+        own = f"repository:{self.place.repository}:{','.join(sorted(self.actions))}"
         return (own, f"repository:{self.mount_from}:pull") if self.mount_from else (own,)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from opmkit.imagetools.auth import Keychain
-from opmkit.imagetools.registry.endpoint import Endpoint
+from opmkit.imagetools.hosts import Hosts
+from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.registry.retry import RetryPolicy
 from opmkit.imagetools.registry.transport import Transport
 
 if TYPE_CHECKING:
+    from opmkit.imagetools.hosts import Place
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry.exchange import Traffic
 
@@ -22,15 +24,38 @@ class RegistryClient:
     Safe to use from several threads; as a context manager it closes its connections.
     """
 
-    def __init__(self, options: RegistryOptions | None = None, *, retry: RetryPolicy | None = None) -> None:
-        """Set up by ``options``; raises ImageToolsError if their ``ca_file`` can't be used. Nothing is sent yet."""
+    def __init__(
+        self,
+        options: RegistryOptions | None = None,
+        *,
+        retry: RetryPolicy | None = None,
+        hosts: Hosts | None = None,
+    ) -> None:
+        """Set up by ``options``, and by ``hosts`` for the machine's settings. Nothing is sent yet.
+
+        Raises ImageToolsError for certificates in ``options`` that can't be used.
+        """
         options = options or RegistryOptions()
-        self._transport = Transport(options, retry or RetryPolicy(), Keychain(options.authfile))
+        self._hosts = hosts or Hosts()
+        keychain = Keychain(options.authfile, helpers=self._hosts.credential_helpers)
+        self._transport = Transport(options, retry or RetryPolicy(), keychain, self._hosts)
+        self._given_up: set[str] = set()
 
     def repository(self, reference: Reference) -> RegistryRepository:
-        """The repository that a reference names; its tag and digest don't matter."""
-        endpoint = Endpoint(self._transport.prefix, reference.registry, reference.repository)
-        return RegistryRepository(self._transport, endpoint)
+        """Where to read the image from that a reference names: its repository, or mirrors of it before that.
+
+        Which mirrors there are depends on whether it has a digest. Raises ImageToolsError for settings of the machine
+        that can't be understood, and NotFound for a short name that could mean several things.
+        """
+        reference = self._hosts.full_name(reference)
+        target = self._at(self._hosts.push_place(reference))
+        places = self._hosts.pull_places(reference)
+        sources = [self._at(place) for place in places]
+        return target if places == (target.place,) else MirroredRepository(target, sources, self._given_up)
+
+    def target(self, reference: Reference) -> RegistryRepository:
+        """The repository that a reference names itself, where images are sent to; its tag and digest don't matter."""
+        return self._at(self._hosts.push_place(self._hosts.full_name(reference)))
 
     @property
     def traffic(self) -> Traffic:
@@ -39,7 +64,10 @@ class RegistryClient:
 
     def close(self) -> None:
         """Close the connections."""
-        self._transport.session.close()
+        self._transport.close()
+
+    def _at(self, place: Place) -> RegistryRepository:
+        return RegistryRepository(self._transport, place)
 
     def __enter__(self) -> Self:
         """The client itself."""

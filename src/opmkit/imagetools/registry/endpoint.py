@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import oras.container
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.hosts import Place
 
 _DOCKER_HUB, _DOCKER_HUB_HOST = "docker.io", "registry-1.docker.io"
 
@@ -14,23 +18,17 @@ def host_of(registry: str) -> str:
     return _DOCKER_HUB_HOST if registry == _DOCKER_HUB else registry
 
 
-def registry_of(host: str) -> str:
-    """The name in references of the registry that a host serves."""
-    return _DOCKER_HUB if host == _DOCKER_HUB_HOST else host
-
-
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A repository of a registry, spoken to by ``scheme`` (``http`` or ``https``)."""
+    """The repository at ``place``, spoken to by ``scheme`` (``http`` or ``https``)."""
 
     scheme: str
-    registry: str
-    repository: str
+    place: Place
 
     @property
     def name(self) -> str:
         """Registry and repository, as in references."""
-        return f"{self.registry}/{self.repository}"
+        return self.place.name
 
     def manifest(self, identifier: str) -> str:
         """The URL of a manifest or index by tag or digest."""
@@ -54,8 +52,8 @@ class Endpoint:
 
     def _container(self) -> oras.container.Container:
         """oras' view of the repository; set part by part, because it would take ``localhost`` for a namespace."""
-        namespace, _, last = self.repository.rpartition("/")
-        container = oras.container.Container(last, registry=host_of(self.registry))
+        namespace, _, last = self.place.repository.rpartition("/")
+        container = oras.container.Container(last, registry=host_of(self.place.registry))
         container.namespace = namespace
         return container
 

@@ -32,7 +32,7 @@ def http_url(base: str, address: str, subject: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to a registry, or to a token server where it needs no ``access``.
+    """A request to a registry that needs ``access``, or one to a token server ``for_token`` to give that access.
 
     ``subject`` is what errors name. ``body`` makes the body anew for each attempt. A status other than those in ``ok``
     is an error; of the answer at most ``limit`` bytes are read.
@@ -41,11 +41,12 @@ class Request:
     method: str
     url: str
     subject: str
-    access: Access | None = None
+    access: Access
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: Callable[[], bytes | Iterable[bytes]] | None = field(default=None, repr=False)
     ok: Collection[int] = (200,)
     limit: int = BODY_LIMIT
+    for_token: bool = False
 
 
 @dataclass(frozen=True, slots=True)

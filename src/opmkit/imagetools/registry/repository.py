@@ -25,7 +25,7 @@ from opmkit.imagetools.spec import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.imagetools.registry.endpoint import Endpoint
+    from opmkit.imagetools.hosts import Place
     from opmkit.imagetools.registry.transport import Transport
     from opmkit.imagetools.repository import BlobOpener, Repository
     from opmkit.imagetools.spec import ImageIndex, Manifest
@@ -40,17 +40,23 @@ _ACCEPT = {"Accept": ", ".join(mediatypes.ACCEPT)}
 class RegistryRepository:
     """One repository over HTTP (OCI distribution-spec 1.1); see :class:`opmkit.imagetools.repository.Repository`."""
 
-    def __init__(self, transport: Transport, endpoint: Endpoint) -> None:
+    def __init__(self, transport: Transport, place: Place) -> None:
         """Nothing is sent yet."""
+        self.place = place
         self._transport = transport
-        self._endpoint = endpoint
-        self._pull = Access(endpoint.registry, endpoint.repository)
-        self._push = Access(endpoint.registry, endpoint.repository, PUSH)
+        self._endpoint = transport.endpoint(place)
+        self._pull = Access(place)
+        self._push = Access(place, PUSH)
 
     @property
     def name(self) -> str:
         """Registry and repository."""
         return self._endpoint.name
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Where what is read comes from."""
+        return (self.place,)
 
     def __repr__(self) -> str:
         """Class and name."""
@@ -141,10 +147,11 @@ class RegistryRepository:
 
     def _mountable(self, source: Repository | None) -> str:
         """The name of ``source`` where it is another repository of the same registry, else nothing."""
-        if not isinstance(source, RegistryRepository) or source.name == self.name:
+        if not isinstance(source, RegistryRepository):
             return ""
-        near = source._endpoint.registry == self._endpoint.registry
-        return source._endpoint.repository if near else ""
+        registry, repository = self.place.registry, self.place.repository
+        near = (place.repository for place in source.places if place.registry == registry)
+        return next((name for name in near if name != repository), "")
 
     def _manifest_request(self, method: str, identifier: str, ok: tuple[int, ...] = (200,)) -> Request:
         url, subject = self._endpoint.manifest(identifier), self._endpoint.subject(identifier)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -103,6 +104,8 @@ class Authenticator:
 
     def _new_token(self, challenge: Challenge, access: Access, deadline: Deadline) -> _Token:
         credentials = self._keychain.find(access.registry, access.repository)
+        if credentials and credentials.registry_token:
+            return _Token(credentials.registry_token, math.inf)
         request = self._token_request(challenge, access, credentials)
         begun = self._clock()
         answer = self._fetch(request, deadline)
@@ -119,21 +122,31 @@ class Authenticator:
     def _token_request(self, challenge: Challenge, access: Access, credentials: Credentials | None) -> Request:
         realm = urlsplit(http_url("", challenge.realm, access.name))
         subject = f"{access.name}: token server {realm.netloc}"
-        if credentials and realm.scheme == "http" and not self._plain_http:
+        if credentials and realm.scheme == "http" and not (self._plain_http or access.place.insecure):
             raise AuthenticationFailed(
                 f"{subject}: credentials are not sent without encryption",
-                advice="if the whole registry is without encryption, say so with --use-http",
+                advice="if the whole registry is without encryption, say so with --use-http, or call it insecure in "
+                "registries.conf",
             )
         scopes = [*access.scopes(), *_foreign_scopes(challenge)]
         if credentials and credentials.identity_token:
             form = {"grant_type": "refresh_token", "refresh_token": credentials.identity_token, "client_id": _CLIENT}
             content = urlencode({**form, "service": challenge.service, "scope": " ".join(scopes)}).encode()
             form_type = {"Content-Type": "application/x-www-form-urlencoded"}
-            return Request("POST", challenge.realm, subject, headers=form_type, body=lambda: content, ok=_TOKEN_STATUS)
+            return Request(
+                "POST",
+                challenge.realm,
+                subject,
+                access,
+                form_type,
+                lambda: content,
+                ok=_TOKEN_STATUS,
+                for_token=True,
+            )
         query = urlencode([("service", challenge.service), *(("scope", scope) for scope in scopes)])
         url = realm._replace(query="&".join(filter(None, (realm.query, query)))).geturl()
         headers = {"Authorization": credentials.basic()} if credentials else {}
-        return Request("GET", url, subject, headers=headers, ok=_TOKEN_STATUS)
+        return Request("GET", url, subject, access, headers, ok=_TOKEN_STATUS, for_token=True)
 
 
 def _foreign_scopes(challenge: Challenge) -> list[str]:

@@ -1,10 +1,10 @@
-"""HTTP with registries: one session, authenticated, with timeouts, every failure a typed error."""
+"""HTTP with registries: authenticated, with timeouts, every failure a typed error."""
 
 from __future__ import annotations
 
 import logging
-import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -12,20 +12,21 @@ import requests
 import urllib3.exceptions
 from requests.utils import get_environ_proxies
 
-from opmkit import __version__
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
-from opmkit.imagetools.registry.access import PULL, PUSH, Access
-from opmkit.imagetools.registry.endpoint import host_of, registry_of
+from opmkit.imagetools.hosts import Certificates
+from opmkit.imagetools.registry.endpoint import Endpoint, host_of
 from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
 from opmkit.imagetools.registry.failures import no_answer, refusal
 from opmkit.imagetools.registry.provider import Registry
-from opmkit.imagetools.registry.tls import Adapter
+from opmkit.imagetools.registry.schemes import Schemes
+from opmkit.imagetools.registry.tls import Sessions, Trust
 from opmkit.imagetools.registry.tokens import Authenticator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opmkit.imagetools.auth import Keychain
+    from opmkit.imagetools.hosts import Hosts, Place
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.registry.retry import Deadline, RetryPolicy
 
@@ -36,33 +37,35 @@ SLOWEST = 16 << 10
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _REDIRECT_LIMIT = 5
-_API_PATH = re.compile(r"/v2/(?P<name>.+)/(?:manifests/[^/]+|blobs/.+|tags/list)")
 _PIECE = 1 << 16
 _log = logging.getLogger(__name__)
 
 
-class Transport(Registry):  # type: ignore[misc] # oras has no types
-    """oras' registry provider with another way of sending.
-
-    oras' session, its cookie policy and its paging stay. New are tokens by scope, credentials by what the registry asks
-    for, timeouts, retries by a policy, typed errors and the count of traffic. ``.netrc`` is never read, since requests
-    would let it take the place of the registry's credentials; proxies come from the environment.
+class Transport:
+    """Sends requests: by the settings for their registries, with tokens by scope or credentials by what a registry asks
+    for, with timeouts, retries by a policy and typed errors. Counts what it moves. Proxies come from the environment.
     """
 
-    def __init__(self, options: RegistryOptions, retry: RetryPolicy, keychain: Keychain) -> None:
-        """Set up the session; nothing is sent yet."""
-        super().__init__(insecure=options.plain_http, tls_verify=options.verify_tls)
+    def __init__(self, options: RegistryOptions, retry: RetryPolicy, keychain: Keychain, hosts: Hosts) -> None:
+        """Nothing is sent yet; raises ImageToolsError for certificates in ``options`` that can't be used."""
         self.options = options
         self.retry = retry
         self.meter = Meter()
-        self.session.trust_env = False
-        # Redirects are followed here: requests reads their bodies to the end, however long, even if told not to follow.
-        self.session.get_redirect_target = lambda response: None
-        self.session.headers.update({"User-Agent": f"opmkit/{__version__}", "Accept-Encoding": "identity"})
-        adapter = Adapter(options)
-        self.session.mount("https://", adapter)
-        self.session.mount("http://", adapter)
+        self._hosts = hosts
+        self._given = options.certificates()
+        self._sessions = Sessions(plain_http=options.plain_http)
+        self._schemes = Schemes(plain_http=options.plain_http)
         self._authenticator = Authenticator(keychain, self.once, retry.clock, plain_http=options.plain_http)
+        if self._given != Certificates():
+            self._sessions.session(Trust(options.verify_tls, self._given))
+
+    def endpoint(self, place: Place) -> Endpoint:
+        """The URLs of a repository."""
+        return Endpoint(self._schemes.first, place)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._sessions.close()
 
     def deadline(self, size: int = 0) -> Deadline:
         """The deadline of a call that starts now and moves ``size`` bytes."""
@@ -84,10 +87,11 @@ class Transport(Registry):  # type: ignore[misc] # oras has no types
         A 401 is met with credentials or a fresh token, once. Raises Transient for what may pass; AuthenticationFailed,
         NotFound, InsecureTransport and other ImageToolsErrors for what doesn't.
         """
+        _refuse_blocked(request)
         access = request.access
-        header = self._authenticator.header(access, deadline) if access else None
+        header = None if request.for_token else self._authenticator.header(access, deadline)
         response = self._follow(request, header, deadline)
-        if access and response.status_code == 401 and self._is_registry(response.url, access):
+        if response.status_code == 401 and self._is_registry(response.url, request):
             asked = response.headers.get("WWW-Authenticate", "")
             self._drop(response)
             header = self._authenticator.answer(asked, access, header, deadline)
@@ -96,33 +100,10 @@ class Transport(Registry):  # type: ignore[misc] # oras has no types
             return response
         raise self._refusal(request, response)
 
-    def do_request(
-        self,
-        url: str,
-        method: str = "GET",
-        data: bytes | None = None,
-        headers: dict[str, str] | None = None,
-        json: object = None,
-        stream: bool = False,
-    ) -> requests.Response:
-        """What oras' own methods send with; answers other than 200 to 202 are raised.
-
-        The body is left to be read even without ``stream``, so that its reader can bound it; ``json`` is not for us.
-        """
-        parts = urlsplit(url)
-        registry, path = registry_of(parts.netloc), _API_PATH.fullmatch(parts.path)
-        actions = PULL if method in ("GET", "HEAD") else PUSH
-        access = Access(registry, path["name"], actions) if path else None
-        body = (lambda: data) if data is not None else None
-        subject = access.name if access else registry
-        request = Request(method, url, subject, access, headers or {}, body, ok=(200, 201, 202))
-        deadline = self.deadline()
-        return self.retry.run(lambda: self.open(request, deadline), deadline)
-
     def pages(self, first: Request, take: Callable[[Answer], bool]) -> None:
         """Hand each page of a list to ``take``, along the Link headers, until there is none or it says no."""
         try:
-            self._do_paginated_request(first.url, lambda response: take(self._answer(first, response)))
+            _Pages(self, first)._do_paginated_request(first.url, lambda response: take(self._answer(first, response)))
         except ValueError as error:  # oras follows a link that is no URL
             raise RegistryUnavailable(f"{first.subject}: the registry's list goes on nowhere") from error
 
@@ -133,36 +114,59 @@ class Transport(Registry):  # type: ignore[misc] # oras has no types
         """
         url = request.url
         for _ in range(_REDIRECT_LIMIT):
-            trusted = request.access is not None and self._is_registry(url, request.access)
-            response = self._send(request, url, authorization if trusted else None, deadline)
+            response = self._reach(request, url, authorization, deadline)
             if response.status_code not in _REDIRECTS or "Location" not in response.headers:
                 return response
             self._drop(response)
-            url = http_url(url, response.headers["Location"], request.subject)
-            if request.access is None and _origin(url) != _origin(request.url):
+            target = http_url(response.url, response.headers["Location"], request.subject)
+            if request.for_token and _origin(target) != _origin(response.url):
                 raise RegistryUnavailable(f"{request.subject}: it redirects to another host, which gets no credentials")
+            url = target
         raise RegistryUnavailable(f"{request.subject}: the registry redirects more than {_REDIRECT_LIMIT} times")
+
+    def _reach(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> requests.Response:
+        """Send by the scheme that the host speaks."""
+
+        def send(url: str) -> requests.Response:
+            trusted = self._is_registry(url, request)
+            return self._send(request, url, authorization if trusted else None, deadline)
+
+        return self._schemes.try_on(url, request.access.place, send)
 
     def _send(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> requests.Response:
         left = max(deadline.left(), 1.0)
         body = request.body() if request.body else None
         if isinstance(body, bytes):
             self.meter.count(written=len(body))
+        trust = self._trust(request, url)
+        session = self._sessions.session(trust)
         try:
-            response: requests.Response = self.session.request(
+            response = session.request(
                 request.method,
                 url,
                 data=body,
                 headers=dict(request.headers) | ({"Authorization": authorization} if authorization else {}),
                 stream=True,
                 timeout=(min(CONNECT_TIMEOUT, left), min(READ_TIMEOUT, left)),
-                verify=self.options.verify_tls,
+                verify=trust.verify,
                 proxies=get_environ_proxies(url),
             )
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            raise no_answer(request, error) from None
+            raise no_answer(replace(request, url=url), error) from None
         _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status_code)
         return response
+
+    def _trust(self, request: Request, url: str) -> Trust:
+        """What TLS connections to ``url`` are made with: the trust in the registry holds for its token server, too.
+
+        It also holds where the registry redirects to, but there we don't show who we are.
+        """
+        place = request.access.place
+        found = (
+            self._given if self.options.cert_dir else self._hosts.certificates(place.registry).with_more(self._given)
+        )
+        trust = Trust(self.options.verify_tls and not place.insecure, found)
+        return trust if request.for_token or self._is_registry(url, request) else trust.without_client()
 
     def _answer(self, request: Request, response: requests.Response) -> Answer:
         body = bytearray()
@@ -187,9 +191,9 @@ class Transport(Registry):  # type: ignore[misc] # oras has no types
         with response, suppress(RegistryUnavailable):
             body = self.read(request, response, _PIECE)
         error = refusal(request, Answer(response.status_code, response.headers, body))
-        if not isinstance(error, AuthenticationFailed) or request.access is None:
+        if not isinstance(error, AuthenticationFailed) or request.for_token:
             return error
-        if not self._is_registry(response.url, request.access):
+        if not self._is_registry(response.url, request):
             host = urlsplit(response.url).netloc
             return RegistryUnavailable(f"{request.subject}: {host}, where the registry redirects to, denies access")
         return self._authenticator.denied(request.access, error.message)
@@ -201,8 +205,35 @@ class Transport(Registry):  # type: ignore[misc] # oras has no types
             if length.isdecimal() and int(length) < _PIECE:
                 self.meter.count(read=len(response.raw.read(_PIECE)))
 
-    def _is_registry(self, url: str, access: Access) -> bool:
-        return _origin(url) == (self.prefix, host_of(access.registry))
+    def _is_registry(self, url: str, request: Request) -> bool:
+        """Whether ``url`` is the registry's own, and not that of a token server or of where it redirects to."""
+        place = request.access.place
+        host = host_of(place.registry)
+        return not request.for_token and _origin(url) == (self._schemes.spoken(host, place), host)
+
+
+class _Pages(Registry):  # type: ignore[misc] # oras has no types
+    """oras' provider, for its way through the pages of a list; ``first`` tells what each page needs."""
+
+    def __init__(self, transport: Transport, first: Request) -> None:
+        super().__init__()
+        self._transport = transport
+        self._first = first
+
+    def do_request(self, url: str, method: str = "GET", **_: object) -> requests.Response:
+        """What oras sends with; the body is left to be read, so that its reader can bound it."""
+        transport, request = self._transport, replace(self._first, url=url)
+        deadline = transport.deadline()
+        return transport.retry.run(lambda: transport.open(request, deadline), deadline)
+
+
+def _refuse_blocked(request: Request) -> None:
+    place = request.access.place
+    if place.blocked_by:
+        raise ImageToolsError(
+            f"{request.subject}: {place.name} is blocked in {place.blocked_by}",
+            advice="take the image from elsewhere, or take back `blocked = true` there",
+        )
 
 
 def _origin(url: str) -> tuple[str, str]:

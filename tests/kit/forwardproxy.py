@@ -1,0 +1,91 @@
+"""A forward proxy, such as a company has between its network and the outside."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import select
+import socket
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from kit.webserver import QuietHandler, WebServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PIECE = 64 * 1024
+
+
+class ForwardProxy:
+    """Forwards plain requests and tunnels (CONNECT); ``seen`` has the method and the host of each.
+
+    ``routes`` tells at which address a host is really found, so that only the proxy can reach it. ``login``
+    (``name:password``) is asked for by basic authentication.
+    """
+
+    def __init__(self, routes: Mapping[str, str] | None = None, *, login: str = "") -> None:
+        self.routes = dict(routes or {})
+        self.seen: list[tuple[str, str]] = []
+        self._expected = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
+
+    def __enter__(self) -> Self:
+        self._web = WebServer(type("Handler", (_Handler,), {"proxy": self})).__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._web.__exit__()
+
+    @property
+    def host(self) -> str:
+        return self._web.host
+
+    def address(self, method: str, host: str) -> tuple[str, int]:
+        """Where ``host`` is found; notes that it was asked for."""
+        self.seen.append((method, host))
+        name, _, port = self.routes.get(host, host).rpartition(":")
+        return name, int(port)
+
+    def admits(self, authorization: str | None) -> bool:
+        """Whether who sends this Proxy-Authorization header may use the proxy."""
+        return self._expected in (None, authorization)
+
+
+class _Handler(QuietHandler):
+    proxy: ForwardProxy
+
+    def do_CONNECT(self) -> None:  # noqa: N802 (http.server names it)
+        if not self.proxy.admits(self.headers.get("Proxy-Authorization")):
+            return self.answer(407, headers={"Proxy-Authenticate": 'Basic realm="proxy"'})
+        with socket.create_connection(self.proxy.address("CONNECT", self.path)) as upstream:
+            self.send_response(200)
+            self.end_headers()
+            self._relay(upstream)
+        self.close_connection = True
+        return None
+
+    def _serve(self) -> None:
+        if not self.proxy.admits(self.headers.get("Proxy-Authorization")):
+            return self.answer(407, headers={"Proxy-Authenticate": 'Basic realm="proxy"'})
+        url = urlsplit(self.path)
+        upstream = http.client.HTTPConnection(*self.proxy.address(self.command, url.netloc), timeout=60)
+        path = url._replace(scheme="", netloc="").geturl()
+        upstream.request(self.command, path, self.request_body() or None, dict(self.headers))
+        answer = upstream.getresponse()
+        body = answer.read()
+        headers = dict(answer.getheaders())
+        headers.setdefault("Content-Length", str(len(body)))
+        self.answer(answer.status, body, headers)
+        upstream.close()
+        return None
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = _serve  # noqa: N815 (http.server's names)
+
+    def _relay(self, upstream: socket.socket) -> None:
+        ends = {self.connection: upstream, upstream: self.connection}
+        while True:
+            for ready in select.select(list(ends), [], [])[0]:
+                data = ready.recv(_PIECE)
+                if not data:
+                    return
+                ends[ready].sendall(data)
