@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -211,17 +212,26 @@ def test_selecting_a_platform(wanted: str, expected: Descriptor) -> None:
     assert index.select(Platform.parse(wanted)) == expected
 
 
-def test_selecting_without_a_platform(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = ImageIndex.build([ATTESTATION, AMD, ARM])
-    for machine, expected in (("aarch64", ARM), ("x86_64", AMD), ("s390x", AMD)):
-        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        assert index.select() == expected
-    assert ImageIndex.build([ATTESTATION, ARMV7]).select() == ARMV7
+def test_selecting_without_a_platform_gives_the_same_image_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     nameless = Descriptor(mediatypes.OCI_MANIFEST, DIGEST, 1)
-    assert ImageIndex.build([nameless]).select() == nameless
-    with pytest.raises(NotFound) as caught:
-        ImageIndex.build([ARMV6, ARMV7]).select()
-    assert "linux/arm/v6, linux/arm/v7" in caught.value.advice
+    windows = replace(AMD, platform=Platform("windows", "amd64", os_version="10.0.17763"))
+    newer = replace(AMD, platform=Platform("windows", "amd64", os_version="10.0.20348"))
+    by_preference = [AMD, ARMV6, ARMV7, ARM, nameless, windows, newer]
+    assert [str(each.platform) for each in by_preference[1:4]] == ["linux/arm/v6", "linux/arm/v7", "linux/arm64/v8"]
+    for machine in ("aarch64", "x86_64", "s390x"):
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        for position, expected in enumerate(by_preference):
+            there = by_preference[position:]
+            assert ImageIndex.build([ATTESTATION, *there]).select() == expected
+            assert ImageIndex.build([*reversed(there), REFERRING]).select() == expected
+
+
+@pytest.mark.parametrize("manifests", [[], [ATTESTATION, REFERRING]])
+def test_attestations_are_never_selected(manifests: list[Descriptor]) -> None:
+    with pytest.raises(NotFound, match="has no image"):
+        ImageIndex.build(manifests).select()
+    with pytest.raises(NotFound, match="has no image for unknown/unknown"):
+        ImageIndex.build([*manifests, AMD]).select(Platform("unknown", "unknown"))
 
 
 def test_a_platform_that_is_not_there() -> None:

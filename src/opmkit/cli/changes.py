@@ -10,6 +10,7 @@ import typer
 
 from opmkit.cli.console import OutputFormat, print_json
 from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
     from opmkit.cli.params import Connection
@@ -87,6 +88,34 @@ class Target:
         str,
         typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the new image.", rich_help_panel=RESULT_PANEL),
     ] = "operator-registry-index:latest"
+    platform: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--platform",
+            metavar="OS/ARCH[/VARIANT],...",
+            help="Platforms of the base that the new image has. Default: all.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = None
+    on_conflict: Annotated[
+        OnConflict,
+        typer.Option(
+            "--on-conflict",
+            help="If another writer moves the tag in the meantime: fail (exit code 4), rebase (start again from what "
+            "it names then), or overwrite.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = OnConflict.FAIL
+    settle: Annotated[
+        float,
+        typer.Option(
+            "--settle",
+            metavar="SECONDS",
+            min=0,
+            help="How long a tag of --from-index that was moved has to stand, to be sure of other writers.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = 1.0
     push: Annotated[
         bool,
         typer.Option(
@@ -113,14 +142,20 @@ class Target:
     ] = "index.Dockerfile"
 
     def plan(self, from_index: str | None, told: Told, also_tags: tuple[str, ...] = ()) -> IndexPlan:
-        """Where the new index comes from and goes to."""
+        """Where the new index comes from and goes to; raises ImageToolsError for what is no platform."""
+        from opmkit.imagetools.spec import Platform
         from opmkit.index.build import IndexPlan
 
+        if self.generate and self.platform:
+            raise UsageProblem("--platform and --generate exclude each other: no image is built")
         return IndexPlan(
             tags=(self.tag, *also_tags),
             from_index=from_index,
             binary_image=self.binary_image,
+            platforms=tuple(map(Platform.parse, self.platform or ())),
             push=self.push,
+            on_conflict=self.on_conflict,
+            settle=self.settle,
             context=Path.cwd() if self.generate else None,
             dockerfile=self.out_dockerfile,
             dry_run=told.dry_run,

@@ -20,7 +20,7 @@ from opmkit.imagetools.errors import AdvisedError
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon.
 
 Exit codes: 0 success; 1 any failure; 2 a bundle image is already in the index; 3 a bundle version is already in the
-index; 130 interrupted.
+index; 4 another writer moved the tag in the meantime; 130 interrupted.
 """
 
 INTERRUPTED = 130

@@ -25,12 +25,14 @@ def copy_image(
     target: Repository,
     tag: str | None,
     *,
+    replacing: str | None = None,
     workers: int = 4,
     progress: Progress = SILENT,
 ) -> Descriptor:
     """Make an image be in ``target``: blobs first, ``workers`` at a time, then manifests, then the tag.
 
-    What goes wrong before the end leaves the tag as it was. Raises what source and target raise.
+    ``replacing`` is the digest that the tag is to be moved from, see :meth:`Repository.put_manifest`. What goes wrong
+    before the end leaves the tag as it was. Raises what source and target raise.
     """
     blobs = {blob.descriptor.digest: blob for blob in _blobs(image)}
     progress.begin("Copying", sum(blob.descriptor.size for blob in blobs.values()))
@@ -46,10 +48,10 @@ def copy_image(
     finally:
         progress.end()
     if isinstance(image, Image):
-        return target.put_manifest(image.manifest, tag)
+        return target.put_manifest(image.manifest, tag, replacing=replacing)
     for manifest in (*(part.manifest for part in image.images), *image.others):
         target.put_manifest(manifest)
-    return target.put_manifest(image.index, tag)
+    return target.put_manifest(image.index, tag, replacing=replacing)
 
 
 @dataclass(frozen=True, slots=True)

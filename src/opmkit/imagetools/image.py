@@ -110,6 +110,12 @@ class Image:
             return self
         return self._rebuilt(self.config, self.manifest.layers, self.manifest.annotations, mediatypes.OCI_MANIFEST)
 
+    def annotated(self, annotations: Mapping[str, str]) -> Image:
+        """This image with these annotations merged over its own."""
+        return self._rebuilt(
+            self.config, self.manifest.layers, {**self.manifest.annotations, **annotations}, self.manifest.media_type
+        )
+
     def _rebuilt(
         self, config: ImageConfig, layers: Sequence[Descriptor], annotations: Mapping[str, str], media_type: str
     ) -> Image:
@@ -165,6 +171,10 @@ class MultiImage:
             return self
         return replace(self, index=replace(self.index, media_type=mediatypes.OCI_INDEX)).with_images(images)
 
+    def annotated(self, annotations: Mapping[str, str]) -> MultiImage:
+        """This image with these annotations merged over those of the index, without attestations."""
+        return self.with_images(self.images, annotations)
+
     def select(self, platform: Platform | None = None) -> Image:
         """The image for a platform, chosen as ImageIndex.select does."""
         chosen = self.index.select(platform)
@@ -178,6 +188,34 @@ class MultiImage:
         ]
         index = ImageIndex.build(manifests, {**self.index.annotations, **(annotations or {})}, self.index.media_type)
         return MultiImage(index, tuple(images), source=self.source)
+
+
+def for_platforms(image: Image | MultiImage, platforms: Sequence[Platform], name: str) -> Image | MultiImage:
+    """The image called ``name`` with these platforms alone: a plain image if that leaves one, else an index in its
+    order, without attestations. A platform without a variant stands for each of its variants.
+
+    Raises NotFound, with the platforms there are in its advice.
+    """
+    there = _platforms(image)
+    for platform in platforms:
+        if not any(each.runs(platform) for each in there):
+            has = ", ".join(map(str, there)) or "none"
+            raise NotFound(f"{name} has no image for {platform}", advice=f"choose among its platforms: {has}")
+    kept = [position for position, each in enumerate(there) if any(each.runs(platform) for platform in platforms)]
+    if isinstance(image, Image):
+        return image
+    if len(kept) == 1:
+        return image.images[kept[0]]
+    descriptors, images = image.index.images, image.images
+    index = ImageIndex.build([descriptors[at] for at in kept], image.index.annotations, image.index.media_type)
+    return MultiImage(index, tuple(images[at] for at in kept), source=image.source)
+
+
+def _platforms(image: Image | MultiImage) -> list[Platform]:
+    if isinstance(image, Image):
+        return [image.config.platform]
+    pairs = zip(image.index.images, image.images, strict=True)
+    return [descriptor.platform or part.config.platform for descriptor, part in pairs]
 
 
 def load_image(repository: Repository, identifier: str, platform: Platform | None = None) -> Image:

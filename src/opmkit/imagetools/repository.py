@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from opmkit.imagetools.errors import DigestMismatch
+from opmkit.imagetools.errors import DigestMismatch, NotFound, TagMoved
 from opmkit.imagetools.spec.digests import new_hash
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 BlobOpener = Callable[[], BinaryIO]
 CHUNK = 1 << 18
+MOVE_SECONDS = 1.0
+"""How long it may take from asking a registry what a tag names to the tag's being moved."""
 
 
 class Repository(Protocol):
@@ -49,13 +51,34 @@ class Repository(Protocol):
         """Make the blob be there: not at all if it is, by mounting it from a near repository, else by sending it."""
         ...
 
-    def put_manifest(self, manifest: Manifest | ImageIndex, tag: str | None = None) -> Descriptor:
-        """Store a manifest whose parts are there already; the tag, where given, moves last."""
+    def put_manifest(
+        self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
+    ) -> Descriptor:
+        """Store a manifest whose parts are there already; the tag, where given, moves last.
+
+        With ``replacing``, a digest, the tag is only moved if it names that, or, if that is "", nothing; or if it names
+        the manifest already. Otherwise TagMoved is raised. A layout makes this one step. A registry can't: it is asked
+        right before, and MOVE_SECONDS is how long the two requests may take together.
+        """
         ...
 
     def tags(self) -> Iterator[str]:
         """The tags there are."""
         ...
+
+
+def check_tag(repository: Repository, tag: str, replacing: str, new: str) -> None:
+    """Raise TagMoved unless the tag names ``replacing`` ("": nothing) or ``new`` already; both are digests."""
+    try:
+        now = repository.resolve(tag).digest
+    except NotFound:
+        now = ""
+    if now not in (replacing, new):
+        raise TagMoved(
+            f"tag {tag} was moved by another writer in the meantime: it names {now or 'nothing'} now, not "
+            f"{replacing or 'nothing'} as before",
+            advice="look at what it names now, and start again from that",
+        )
 
 
 def verified(stream: BinaryIO, descriptor: Descriptor) -> BinaryIO:

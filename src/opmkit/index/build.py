@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,13 @@ from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.change import change_database
 from opmkit.index.files import put_files
 from opmkit.index.image import DEFAULT_BINARY_IMAGE, Base, bake, dockerfile, extract_database, named_base
+from opmkit.index.modes import OnConflict
+from opmkit.index.publish import SETTLE, Publisher
 
 if TYPE_CHECKING:
+    from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.change import Change, ChangeResult
 
@@ -27,6 +32,8 @@ CONTEXT_DOCKERFILE = "index.Dockerfile"
 class IndexPlan:
     """Where a new index starts, what it is layered on, and where it goes.
 
+    ``platforms`` are those of the base that the new image is to have, all if none are named. ``on_conflict`` is what to
+    do where a tag has moved during the run, ``settle`` for how many seconds a tag moved in place has to stand.
     ``context`` is the directory that receives the database and a Dockerfile (called ``dockerfile``) where no image is
     to be built. A ``dry_run`` builds and writes nothing.
     """
@@ -34,7 +41,10 @@ class IndexPlan:
     tags: tuple[str, ...] = (DEFAULT_TAG,)
     from_index: str | None = None
     binary_image: str | None = None
+    platforms: tuple[Platform, ...] = ()
     push: bool = False
+    on_conflict: OnConflict = OnConflict.FAIL
+    settle: float = SETTLE
     context: Path | None = None
     dockerfile: str = CONTEXT_DOCKERFILE
     dry_run: bool = False
@@ -52,40 +62,44 @@ class BuiltIndex:
 def build_index(tool: ContainerTool, plan: IndexPlan, change: Change, *, progress: Progress = SILENT) -> BuiltIndex:
     """Make a change to an index, and a new index of the outcome, all or nothing.
 
-    Raises CatalogError, BundleError and ImageToolsError; then neither store, registry nor build context have changed.
+    The change is made again where the plan is to rebase and a tag has moved. Raises CatalogError, BundleError and
+    ImageToolsError; then neither store, registry nor build context have changed. Only IndexMoved may say that a tag was
+    moved, and then moved away again by another writer.
     """
-    targets = [parse_image_reference(tag) for tag in plan.tags]
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
-        directory = Path(scratch)
-        database = directory / "index.db"
-        base = _find_base(tool, plan, database)
-        result = change_database(database, change)
-        if plan.dry_run:
-            return BuiltIndex((), "", result)
-        if plan.context is not None:
-            _write_context(plan.context, plan, database)
-            return BuiltIndex((), "", result)
-        image = bake(base, database, directory, created=source_date_epoch())
-        save = tool.push if plan.push else tool.save
-        if len(targets) > 1:  # the content is everywhere before the first tag moves
-            for target in targets:
-                save(image, replace(target, tag=None, digest=image.digest), progress=progress)
-        for target in targets:
-            save(image, target, progress=progress)
-        return BuiltIndex(tuple(map(str, targets)), image.digest, result)
-
-
-def _find_base(tool: ContainerTool, plan: IndexPlan, database: Path) -> Base:
-    """Take the database out of the index to start from, and find what the new image is layered on."""
-    under = extract_database(tool, parse_image_reference(plan.from_index), database) if plan.from_index else None
-    if under is not None and not plan.binary_image:
-        return under
+    references = [parse_image_reference(tag) for tag in plan.tags]
+    start = parse_image_reference(plan.from_index) if plan.from_index else None
     if plan.context is not None or plan.dry_run:
-        return Base.scratch()
-    return named_base(tool, plan.binary_image or DEFAULT_BINARY_IMAGE)
+        return BuiltIndex((), "", _change_only(tool, plan, start, change))
+
+    def make(start: ImageReference | None, directory: Path) -> tuple[Image | MultiImage, ChangeResult]:
+        database = directory / "index.db"
+        base = _find_base(tool, plan, start, database)
+        result = change_database(database, change)
+        return bake(base, database, directory, created=source_date_epoch()), result
+
+    publisher = Publisher(tool, references, plan.push, plan.on_conflict, plan.settle)
+    image, result = publisher.publish(start, make, progress)
+    return BuiltIndex(tuple(map(str, references)), image.digest, result)
 
 
-def _write_context(context: Path, plan: IndexPlan, database: Path) -> None:
-    """Put the database and the Dockerfile into a build context."""
-    text = dockerfile(plan.binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
-    put_files(context, {CONTEXT_DATABASE: database, plan.dockerfile: text.encode()})
+def _change_only(tool: ContainerTool, plan: IndexPlan, start: ImageReference | None, change: Change) -> ChangeResult:
+    """Make the change, and put the database and a Dockerfile into the build context unless this is a dry run."""
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        database = Path(scratch) / "index.db"
+        if start is not None:
+            extract_database(tool, start, database)
+        result = change_database(database, change)
+        if plan.context is not None and not plan.dry_run:
+            text = dockerfile(plan.binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
+            put_files(plan.context, {CONTEXT_DATABASE: database, plan.dockerfile: text.encode()})
+        return result
+
+
+def _find_base(tool: ContainerTool, plan: IndexPlan, start: ImageReference | None, database: Path) -> Base:
+    """Take the database out of the index to start from, and find what the new image is layered on."""
+    if start is None:
+        return named_base(tool, plan.binary_image or DEFAULT_BINARY_IMAGE, plan.platforms)
+    if not plan.binary_image:
+        return extract_database(tool, start, database, plan.platforms)
+    old = extract_database(tool, start, database)
+    return named_base(tool, plan.binary_image, plan.platforms).following(old)

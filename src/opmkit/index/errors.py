@@ -9,6 +9,8 @@ from opmkit.imagetools.errors import AdvisedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.imagetools.reference import ImageReference
+
 
 class CatalogError(AdvisedError):
     """Base of everything that goes wrong with a catalog.
@@ -49,6 +51,20 @@ class BundleVersionExists(CatalogError):
     """A bundle name that a channel of the package holds already."""
 
     exit_code = 3
+
+
+class IndexMoved(CatalogError):
+    """A tag that another writer has moved, so that an update would be lost; ``reference`` is its name."""
+
+    exit_code = 4
+
+    def __init__(self, reference: ImageReference, problem: str) -> None:
+        """Name the tag."""
+        super().__init__(
+            f"{reference}: {problem}",
+            advice="run the command again, or let it start again by itself with --on-conflict rebase",
+        )
+        self.reference = reference
 
 
 class GraphError(CatalogError):

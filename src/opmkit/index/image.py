@@ -5,22 +5,23 @@ The labels, entry point, command and port are those that OLM's catalog pods and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.imagetools.epoch import rfc3339
-from opmkit.imagetools.image import Image, MultiImage
+from opmkit.imagetools.image import Image, MultiImage, for_platforms
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.spec import ConfigChanges
+from opmkit.imagetools.spec import ConfigChanges, ImageIndex
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.spec import Manifest, Platform
     from opmkit.imagetools.tools import ContainerTool
 
 DATABASE_PATH = "/database/index.db"
@@ -34,42 +35,74 @@ DEFAULT_BINARY_IMAGE = "quay.io/operator-framework/opm:v1.73.0"
 SCRATCH = "scratch"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
+MADE_FROM = "opmkit.index.made-from"
+"""The annotation of an index with the digest of the index that it was made from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a new index image is layered on, and the annotations that record where it came from."""
+    """What a new index image is layered on, and the annotations that record where it came from.
+
+    ``old`` is the digest of the index that the new one is made from, "" where there is none, and ``before_old`` that of
+    the index that this one was made from.
+    """
 
     image: Image | MultiImage
     annotations: Mapping[str, str] = field(default_factory=dict)
+    old: str = ""
+    before_old: str = ""
 
     @classmethod
-    def scratch(cls) -> Base:
-        """Nothing at all."""
-        return cls(Image.scratch())
+    def scratch(cls, platforms: Sequence[Platform] = ()) -> Base:
+        """Nothing at all, for linux/amd64 or for these platforms."""
+        images = [Image.scratch(platform) for platform in dict.fromkeys(platforms)] or [Image.scratch()]
+        if len(images) == 1:
+            return cls(images[0])
+        described = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
+        return cls(MultiImage(ImageIndex.build(described), tuple(images)))
+
+    def following(self, other: Base) -> Base:
+        """This base for an index that is made from the same one as with ``other``."""
+        return replace(self, old=other.old, before_old=other.before_old)
 
 
-def extract_database(tool: ContainerTool, reference: ImageReference, destination: Path) -> Base:
-    """Copy the database of an index image to ``destination``, and give what lies under it.
+def made_from(manifest: Manifest | ImageIndex) -> str:
+    """The digest of the index that an index was made from, "" where it doesn't say."""
+    return manifest.annotations.get(MADE_FROM, "")
+
+
+def extract_database(
+    tool: ContainerTool, reference: ImageReference, destination: Path, platforms: Sequence[Platform] = ()
+) -> Base:
+    """Copy the database of an index image to ``destination``, and give what lies under it, for these platforms or all.
 
     Only the layers from the top down to the database are read. What lies under it is the image without the layer that
     holds nothing else, so that an index does not grow by a layer each time it is updated.
 
-    Raises CatalogError where the image is no sqlite index, and ImageToolsError for what goes wrong in reading it.
+    Raises CatalogError where the image is no sqlite index, NotFound for platforms that it hasn't, and ImageToolsError
+    for what goes wrong in reading it.
     """
     image = tool.load(reference)
+    manifest = image.manifest if isinstance(image, Image) else image.index
+    annotations = {key: manifest.annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in manifest.annotations}
+    image = for_platforms(image, platforms, f"index image {reference}") if platforms else image
+    under = _under_database(tool, image, reference, destination)
+    return Base(under, annotations, manifest.digest, made_from(manifest))
+
+
+def _under_database(
+    tool: ContainerTool, image: Image | MultiImage, reference: ImageReference, destination: Path
+) -> Image | MultiImage:
+    """Copy the database out of an image; what lies under it."""
     if isinstance(image, Image):
-        return Base(
-            _without_database(tool, image, reference, destination), _base_annotations(image.manifest.annotations)
-        )
+        return _without_database(tool, image, reference, destination)
     first = image.select()  # the database is the same on every platform; the others are read only if theirs differ
     bare = {first.digest: _without_database(tool, first, reference, destination)}
     spare = destination.with_name(f"{destination.name}.other")
     for other in image.images:
         if other.digest not in bare:
             bare[other.digest] = _without_database(tool, other, reference, spare)
-    under = image.with_images([bare[one.digest] for one in image.images])
-    return Base(under, _base_annotations(image.index.annotations))
+    return image.with_images([bare[one.digest] for one in image.images])
 
 
 def _without_database(tool: ContainerTool, image: Image, reference: ImageReference, destination: Path) -> Image:
@@ -99,24 +132,26 @@ def _database_path(image: Image, reference: ImageReference) -> str:
     )
 
 
-def _base_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {key: annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in annotations}
+def named_base(tool: ContainerTool, name: str, platforms: Sequence[Platform] = ()) -> Base:
+    """The base image called ``name``, for these platforms or all that it has; ``scratch`` is the empty image.
 
-
-def named_base(tool: ContainerTool, name: str) -> Base:
-    """The base image called ``name``, for every platform that it has; ``scratch`` is the empty image."""
+    Raises NotFound for platforms that it hasn't, and ImageToolsError.
+    """
     if name == SCRATCH:
-        return Base.scratch()
+        return Base.scratch(platforms)
     reference = parse_image_reference(name)
     image = tool.load(reference)
-    return Base(image, {BASE_NAME: str(reference), BASE_DIGEST: image.digest})
+    annotations = {BASE_NAME: str(reference), BASE_DIGEST: image.digest}
+    return Base(for_platforms(image, platforms, f"base image {reference}") if platforms else image, annotations)
 
 
 def bake(base: Base, database: Path, directory: Path, *, created: int = 0) -> Image | MultiImage:
     """Layer ``database`` on ``base``. ``created`` is in seconds of Unix time; ``directory`` receives the layer's file.
 
-    The result is a value: nothing is stored or pushed, and no layer of the base is read. It is an OCI image, so that
-    it bears the base's annotations and has one digest wherever it goes.
+    The result is a value: nothing is stored or pushed, and no layer of the base is read but those that an archive or
+    engine has uncompressed. It is an OCI image, so that
+    it bears the base's annotations and has one digest wherever it goes. It names the index that it was made from,
+    unless it comes out as the same one.
     """
     layer = write_layer([LayerFile(DATABASE_PATH.lstrip("/"), database)], directory, mtime=created)
     changes = ConfigChanges(
@@ -125,7 +160,11 @@ def bake(base: Base, database: Path, directory: Path, *, created: int = 0) -> Im
         cmd=COMMAND,
         exposed_ports=(f"{PORT}/tcp",),
     )
-    return base.image.as_oci().append([layer], changes, annotations=base.annotations, created=rfc3339(created))
+    image = base.image.as_oci().append([layer], changes, annotations=base.annotations, created=rfc3339(created))
+    if not base.old:
+        return image
+    unchanged = image.annotated({MADE_FROM: base.before_old}) if base.before_old else image
+    return unchanged if unchanged.digest == base.old else image.annotated({MADE_FROM: base.old})
 
 
 def dockerfile(binary_image: str, database: str) -> str:

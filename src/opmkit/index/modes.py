@@ -1,10 +1,18 @@
-"""How the update graph of a package comes about."""
+"""Choices of how an index is updated."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 from opmkit.index.errors import CatalogError
+
+
+class OnConflict(StrEnum):
+    """What to do where another writer has moved a tag during the run."""
+
+    FAIL = "fail"
+    REBASE = "rebase"
+    OVERWRITE = "overwrite"
 
 
 class UpdateMode(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -10,7 +11,7 @@ from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.exchange import Answer, Request
 from opmkit.imagetools.registry.uploads import Upload
-from opmkit.imagetools.repository import verified
+from opmkit.imagetools.repository import MOVE_SECONDS, check_tag, verified
 from opmkit.imagetools.spec import (
     CONFIG_SIZE,
     MANIFEST_SIZE,
@@ -35,6 +36,7 @@ TAGS_LIMIT = 1_000_000
 _TAGS_BODY = 4 << 20
 _HEAD_REFUSED = (400, 405, 406, 415, 501)
 _ACCEPT = {"Accept": ", ".join(mediatypes.ACCEPT)}
+_log = logging.getLogger(__name__)
 
 
 class RegistryRepository:
@@ -107,9 +109,22 @@ class RegistryRepository:
             source = self._mountable(mount_from)
             Upload(self._transport, self._endpoint, self._push, descriptor, opener).run(source)
 
-    def put_manifest(self, manifest: Manifest | ImageIndex, tag: str | None = None) -> Descriptor:
+    def put_manifest(
+        self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
+    ) -> Descriptor:
         """Store a manifest under its digest, or together with ``tag`` in one request."""
         identifier = tag or manifest.digest
+        clock = self._transport.retry.clock
+        checked = clock()
+
+        def body() -> bytes:
+            """The body of one attempt; none of them is sent without a look at the tag right before."""
+            nonlocal checked
+            checked = clock()
+            if replacing is not None:
+                check_tag(self, identifier, replacing, manifest.digest)
+            return manifest.raw
+
         self._transport.call(
             Request(
                 "PUT",
@@ -117,10 +132,17 @@ class RegistryRepository:
                 self._endpoint.subject(identifier),
                 self._push,
                 {"Content-Type": manifest.media_type},
-                lambda: manifest.raw,
+                body,
                 ok=(201,),
             )
         )
+        if replacing is not None and (took := clock() - checked) > MOVE_SECONDS:
+            subject = self._endpoint.subject(identifier)
+            _log.warning(
+                "%s: the registry took %.1f s to move the tag; what another writer published in that time may be lost",
+                subject,
+                took,
+            )
         return manifest.descriptor
 
     def tags(self) -> Iterator[str]:

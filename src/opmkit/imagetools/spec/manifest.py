@@ -19,7 +19,7 @@ MANIFEST_SIZE = 4 << 20
 PARTS = 1 << 14
 """The most layers of a manifest, and manifests of an index."""
 
-_FALLBACK = Platform("linux", "amd64")
+_PREFERRED = Platform("linux", "amd64")
 _ATTESTATION = "vnd.docker.reference.type"
 
 
@@ -105,21 +105,22 @@ class ImageIndex:
         return tuple(manifest for manifest in self.manifests if not _is_beside(manifest))
 
     def select(self, platform: Platform | None = None) -> Descriptor:
-        """The image for the platform; without one, that for this host, else for linux/amd64, else the only one.
+        """The image for the platform, the first of several.
 
-        Raises NotFound, with the platforms there are in its advice.
+        Without one, that for linux/amd64, else the first for Linux by architecture and variant, else the first by
+        platform: the same one on every machine, so that what is made from it is the same, too. Raises NotFound, with
+        the platforms there are in its advice.
         """
         images = self.images
-        for wanted in [platform] if platform else [Platform.of_host(), _FALLBACK]:
-            fitting = [image for image in images if image.platform and image.platform.runs(wanted)]
-            if fitting:
-                return fitting[0]
-        if platform is None and len(images) == 1:
-            return images[0]
+        fitting = [image for image in images if image.platform and platform and image.platform.runs(platform)]
+        if platform is None and images:
+            return min(images, key=_preference)
+        if fitting:
+            return fitting[0]
         there = ", ".join(sorted({str(image.platform) for image in images if image.platform})) or "none"
         raise NotFound(
-            f"image index {self.digest} has no image for {platform or Platform.of_host()}",
-            advice=f"ask for one of its platforms: {there}",
+            f"image index {self.digest} has no image" + (f" for {platform}" if platform else ""),
+            advice=f"ask for one of its platforms: {there}" if images else "name another image",
         )
 
 
@@ -181,6 +182,12 @@ def _sniff(fields: Fields, *, is_index: bool) -> str:
         return mediatypes.OCI_INDEX
     of_docker = fields.nested("config").get("mediaType") == mediatypes.DOCKER_CONFIG
     return mediatypes.DOCKER_MANIFEST if of_docker else mediatypes.OCI_MANIFEST
+
+
+def _preference(image: Descriptor) -> tuple[bool, bool, str, str]:
+    """What is sorted by to choose where no platform is asked for; the smallest wins, the first of equals."""
+    platform = image.platform or Platform("", "")
+    return not platform.runs(_PREFERRED), platform.os != _PREFERRED.os, str(platform), platform.os_version
 
 
 def _is_beside(manifest: Descriptor) -> bool:

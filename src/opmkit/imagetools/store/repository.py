@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import LimitExceeded, NotFound
+from opmkit.imagetools.repository import check_tag
 from opmkit.imagetools.spec import (
     CONFIG_SIZE,
     MANIFEST_SIZE,
@@ -85,7 +86,9 @@ class LayoutRepository:
             self.layout.make()
             self.layout.ingest(descriptor, opener())
 
-    def put_manifest(self, manifest: Manifest | ImageIndex, tag: str | None = None) -> Descriptor:
+    def put_manifest(
+        self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
+    ) -> Descriptor:
         """Store a manifest and, once it and its parts are on the disk, let the tag name it.
 
         Without a tag it is listed without a name, until an index that refers to it is stored. Raises StoreError if a
@@ -95,7 +98,13 @@ class LayoutRepository:
         self.put_blob(descriptor, partial(io.BytesIO, manifest.raw))
         parts = [part.digest for part in manifest.parts if not mediatypes.is_foreign(part.media_type)]
         named = replace(descriptor, annotations={REF_NAME: self._full_name(tag)} if tag else {})
-        self.layout.change_index(partial(_listed, named, parts), needs=[*parts, descriptor.digest])
+
+        def change(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
+            if tag and replacing is not None:  # nobody moves it now: the layout is locked
+                check_tag(self, tag, replacing, descriptor.digest)
+            return _listed(named, parts, manifests)
+
+        self.layout.change_index(change, needs=[*parts, descriptor.digest])
         return descriptor
 
     def tags(self) -> Iterator[str]:

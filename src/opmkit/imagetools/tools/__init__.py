@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.image import Image, MultiImage
     from opmkit.imagetools.layer import FoundFile, Limits
-    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.reference import ImageReference, LayoutReference, Reference
     from opmkit.imagetools.registry import RegistryOptions
+    from opmkit.imagetools.repository import Repository
     from opmkit.imagetools.spec import Descriptor, Platform
     from opmkit.imagetools.store import ImageStore
 
@@ -29,7 +30,7 @@ _ENGINES = ("docker", "podman", "buildah")
 class ContainerTool(Protocol):
     """What is done with images. Every method may be called from several threads and raises ImageToolsErrors.
 
-    Where an image is asked for, a reference to an index gives the one for this host's platform, if not told otherwise.
+    Where an image is asked for, a reference to an index gives the one that ImageIndex.select chooses.
     Without ``limits`` the bounds are those of :mod:`opmkit.imagetools.layer`, in memory or on disk.
     """
 
@@ -71,8 +72,22 @@ class ContainerTool(Protocol):
         """Keep an image under a name, where this tool keeps images."""
         ...
 
-    def push(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
-        """Send an image to the registry or layout that the reference names; its tag moves last."""
+    def push(
+        self,
+        image: Image | MultiImage,
+        reference: ImageReference,
+        *,
+        replacing: str | None = None,
+        progress: Progress = SILENT,
+    ) -> Descriptor:
+        """Send an image to the registry or layout that the reference names; its tag moves last.
+
+        ``replacing`` is the digest that the tag is to be moved from, see :meth:`Repository.put_manifest`.
+        """
+        ...
+
+    def destination(self, reference: Reference | LayoutReference) -> Repository:
+        """The place that push sends to: a repository of the registry itself, no mirror, or a layout."""
         ...
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.imagetools.image import MultiImage
-    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.reference import ImageReference, Reference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import Repository
     from opmkit.imagetools.spec import Descriptor, Platform
@@ -88,15 +88,31 @@ class RegistryTool:
             return self.push(image, reference, progress=progress)
         return self._copy(image, self._store.repository(reference.name), reference, progress)
 
-    def push(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
+    def push(
+        self,
+        image: Image | MultiImage,
+        reference: ImageReference,
+        *,
+        replacing: str | None = None,
+        progress: Progress = SILENT,
+    ) -> Descriptor:
         """Send an image to the registry or layout that the reference names."""
-        return self._copy(image, self._repository(reference), reference, progress)
+        return self._copy(image, self.destination(reference), reference, progress, replacing)
+
+    def destination(self, reference: Reference | LayoutReference) -> Repository:
+        """The place that push sends to."""
+        return self._repository(reference)
 
     def _copy(
-        self, image: Image | MultiImage, target: Repository, reference: ImageReference, progress: Progress
+        self,
+        image: Image | MultiImage,
+        target: Repository,
+        reference: ImageReference,
+        progress: Progress,
+        replacing: str | None = None,
     ) -> Descriptor:
         tag = reference.tag if reference.digest else reference.identifier or None
-        return copy_image(image, target, tag, workers=self._workers, progress=progress)
+        return copy_image(image, target, tag, replacing=replacing, workers=self._workers, progress=progress)
 
     def _repository(self, reference: ImageReference) -> Repository:
         if isinstance(reference, LayoutReference):
