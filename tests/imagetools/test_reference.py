@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmkit.imagetools.errors import InvalidReference
-from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_reference
+from opmkit.imagetools.reference import (
+    DaemonReference,
+    DockerArchiveReference,
+    ImageReference,
+    LayoutReference,
+    OciArchiveReference,
+    Reference,
+    StorageReference,
+    StoreReference,
+    parse_image_reference,
+)
 
 SHA256 = "sha256:" + "0123456789abcdef" * 4
 SHA512 = "sha512:" + "0123456789abcdef" * 8
@@ -54,7 +64,8 @@ def test_docker_grammar(text: str, expected: Reference | None) -> None:
         ("Alpine", "upper-case", "'library/alpine'"),
         ("quay.io/Ns/x", "upper-case", "'ns/x'"),
         ("https://quay.io/ns/x", "URL", "leave out https://"),
-        ("docker://quay.io/ns/x", "URL", "leave out docker://"),
+        ("http://quay.io/ns/x", "URL", "leave out http://"),
+        ("docker://https://quay.io/ns/x", "URL", "leave out https://"),
         ("a" * 64, "image id", "NAME@sha256"),
         ("quay.io/ns/x:", "no tag", "128"),
         ("quay.io/ns/x:.a", "no tag", "start"),
@@ -75,7 +86,29 @@ def test_docker_grammar(text: str, expected: Reference | None) -> None:
         ("host:port/x", "no registry host", "HOST"),
         ("::1/x", "no registry host", "HOST"),
         ("quay.io/" + "a" * 256, "longer than 255", "shorten"),
-        ("oci-archive:x.tar", "not read directly", "skopeo copy oci-archive:x.tar oci:"),
+        ("./bundle", "it is a path", "oci-archive:FILE"),
+        ("/var/images", "it is a path", "oci:DIR"),
+        ("dir:bundle", "no directories of images", "docker.io/library/dir:bundle"),
+        ("foo:bar/baz", "'foo:bar' is no registry host", "KIND:... with one of oci, oci-archive"),
+        ("atomic:host/x", "no registry host", "containers-storage"),
+        ("oci-archive:", "file is missing", "oci-archive:FILE"),
+        ("oci-archive::1", "file is missing", "oci-archive:FILE"),
+        ("oci-archive:x.tar:", "no image's name", "letters"),
+        ("oci-archive:x.tar:a//b", "no image's name", "letters"),
+        ("oci-archive:x\0.tar", "NUL", "leave"),
+        ("docker-archive:", "file is missing", "docker-archive:FILE"),
+        ("docker-archive:x.tar:", "name is missing", "NAME"),
+        ("docker-archive:x.tar:@x", "no position", "@0"),
+        ("docker-archive:x.tar:@-1", "no position", "@0"),
+        ("docker-archive:x.tar:Name", "upper-case", "'library/name'"),
+        (f"docker-archive:x.tar:name@{SHA256}", "names a digest", "tag"),
+        ("docker-daemon:", "name is missing", "NAME"),
+        ("docker-daemon:" + "a" * 64, "image id", "docker-daemon:sha256:aaa"),
+        (f"docker-daemon:name@{SHA256}", "names a digest", "tag"),
+        ("containers-storage:", "name is missing", "NAME"),
+        ("containers-storage:[vfs@/x]name", "place of storage", "brackets"),
+        ("store:", "name is missing", "NAME"),
+        ("store:a b", "no repository name", "parted"),
         ("oci:", "directory is missing", "oci:DIR"),
         ("oci:dir:a:b", "no tag", "letters"),
         ("oci:dir:", "no tag", "letters"),
@@ -84,6 +117,7 @@ def test_docker_grammar(text: str, expected: Reference | None) -> None:
 def test_errors_say_what_and_how(text: str, said: str, advised: str) -> None:
     with pytest.raises(InvalidReference) as caught:
         parse_image_reference(text)
+    assert f"{text!r}" in caught.value.message
     assert said in caught.value.message
     assert advised in caught.value.advice
 
@@ -109,6 +143,48 @@ def test_layouts(text: str, path: str, tag: str | None, digest: str | None) -> N
     reference = parse_image_reference(text)
     assert reference == LayoutReference(Path(path), tag, digest)
     assert str(reference) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("oci-archive:a/b.tar", OciArchiveReference(Path("a/b.tar"))),
+        ("oci-archive:b.tar:1.0", OciArchiveReference(Path("b.tar"), "1.0")),
+        ("oci-archive:b.tar:quay.io/a/b:1", OciArchiveReference(Path("b.tar"), "quay.io/a/b:1")),
+        (f"oci-archive:b.tar@{SHA256}", OciArchiveReference(Path("b.tar"), "", SHA256)),
+        (f"oci-archive:b.tar:x@{SHA256}", OciArchiveReference(Path("b.tar"), "x", SHA256)),
+        ("docker-archive:/a/b.tar", DockerArchiveReference(Path("/a/b.tar"))),
+        ("docker-archive:b.tar:x", DockerArchiveReference(Path("b.tar"), "x")),
+        ("docker-archive:b.tar:quay.io/a/b:1", DockerArchiveReference(Path("b.tar"), "quay.io/a/b:1")),
+        ("docker-archive:b.tar:@2", DockerArchiveReference(Path("b.tar"), position=2)),
+        ("docker-daemon:x", DaemonReference("x")),
+        ("docker-daemon:localhost:5000/x:1", DaemonReference("localhost:5000/x:1")),
+        (f"docker-daemon:{SHA256}", DaemonReference(SHA256)),
+        ("containers-storage:localhost/x:1", StorageReference("localhost/x:1")),
+        ("store:quay.io/a/b", StoreReference("quay.io/a/b")),
+        (f"store:b@{SHA256}", StoreReference(f"b@{SHA256}")),
+    ],
+)
+def test_other_places(text: str, expected: ImageReference) -> None:
+    reference = parse_image_reference(text)
+    assert reference == expected
+    assert str(reference) == text
+
+
+def test_names_in_other_places_are_completed() -> None:
+    full = Reference("docker.io", "library/x", "latest")
+    for text in ("docker-daemon:x", "containers-storage:x", "store:x", "docker-archive:a.tar:x"):
+        reference = parse_image_reference(text)
+        assert not isinstance(reference, Reference | LayoutReference | OciArchiveReference)
+        assert reference.reference == full
+    assert DockerArchiveReference(Path("a.tar")).reference is None
+    assert DaemonReference(SHA256).reference is None
+
+
+def test_skopeos_word_for_registries() -> None:
+    for parse in (Reference.parse, parse_image_reference):
+        assert parse("docker://quay.io/a/b:1") == Reference("quay.io", "a/b", "1")
+        assert parse("docker://alpine") == Reference.parse("alpine")
 
 
 def test_identifier_and_changes() -> None:
@@ -137,7 +213,10 @@ def test_the_canonical_text_parses_to_the_same(host: str, name: str, tag: str | 
     assert Reference.parse(str(parsed)) == parsed
 
 
-@given(st.text(max_size=80))
+TRANSPORTS = ["", "oci:", "oci-archive:", "docker-archive:", "docker-daemon:", "containers-storage:", "store:", "dir:"]
+
+
+@given(st.builds(str.__add__, st.sampled_from(TRANSPORTS), st.text(max_size=80)))
 def test_any_text_parses_or_is_refused(text: str) -> None:
     try:
         reference = parse_image_reference(text)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.unpacked import packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.imagetools.image import MultiImage
-    from opmkit.imagetools.repository import BlobOpener, Repository
-    from opmkit.imagetools.spec import Descriptor
+    from opmkit.imagetools.repository import BlobOpener, Repository, Source
+    from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
 
 
 def copy_image(
@@ -33,8 +34,19 @@ def copy_image(
 
     ``replacing`` is the digest that the tag is to be moved from, see :meth:`Repository.put_manifest`. What goes wrong
     before the end leaves the tag as it was. Raises what source and target raise.
+
+    The layers of an image from an archive or engine are compressed, so that the result has another digest.
     """
-    blobs = {blob.descriptor.digest: blob for blob in _blobs(image)}
+    with packed(image, progress) as whole:
+        _copy_blobs(whole, target, workers, progress)
+        *parts, top = manifests_of(whole)
+        for manifest in parts:
+            target.put_manifest(manifest)
+        return target.put_manifest(top, tag, replacing=replacing)
+
+
+def _copy_blobs(image: Image | MultiImage, target: Repository, workers: int, progress: Progress) -> None:
+    blobs = {blob.descriptor.digest: blob for blob in blobs_of(image)}
     progress.begin("Copying", sum(blob.descriptor.size for blob in blobs.values()))
     try:
         with ThreadPoolExecutor(workers, thread_name_prefix="copy") as pool:
@@ -47,32 +59,37 @@ def copy_image(
                 raise
     finally:
         progress.end()
-    if isinstance(image, Image):
-        return target.put_manifest(image.manifest, tag, replacing=replacing)
-    for manifest in (*(part.manifest for part in image.images), *image.others):
-        target.put_manifest(manifest)
-    return target.put_manifest(image.index, tag, replacing=replacing)
 
 
 @dataclass(frozen=True, slots=True)
-class _Blob:
+class Blob:
+    """A blob of an image: how it is opened, and the place it may be mounted from."""
+
     descriptor: Descriptor
     opener: BlobOpener
-    source: Repository | None
+    source: Source | None
 
 
-def _put(blob: _Blob, target: Repository, progress: Progress) -> None:
+def _put(blob: Blob, target: Repository, progress: Progress) -> None:
     target.put_blob(blob.descriptor, blob.opener, mount_from=blob.source)
     progress.advance(blob.descriptor.size)
 
 
-def _blobs(image: Image | MultiImage) -> Iterator[_Blob]:
+def manifests_of(image: Image | MultiImage) -> tuple[Manifest | ImageIndex, ...]:
+    """The manifests of an image, what the last one refers to before it."""
+    if isinstance(image, Image):
+        return (image.manifest,)
+    return (*(part.manifest for part in image.images), *image.others, image.index)
+
+
+def blobs_of(image: Image | MultiImage) -> Iterator[Blob]:
+    """The blobs of an image, but for layers that are kept elsewhere; some may come more than once."""
     for part in [image] if isinstance(image, Image) else image.images:
         for descriptor, opener in part.layers:
             if not mediatypes.is_foreign(descriptor.media_type):
-                yield _Blob(descriptor, opener, None if descriptor.digest in part.local else part.source)
-        yield _Blob(part.manifest.config, partial(io.BytesIO, part.config.raw), part.source)
+                yield Blob(descriptor, opener, None if descriptor.digest in part.local else part.source)
+        yield Blob(part.manifest.config, partial(io.BytesIO, part.config.raw), part.source)
     if not isinstance(image, Image) and image.source is not None:
         for manifest in image.others:
             for descriptor in (manifest.config, *manifest.layers):
-                yield _Blob(descriptor, partial(image.source.open_blob, descriptor), image.source)
+                yield Blob(descriptor, partial(image.source.open_blob, descriptor), image.source)

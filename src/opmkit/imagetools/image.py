@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
-from opmkit.imagetools.repository import Repository, verified
+from opmkit.imagetools.repository import Source, verified
 from opmkit.imagetools.spec import (
     CONFIG_SIZE,
     EPOCH,
@@ -42,7 +42,7 @@ class Image:
 
     manifest: Manifest
     config: ImageConfig
-    source: Repository | None = field(default=None, compare=False)
+    source: Source | None = field(default=None, compare=False)
     local: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -101,6 +101,14 @@ class Image:
         kept = [layer for position, layer in enumerate(self.manifest.layers) if position not in positions]
         return self._rebuilt(config, kept, self.manifest.annotations, self.manifest.media_type)
 
+    def with_layers(self, others: Mapping[str, Layer]) -> Image:
+        """This image with other blobs of the same content in the place of the layers of these digests."""
+        stack = [others[layer.digest].descriptor if layer.digest in others else layer for layer in self.manifest.layers]
+        image = self._rebuilt(self.config, stack, self.manifest.annotations, self.manifest.media_type)
+        return replace(
+            image, local={**self.local, **{layer.descriptor.digest: layer.path for layer in others.values()}}
+        )
+
     def as_oci(self) -> Image:
         """This image in OCI's format, the only one that other tools find by its tag in an OCI layout.
 
@@ -134,7 +142,7 @@ class MultiImage:
     index: ImageIndex
     images: tuple[Image, ...]
     others: tuple[Manifest, ...] = ()
-    source: Repository | None = field(default=None, compare=False)
+    source: Source | None = field(default=None, compare=False)
 
     @property
     def digest(self) -> str:
@@ -218,7 +226,7 @@ def _platforms(image: Image | MultiImage) -> list[Platform]:
     return [descriptor.platform or part.config.platform for descriptor, part in pairs]
 
 
-def load_image(repository: Repository, identifier: str, platform: Platform | None = None) -> Image:
+def load_image(repository: Source, identifier: str, platform: Platform | None = None) -> Image:
     """The image that a tag or digest names, of an index the one for ``platform`` (see ImageIndex.select).
 
     Reads manifests and the configuration, no layer. Raises NotFound, InvalidImage, UnsupportedImage and what the
@@ -232,7 +240,7 @@ def load_image(repository: Repository, identifier: str, platform: Platform | Non
     raise InvalidImage(f"image indexes nested deeper than {_NESTING}", advice="name the image by its digest")
 
 
-def load_any(repository: Repository, identifier: str) -> Image | MultiImage:
+def load_any(repository: Source, identifier: str) -> Image | MultiImage:
     """The image or, with all its platforms, the image index that a tag or digest names; raises as load_image does."""
     index = repository.get_manifest(identifier)
     if isinstance(index, Manifest):
@@ -252,7 +260,7 @@ def load_any(repository: Repository, identifier: str) -> Image | MultiImage:
     return MultiImage(index, tuple(images), tuple(others), repository)
 
 
-def _with_config(repository: Repository, manifest: Manifest) -> Image:
+def _with_config(repository: Source, manifest: Manifest) -> Image:
     if manifest.config.media_type not in mediatypes.CONFIGS:
         raise UnsupportedImage(
             f"manifest {manifest.digest} is of an artifact of type {manifest.config.media_type}, not of an image",

@@ -1,26 +1,37 @@
-"""Image references: names in a registry as docker writes them, and OCI layouts on disk as ``oci:DIR[:TAG]``."""
+"""Image references: names in a registry as docker writes them, and ``TRANSPORT:...`` for images in other places.
+
+The transports are spelled as containers-transports(5) has them, with ``store:`` for the embedded image store.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.spec.digests import is_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DEFAULT_REGISTRY = "docker.io"
 DEFAULT_TAG = "latest"
 REPOSITORY_LENGTH = 255
 
 _LEGACY_REGISTRY = "index.docker.io"
+_REGISTRY_TRANSPORT = "docker://"
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _REGISTRY = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?")
 _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _REPOSITORY = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_TAG_ADVICE = "a tag is up to 128 letters, digits, '_', '.' and '-', and doesn't start with '.' or '-'"
 _IMAGE_ID = re.compile(r"[a-f0-9]{64}")
-_ARCHIVES = ("oci-archive:", "docker-archive:")
+# The grammar of org.opencontainers.image.ref.name in OCI image-spec 1.1, annotations.md.
+_REF_COMPONENT = r"[A-Za-z0-9]+(?:(?:[-._:@+]|--)[A-Za-z0-9]+)*"
+_REF_NAME = re.compile(rf"{_REF_COMPONENT}(?:/{_REF_COMPONENT})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +50,16 @@ class Reference:
 
     def __post_init__(self) -> None:
         """Check each part against the grammar."""
-        if not _REGISTRY.fullmatch(self.registry):
-            raise _invalid(str(self), f"{self.registry!r} is no registry host", "write HOST[:PORT]/NAME[:TAG]")
-        if self.repository != self.repository.lower():
-            raise _invalid(
-                str(self), "the repository name has upper-case letters", f"write {self.repository.lower()!r}"
-            )
-        if not _REPOSITORY.fullmatch(self.repository):
-            advice = "names are lower-case letters and digits, parted by single '.', '_', '/', by '__' or by dashes"
-            raise _invalid(str(self), f"{self.repository!r} is no repository name", advice)
-        if len(self.repository) > REPOSITORY_LENGTH:
-            raise _invalid(
-                str(self), f"the repository name is longer than {REPOSITORY_LENGTH} characters", "shorten it"
-            )
-        if self.tag is not None:
-            _check_tag(str(self), self.tag)
-        if self.digest is not None and not is_digest(self.digest):
-            advice = "write '@sha256:' and 64 lower-case hexadecimal digits"
-            raise _invalid(str(self), f"{self.digest!r} is no digest", advice)
+        if problem := _part_problem(self.registry, self.repository, self.tag, self.digest):
+            raise _invalid(str(self), *problem)
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Read a reference as docker does: ``alpine`` is ``docker.io/library/alpine``.
+        """Read a reference as docker does: ``alpine`` is ``docker.io/library/alpine``; ``docker://`` may stand before.
 
         Raises InvalidReference, with advice for common slips such as a URL or an image id.
         """
-        if "://" in text:
-            raise _invalid(text, "it is a URL", f"leave out {text.split('://', 1)[0]}://")
-        if _IMAGE_ID.fullmatch(text):
-            raise _invalid(text, "it is an image id, not a name", "give the image's name, or NAME@sha256:DIGEST")
-        rest, at, digest = text.partition("@")
-        registry, remote = _split_registry(rest)
-        repository, colon, tag = remote.partition(":")
-        if not repository:
-            raise _invalid(text, "the name is missing", "write [HOST[:PORT]/]NAME[:TAG][@DIGEST]")
-        short_name = "" if _names_registry(rest) else rest.partition(":")[0]
-        return cls(registry, repository, tag if colon else None, digest if at else None, short_name)
+        return _parse_name(text.removeprefix(_REGISTRY_TRANSPORT), text)
 
     def __str__(self) -> str:
         """The canonical text: registry and full repository always, tag and digest where set."""
@@ -125,33 +110,218 @@ class LayoutReference:
         return f"oci:{self.path}{tag}{digest}"
 
 
-ImageReference = Reference | LayoutReference
+@dataclass(frozen=True, slots=True)
+class OciArchiveReference:
+    """An image in a tar archive of an OCI layout: ``oci-archive:FILE``, with ``:NAME`` or ``@DIGEST``.
+
+    The first colon of FILE ends it; NAME is any that a layout can give an image.
+    """
+
+    path: Path
+    name: str = ""
+    digest: str = ""
+
+    @property
+    def identifier(self) -> str:
+        """What to ask the archive for: the digest, else the name, else nothing (its only image)."""
+        return self.digest or self.name
+
+    def __str__(self) -> str:
+        """The text that parses to this reference."""
+        name = f":{self.name}" if self.name else ""
+        return f"oci-archive:{self.path}{name}{f'@{self.digest}' if self.digest else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class DockerArchiveReference:
+    """An image in an archive of ``docker save``: ``docker-archive:FILE``, with ``:NAME[:TAG]`` or ``:@POSITION``.
+
+    ``name`` is as it was written; positions count from 0.
+    """
+
+    path: Path
+    name: str = ""
+    position: int | None = None
+
+    @property
+    def reference(self) -> Reference | None:
+        """The name with its registry and tag, where there is one."""
+        return Reference.parse(self.name).with_default_tag() if self.name else None
+
+    def __str__(self) -> str:
+        """The text that parses to this reference."""
+        which = self.name if self.position is None else f"@{self.position}"
+        return f"docker-archive:{self.path}{f':{which}' if which else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonReference:
+    """An image in a docker daemon's storage: ``docker-daemon:NAME[:TAG]``, or ``docker-daemon:sha256:ID``."""
+
+    name: str
+
+    @property
+    def reference(self) -> Reference | None:
+        """The name with its registry and tag; None for an ID."""
+        return None if is_digest(self.name) else Reference.parse(self.name).with_default_tag()
+
+    def __str__(self) -> str:
+        """The text that parses to this reference."""
+        return f"docker-daemon:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageReference:
+    """An image in the storage that podman, buildah and skopeo share: ``containers-storage:NAME[:TAG]``."""
+
+    name: str
+
+    @property
+    def reference(self) -> Reference:
+        """The name with its registry and tag."""
+        return Reference.parse(self.name).with_default_tag()
+
+    def __str__(self) -> str:
+        """The text that parses to this reference."""
+        return f"containers-storage:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReference:
+    """An image in the embedded image store, whatever its registry has: ``store:NAME[:TAG][@DIGEST]``."""
+
+    name: str
+
+    @property
+    def reference(self) -> Reference:
+        """The name with its registry and tag."""
+        return Reference.parse(self.name).with_default_tag()
+
+    def __str__(self) -> str:
+        """The text that parses to this reference."""
+        return f"store:{self.name}"
+
+
+LocalReference = (
+    LayoutReference | OciArchiveReference | DockerArchiveReference | DaemonReference | StorageReference | StoreReference
+)
+"""An image on this machine."""
+ImageReference = Reference | LocalReference
 
 
 def parse_image_reference(text: str) -> ImageReference:
-    """Read ``oci:DIR[:TAG]`` or a registry's reference; a colon after the last slash of DIR starts the tag.
+    """Read ``TRANSPORT:...`` or a registry's reference, for which ``docker://`` may be written.
 
-    Raises InvalidReference.
+    Raises InvalidReference, which quotes the text as it was given.
     """
-    if text.startswith("oci:"):
-        return _parse_layout(text)
-    if text.startswith(_ARCHIVES):
-        kind, _, path = text.partition(":")
-        raise _invalid(text, f"{kind} is not read directly", f"copy it first: skopeo copy {kind}:{path} oci:DIR:TAG")
+    transport, _, rest = text.partition(":")
+    parse = _TRANSPORTS.get(transport)
+    if parse is not None and not text.startswith(_REGISTRY_TRANSPORT):
+        if "\0" in text:
+            raise _invalid(text, "a path has no NUL character", "leave it out")
+        return parse(rest, text)
+    if text.startswith((".", "/")):
+        advice = "an image in a file or directory is named by its kind: oci:DIR, oci-archive:FILE, docker-archive:FILE"
+        raise _invalid(text, "it is a path", advice)
     return Reference.parse(text)
 
 
-def _parse_layout(text: str) -> LayoutReference:
-    directory, slash, last = text.removeprefix("oci:").rpartition("/")
-    last, at, digest = last.partition("@") if is_digest(last.partition("@")[2]) else (last, "", "")
+def _parse_layout(rest: str, text: str) -> LayoutReference:
+    directory, slash, last = rest.rpartition("/")
+    last, digest = _split_digest(last)
     last, colon, tag = last.partition(":")
     if not directory + slash + last:
         raise _invalid(text, "the directory is missing", "write oci:DIR[:TAG]")
-    if "\0" in text:
-        raise _invalid(text, "a path has no NUL character", "write oci:DIR[:TAG]")
+    if colon and not _TAG.fullmatch(tag):
+        raise _invalid(text, f"{tag!r} is no tag", _TAG_ADVICE)
+    return LayoutReference(Path(directory + slash + last), tag if colon else None, digest or None)
+
+
+def _parse_oci_archive(rest: str, text: str) -> OciArchiveReference:
+    rest, digest = _split_digest(rest)
+    path, colon, name = rest.partition(":")
+    if not path:
+        raise _invalid(text, "the file is missing", "write oci-archive:FILE[:NAME]")
+    if colon and not _REF_NAME.fullmatch(name):
+        advice = "a name in an archive is letters and digits, parted by single signs of -._:@+ or by '/'"
+        raise _invalid(text, f"{name!r} is no image's name", advice)
+    return OciArchiveReference(Path(path), name, digest)
+
+
+def _parse_docker_archive(rest: str, text: str) -> DockerArchiveReference:
+    path, colon, name = rest.partition(":")
+    if not path:
+        raise _invalid(text, "the file is missing", "write docker-archive:FILE[:NAME[:TAG]]")
+    if name.startswith("@"):
+        if not re.fullmatch("@[0-9]{1,9}", name):
+            raise _invalid(text, f"{name!r} is no position", "write docker-archive:FILE:@0 for the first image")
+        return DockerArchiveReference(Path(path), position=int(name[1:]))
     if colon:
-        _check_tag(text, tag)
-    return LayoutReference(Path(directory + slash + last), tag if colon else None, digest if at else None)
+        _check_engine_name(name, text)
+    return DockerArchiveReference(Path(path), name)
+
+
+def _parse_daemon(rest: str, text: str) -> DaemonReference:
+    if not is_digest(rest):
+        if _IMAGE_ID.fullmatch(rest):
+            raise _invalid(text, "it is an image id without its kind", f"write docker-daemon:sha256:{rest}")
+        _check_engine_name(rest, text)
+    return DaemonReference(rest)
+
+
+def _parse_storage(rest: str, text: str) -> StorageReference:
+    if rest.startswith("["):
+        advice = "leave out the brackets: the storage is the one that podman and buildah are set up for"
+        raise _invalid(text, "a place of storage can't be chosen", advice)
+    _check_engine_name(rest, text)
+    return StorageReference(rest)
+
+
+def _parse_store(rest: str, text: str) -> StoreReference:
+    _parse_name(rest, text)
+    return StoreReference(rest)
+
+
+def _refuse_directory(rest: str, text: str) -> ImageReference:
+    advice = (
+        "a bundle's directory is written as a path, ./DIR or /DIR; an image in a directory as oci:DIR; "
+        f"an image of that name on Docker Hub as docker.io/library/{text}"
+    )
+    raise _invalid(text, "there are no directories of images here", advice)
+
+
+_TRANSPORTS: dict[str, Callable[[str, str], ImageReference]] = {
+    "oci": _parse_layout,
+    "oci-archive": _parse_oci_archive,
+    "docker-archive": _parse_docker_archive,
+    "docker-daemon": _parse_daemon,
+    "containers-storage": _parse_storage,
+    "store": _parse_store,
+    "dir": _refuse_directory,
+}
+
+
+def _check_engine_name(name: str, text: str) -> None:
+    """Engines know images by tags: a digest in a name would be one that they need not have."""
+    if _parse_name(name, text).digest:
+        raise _invalid(text, "it names a digest", "name the image by its tag")
+
+
+def _parse_name(name: str, text: str) -> Reference:
+    """The reference that ``name`` is; errors quote ``text``, which it is a part of."""
+    if "://" in name:
+        raise _invalid(text, "it is a URL", f"leave out {name.split('://', 1)[0]}://")
+    if _IMAGE_ID.fullmatch(name):
+        raise _invalid(text, "it is an image id, not a name", "give the image's name, or NAME@sha256:DIGEST")
+    rest, at, digest = name.partition("@")
+    registry, remote = _split_registry(rest)
+    repository, colon, tag = remote.partition(":")
+    if not repository:
+        raise _invalid(text, "the name is missing", "write [HOST[:PORT]/]NAME[:TAG][@DIGEST]")
+    parts = (registry, repository, tag if colon else None, digest if at else None)
+    if problem := _part_problem(*parts):
+        raise _invalid(text, *problem)
+    return Reference(*parts, short_name="" if _names_registry(rest) else rest.partition(":")[0])
 
 
 def _split_registry(name: str) -> tuple[str, str]:
@@ -171,10 +341,29 @@ def _names_registry(name: str) -> bool:
     return bool(slash) and looks_like_host
 
 
-def _check_tag(reference: str, tag: str) -> None:
-    if not _TAG.fullmatch(tag):
-        advice = "a tag is up to 128 letters, digits, '_', '.' and '-', and doesn't start with '.' or '-'"
-        raise _invalid(reference, f"{tag!r} is no tag", advice)
+def _split_digest(text: str) -> tuple[str, str]:
+    """The text without the digest after its last '@', and that digest, "" where there is none."""
+    rest, _, digest = text.rpartition("@")
+    return (rest, digest) if is_digest(digest) else (text, "")
+
+
+def _part_problem(registry: str, repository: str, tag: str | None, digest: str | None) -> tuple[str, str] | None:
+    """What is wrong with the parts of a name, and advice; None if nothing is."""
+    if not _REGISTRY.fullmatch(registry):
+        kinds = ", ".join(kind for kind in _TRANSPORTS if kind != "dir")
+        return f"{registry!r} is no registry host", f"write HOST[:PORT]/NAME[:TAG], or KIND:... with one of {kinds}"
+    if repository != repository.lower():
+        return "the repository name has upper-case letters", f"write {repository.lower()!r}"
+    if not _REPOSITORY.fullmatch(repository):
+        advice = "names are lower-case letters and digits, parted by single '.', '_', '/', by '__' or by dashes"
+        return f"{repository!r} is no repository name", advice
+    if len(repository) > REPOSITORY_LENGTH:
+        return f"the repository name is longer than {REPOSITORY_LENGTH} characters", "shorten it"
+    if tag is not None and not _TAG.fullmatch(tag):
+        return f"{tag!r} is no tag", _TAG_ADVICE
+    if digest is not None and not is_digest(digest):
+        return f"{digest!r} is no digest", "write '@sha256:' and 64 lower-case hexadecimal digits"
+    return None
 
 
 def _invalid(text: str, reason: str, advice: str) -> InvalidReference:

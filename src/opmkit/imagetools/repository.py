@@ -1,4 +1,4 @@
-"""What a place that holds images can do, be it a repository of a registry or an OCI layout on disk."""
+"""What a place that holds images can do: a repository of a registry, a layout on disk, or an archive to read from."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ MOVE_SECONDS = 1.0
 """How long it may take from asking a registry what a tag names to the tag's being moved."""
 
 
-class Repository(Protocol):
-    """A place where images live. Every method may be called from several threads at once.
+class Source(Protocol):
+    """A place that images are read from. Every method may be called from several threads at once.
 
     Identifiers are tags or digests. All methods raise NotFound for what is not there and the place's own
     ImageToolsError (StoreError, RegistryUnavailable, AuthenticationFailed...) for what goes wrong.
@@ -43,11 +43,19 @@ class Repository(Protocol):
         """A blob's content as a stream that raises DigestMismatch at its end if it isn't what was promised."""
         ...
 
+    def tags(self) -> Iterator[str]:
+        """The tags there are."""
+        ...
+
+
+class Repository(Source, Protocol):
+    """A place where images live: it can be written to as well."""
+
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Whether the blob is there."""
         ...
 
-    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Repository | None = None) -> None:
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Source | None = None) -> None:
         """Make the blob be there: not at all if it is, by mounting it from a near repository, else by sending it."""
         ...
 
@@ -60,10 +68,6 @@ class Repository(Protocol):
         the manifest already. Otherwise TagMoved is raised. A layout makes this one step. A registry can't: it is asked
         right before, and MOVE_SECONDS is how long the two requests may take together.
         """
-        ...
-
-    def tags(self) -> Iterator[str]:
-        """The tags there are."""
         ...
 
 
@@ -81,17 +85,19 @@ def check_tag(repository: Repository, tag: str, replacing: str, new: str) -> Non
         )
 
 
-def verified(stream: BinaryIO, descriptor: Descriptor) -> BinaryIO:
+def verified(stream: BinaryIO, descriptor: Descriptor, place: str = "") -> BinaryIO:
     """``stream``, checked while it is read: DigestMismatch as soon as size or digest can't be the descriptor's.
 
-    Who reads all of the content has it verified; who stops earlier has not. Closing it closes ``stream``.
+    Who reads all of the content has it verified; who stops earlier has not. Closing it closes ``stream``. ``place``,
+    where it is given, names where the blob is in the error.
     """
-    return io.BufferedReader(_VerifiedStream(stream, descriptor), CHUNK)
+    return io.BufferedReader(_VerifiedStream(stream, descriptor, place), CHUNK)
 
 
 class _VerifiedStream(io.RawIOBase):
-    def __init__(self, stream: BinaryIO, descriptor: Descriptor) -> None:
+    def __init__(self, stream: BinaryIO, descriptor: Descriptor, place: str) -> None:
         self._stream = stream
+        self._place = f"{place}: " if place else ""
         self._descriptor = descriptor
         self._hash = new_hash(descriptor.digest)
         self._left = descriptor.size
@@ -117,6 +123,6 @@ class _VerifiedStream(io.RawIOBase):
 
     def _mismatch(self, what: str) -> DigestMismatch:
         return DigestMismatch(
-            f"blob {self._descriptor.digest}: the content has {what} promised",
-            advice="try again; if it stays so, the copy in the registry or the layout is damaged: push it anew",
+            f"{self._place}blob {self._descriptor.digest}: the content has {what} promised",
+            advice="try again; if it stays so, the copy there is damaged: push it anew",
         )

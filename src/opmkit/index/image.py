@@ -14,6 +14,7 @@ from opmkit.imagetools.image import Image, MultiImage, for_platforms
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import ConfigChanges, ImageIndex
+from opmkit.imagetools.unpacked import pack
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -148,10 +149,9 @@ def named_base(tool: ContainerTool, name: str, platforms: Sequence[Platform] = (
 def bake(base: Base, database: Path, directory: Path, *, created: int = 0) -> Image | MultiImage:
     """Layer ``database`` on ``base``. ``created`` is in seconds of Unix time; ``directory`` receives the layer's file.
 
-    The result is a value: nothing is stored or pushed, and no layer of the base is read but those that an archive or
-    engine has uncompressed. It is an OCI image, so that
-    it bears the base's annotations and has one digest wherever it goes. It names the index that it was made from,
-    unless it comes out as the same one.
+    The result is a value: nothing is stored or pushed, and no layer of the base is read, but those that an archive or
+    engine keeps uncompressed. It is an OCI image, so that it bears the base's annotations and has one digest wherever it
+    goes. It names the index that it was made from, unless it comes out as the same one.
     """
     layer = write_layer([LayerFile(DATABASE_PATH.lstrip("/"), database)], directory, mtime=created)
     changes = ConfigChanges(
@@ -160,7 +160,8 @@ def bake(base: Base, database: Path, directory: Path, *, created: int = 0) -> Im
         cmd=COMMAND,
         exposed_ports=(f"{PORT}/tcp",),
     )
-    image = base.image.as_oci().append([layer], changes, annotations=base.annotations, created=rfc3339(created))
+    packed = pack(base.image, directory)  # what it is published by is its digest
+    image = packed.as_oci().append([layer], changes, annotations=base.annotations, created=rfc3339(created))
     if not base.old:
         return image
     unchanged = image.annotated({MADE_FROM: base.before_old}) if base.before_old else image

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.hosts import Place
     from opmkit.imagetools.registry.transport import Transport
-    from opmkit.imagetools.repository import BlobOpener, Repository
+    from opmkit.imagetools.repository import BlobOpener, Source
     from opmkit.imagetools.spec import ImageIndex, Manifest
 
 TAGS_PAGE = 1000
@@ -103,7 +103,7 @@ class RegistryRepository:
         """Whether the blob is there, by HEAD."""
         return self._has_blob(descriptor, self._pull)
 
-    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Repository | None = None) -> None:
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Source | None = None) -> None:
         """Send a blob, unless it is there or can be mounted from ``mount_from``."""
         if not self._has_blob(descriptor, self._push):
             source = self._mountable(mount_from)
@@ -167,7 +167,7 @@ class RegistryRepository:
         url, subject = self._endpoint.blob(digest), self._endpoint.subject(digest)
         return self._transport.call(Request("HEAD", url, subject, access, ok=(200, 404))).status == 200
 
-    def _mountable(self, source: Repository | None) -> str:
+    def _mountable(self, source: Source | None) -> str:
         """The name of ``source`` where it is another repository of the same registry, else nothing."""
         if not isinstance(source, RegistryRepository):
             return ""

@@ -33,14 +33,7 @@ class Fields:
     @classmethod
     def decode(cls, raw: bytes, where: str, *, limit: int) -> Fields:
         """The object that JSON text holds; raises LimitExceeded above ``limit`` bytes, InvalidImage otherwise."""
-        if len(raw) > limit:
-            raise LimitExceeded(f"{where}: {len(raw)} bytes are more than the bound of {limit}", advice=_ADVICE)
-        try:
-            value: object = orjson.loads(raw)
-        except orjson.JSONDecodeError as error:
-            raise InvalidImage(f"{where} is not valid JSON: {error}", advice=_ADVICE) from error
-        _check_depth(value, where)
-        return cls.of(value, where)
+        return cls.of(decode_json(raw, where, limit=limit), where)
 
     def get(self, key: str) -> object:
         """The field's value, or None."""
@@ -97,6 +90,18 @@ class Fields:
         """An object whose values are strings; absent is empty."""
         fields = self.nested(key)
         return {name: fields.text(name) for name in fields.values}
+
+
+def decode_json(raw: bytes, where: str, *, limit: int) -> object:
+    """What JSON text holds; raises LimitExceeded above ``limit`` bytes or DEPTH, InvalidImage for other text."""
+    if len(raw) > limit:
+        raise LimitExceeded(f"{where}: {len(raw)} bytes are more than the bound of {limit}", advice=_ADVICE)
+    try:
+        value: object = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise InvalidImage(f"{where} is not valid JSON: {error}", advice=_ADVICE) from error
+    _check_depth(value, where)
+    return value
 
 
 def dump_json(value: object) -> bytes:

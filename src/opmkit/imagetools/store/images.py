@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from opmkit.imagetools.errors import NotFound, StoreError
+from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.spec import ImageConfig, ImageIndex, Manifest, Platform, mediatypes
-from opmkit.imagetools.store.layout import INGEST, REF_NAME, Layout
+from opmkit.imagetools.store.layout import INGEST, Layout
+from opmkit.imagetools.store.private import private_directory
+from opmkit.imagetools.store.reader import REF_NAME
 from opmkit.imagetools.store.repository import LayoutRepository
 
 if TYPE_CHECKING:
@@ -42,12 +44,13 @@ class ImageStore:
 
     @classmethod
     def open(cls, path: Path | None = None) -> ImageStore:
-        """The store at the path, else at ``OPM_STORE``, else in the user's data directory; made by the first write.
+        """The store at the path, else at ``OPM_STORE``, else where the user keeps data; made by the first write.
 
-        Raises StoreError where there is no such directory.
+        Who has no home, or may not write there, as in many pods, keeps them in the directory for temporary files.
+        Raises StoreError where that can't be, either.
         """
         named = os.environ.get("OPM_STORE")
-        return cls(Layout((path or (Path(named) if named else _user_data())).absolute()))
+        return cls(Layout((path or (Path(named) if named else _default_path())).absolute()))
 
     def repository(self, name: str) -> LayoutRepository:
         """The images called ``name`` (registry and repository) by their tags."""
@@ -136,12 +139,17 @@ def _is_meant(manifest: Descriptor, reference: Reference, tagged: str) -> bool:
     return name == tagged
 
 
-def _user_data() -> Path:
+def _default_path() -> Path:
     from platformdirs import user_data_path
 
-    with suppress(RuntimeError):
+    with suppress(RuntimeError):  # there is no home
         path = user_data_path("opmkit")
-        if path.is_absolute():
+        if path.is_absolute() and _writable(path):
             return path
-    advice = "name a directory for them by the variable OPM_STORE"
-    raise StoreError("there is no home directory to keep images in", advice=advice)
+    return private_directory() / "store"
+
+
+def _writable(path: Path) -> bool:
+    """Whether a directory, there or to be made, may be written."""
+    there = next(each for each in (path, *path.parents) if os.path.exists(each))  # noqa: PTH110 (no error if hidden)
+    return os.access(there, os.W_OK | os.X_OK)

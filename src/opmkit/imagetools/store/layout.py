@@ -17,17 +17,26 @@ from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded
 from opmkit.imagetools.repository import CHUNK, verified
 from opmkit.imagetools.spec import MANIFEST_SIZE, Descriptor, ImageIndex, Manifest, check_digest, parse_manifest
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.reader import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-REF_NAME = "org.opencontainers.image.ref.name"
 LOCK = "opmkit.lock"
 LOCK_SECONDS = 120.0
 
-_VERSION = "oci-layout"
-_INDEX = "index.json"
+VERSION = "oci-layout"
+VERSION_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
+INDEX = "index.json"
 INGEST = "ingest"
+
+
+def parse_index(raw: bytes, where: str) -> ImageIndex:
+    """The content of a layout's index.json; raises InvalidImage, which names ``where`` it stands."""
+    index = parse_manifest(raw)
+    if isinstance(index, Manifest):
+        raise InvalidImage(f"{where} is no image index", advice="the layout is damaged: make it anew")
+    return index
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,11 @@ class Layout:
     """The files of a layout. Nothing is made on disk before something is written."""
 
     path: Path
+
+    @property
+    def place(self) -> str:
+        """The path, for errors."""
+        return str(self.path)
 
     def blob_path(self, digest: str) -> Path:
         """Where the blob is, or would be."""
@@ -82,32 +96,32 @@ class Layout:
         with disk_errors(path):
             return verified(path.open("rb"), descriptor)
 
+    def blob_size(self, digest: str) -> int | None:
+        """The size of a blob in bytes, None where it isn't there."""
+        path = self.blob_path(digest)
+        with disk_errors(path):
+            return path.stat().st_size if path.is_file() else None
+
     def read_index(self) -> ImageIndex:
         """What the layout names; raises NotFound where there is no layout."""
         with disk_errors(self.path):
-            if not (self.path / _VERSION).is_file():
+            if not (self.path / VERSION).is_file():
                 advice = "give the directory of an OCI image layout, such as skopeo copy ... oci:DIR:TAG makes"
                 raise NotFound(f"{self.path} is no OCI image layout", advice=advice)
             try:
-                with (self.path / _INDEX).open("rb") as file:
+                with (self.path / INDEX).open("rb") as file:
                     raw = file.read(MANIFEST_SIZE + 1)
             except FileNotFoundError:
                 return ImageIndex.build(())
-        index = parse_manifest(raw)
-        if isinstance(index, Manifest):
-            raise InvalidImage(f"{self.path / _INDEX} is no image index", advice="the layout is damaged: make it anew")
-        return index
+        return parse_index(raw, str(self.path / INDEX))
 
     def read_manifest(self, descriptor: Descriptor) -> Manifest | ImageIndex:
         """A manifest or index by its descriptor, verified; raises NotFound and InvalidImage."""
-        if descriptor.size > MANIFEST_SIZE:
-            raise LimitExceeded(f"manifest {descriptor.digest} is longer than the bound of {MANIFEST_SIZE} bytes")
-        with self.open_blob(descriptor) as stream:
-            return parse_manifest(stream.read(), descriptor.media_type)
+        return read_manifest(self, descriptor)
 
     def make(self) -> None:
         """Make the layout if it isn't there; raises StoreError for a directory with other things in it."""
-        if not (self.path / _VERSION).is_file():
+        if not (self.path / VERSION).is_file():
             with self.locked():
                 pass
 
@@ -125,8 +139,8 @@ class Layout:
             changed = ImageIndex.build(manifests, index.annotations)
             if len(changed.raw) > MANIFEST_SIZE:
                 raise LimitExceeded(f"{self.path} holds too many images", advice="remove some: opm image rm")
-            if tuple(manifests) != index.manifests or not (self.path / _INDEX).exists():
-                self._replace(_INDEX, changed.raw)
+            if tuple(manifests) != index.manifests or not (self.path / INDEX).exists():
+                self._replace(INDEX, changed.raw)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -155,13 +169,13 @@ class Layout:
             _sync(directory)
 
     def _create(self) -> None:
-        if (self.path / _VERSION).exists():
+        if (self.path / VERSION).exists():
             return
         if any(entry.name not in {LOCK, INGEST, "blobs"} for entry in self.path.iterdir()):
             advice = "choose a directory that is empty or not there yet"
             raise StoreError(f"{self.path} has other files in it and is no OCI image layout", advice=advice)
         (self.path / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
-        self._replace(_VERSION, b'{"imageLayoutVersion":"1.0.0"}')
+        self._replace(VERSION, VERSION_CONTENT)
 
     def _replace(self, name: str, content: bytes) -> None:
         with self._new_file() as output:

@@ -1,4 +1,4 @@
-"""The container tool that needs no engine: registries over HTTP, layouts on disk, and the embedded store."""
+"""The container tool that needs no engine: registries over HTTP, the embedded store, and images in other places."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotF
 from opmkit.imagetools.image import Image, load_any, load_image
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, FoundFile, LayerSource, Limits
 from opmkit.imagetools.progress import SILENT, Progress
-from opmkit.imagetools.reference import LayoutReference
+from opmkit.imagetools.reference import LayoutReference, Reference
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.store import LayoutRepository
+from opmkit.imagetools.transports import open_local, put_local
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from opmkit.imagetools.image import MultiImage
-    from opmkit.imagetools.reference import ImageReference, Reference
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.repository import Repository
+    from opmkit.imagetools.repository import Repository, Source
     from opmkit.imagetools.spec import Descriptor, Platform
     from opmkit.imagetools.store import ImageStore
 
@@ -37,7 +38,7 @@ class RegistryTool:
     A name is looked up in its registry first. Where the registry hasn't it, can't be reached or doesn't let us in (so
     many registries answer for a name that isn't there), an image that was saved under that name in the embedded store
     is used: an image just built is a base for the next one before it is pushed. Layers that are read come into the
-    store's cache, if it can be written to, so that they are fetched once; those of a layout are read where they are.
+    store's cache, if it can be written to, so that they are fetched once; those at hand are read where they are.
     """
 
     name = "none"
@@ -83,8 +84,8 @@ class RegistryTool:
         return found and FoundFile(len(layers) - 1 - found.layer, found.alone)
 
     def save(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
-        """Keep an image in the embedded store, or in the layout that the reference names."""
-        if isinstance(reference, LayoutReference):
+        """Keep an image in the embedded store, or in the other place on this machine that the reference names."""
+        if not isinstance(reference, Reference):
             return self.push(image, reference, progress=progress)
         return self._copy(image, self._store.repository(reference.name), reference, progress)
 
@@ -96,33 +97,36 @@ class RegistryTool:
         replacing: str | None = None,
         progress: Progress = SILENT,
     ) -> Descriptor:
-        """Send an image to the registry or layout that the reference names."""
+        """Send an image to the registry, or other place, that the reference names."""
+        if not isinstance(reference, Reference):
+            return put_local(
+                image, reference, self._store, replacing=replacing, workers=self._workers, progress=progress
+            )
         return self._copy(image, self.destination(reference), reference, progress, replacing)
 
     def destination(self, reference: Reference | LayoutReference) -> Repository:
         """The place that push sends to."""
-        return self._repository(reference)
+        if isinstance(reference, LayoutReference):
+            return LayoutRepository(reference.path)
+        return self._client.target(reference)
 
     def _copy(
         self,
         image: Image | MultiImage,
         target: Repository,
-        reference: ImageReference,
+        reference: Reference,
         progress: Progress,
         replacing: str | None = None,
     ) -> Descriptor:
         tag = reference.tag if reference.digest else reference.identifier or None
         return copy_image(image, target, tag, replacing=replacing, workers=self._workers, progress=progress)
 
-    def _repository(self, reference: ImageReference) -> Repository:
-        if isinstance(reference, LayoutReference):
-            return LayoutRepository(reference.path)
-        return self._client.repository(reference)
-
-    def _look_up(self, reference: ImageReference, look: Callable[[Repository, str], T]) -> T:
-        """What ``look`` gives, from the place that the reference names or else from the store."""
+    def _look_up(self, reference: ImageReference, look: Callable[[Source, str], T]) -> T:
+        """What ``look`` gives, from the place that the reference names or, for a registry, else from the store."""
+        if not isinstance(reference, Reference):
+            return look(*open_local(reference, self._store))
         try:
-            return look(self._repository(reference), reference.identifier)
+            return look(self._client.repository(reference), reference.identifier)
         except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
             saved = self._saved(reference)
             if saved is None:
@@ -130,10 +134,8 @@ class RegistryTool:
             _log.warning("%s; the image of that name in the local store is used", error.message)
         return look(saved, reference.identifier)
 
-    def _saved(self, reference: ImageReference) -> Repository | None:
+    def _saved(self, reference: Reference) -> Repository | None:
         """Where in the store there is an image of that name."""
-        if isinstance(reference, LayoutReference):
-            return None
         repository = self._store.repository(reference.name)
         try:
             repository.resolve(reference.identifier)

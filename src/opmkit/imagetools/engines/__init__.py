@@ -1,0 +1,1 @@
+"""Images in the storage of container engines, moved as whole archives."""

@@ -1,0 +1,83 @@
+"""Images of a docker daemon, by the archives that ``docker save`` and ``docker load`` move."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import requests
+from docker.errors import DockerException
+from docker.errors import NotFound as NotThere
+
+from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive, write_docker_archive
+from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
+from opmkit.imagetools.layer import ON_DISK, Meter
+from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.tools.docker import connect
+from opmkit.imagetools.tools.failures import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.imagetools.image import Image
+    from opmkit.imagetools.reference import DaemonReference
+    from opmkit.imagetools.spec import Descriptor
+    from opmkit.imagetools.unpacked import UnpackedImage
+
+
+def read_from_daemon(reference: DaemonReference) -> UnpackedImage:
+    """The image, taken from the daemon into an unnamed temporary file.
+
+    Raises EngineUnavailable, EngineError, NotFound, and what read_docker_archive does.
+    """
+    client = connect(os.environ)
+    meter = Meter(ON_DISK)
+    spool = _temporary_file()
+    with _reported(reference):
+        for chunk in client.get_image(str(reference.reference or reference.name)):
+            meter.spend("total_bytes", len(chunk), str(reference))
+            spool.write(chunk)
+    spool.seek(0)
+    return read_docker_archive(TarArchive(spool, str(reference)))
+
+
+def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Progress = SILENT) -> Descriptor:
+    """Make the daemon have an image under a name; the descriptor of what reading it gives.
+
+    Raises EngineUnavailable, EngineError, InvalidReference for an ID, and what write_docker_archive does.
+    """
+    name = reference.reference
+    if name is None:
+        raise InvalidReference(f"{reference}: an image gets a name, not an ID", advice="write docker-daemon:NAME:TAG")
+    client = connect(os.environ)
+    with _temporary_file() as spool:
+        writer = TarWriter(spool)
+        written = write_docker_archive(image, writer, name, progress=progress)
+        writer.finish()
+        spool.seek(0)
+        with _reported(reference):
+            for answer in client.load_image(spool):
+                if "error" in answer:
+                    raise EngineError(f"{reference}: docker can't load it: {one_line(str(answer['error']))}")
+    return written
+
+
+def _temporary_file() -> BinaryIO:
+    return cast("BinaryIO", tempfile.TemporaryFile(prefix="opm-docker-"))
+
+
+@contextmanager
+def _reported(reference: DaemonReference) -> Iterator[None]:
+    """Turn what the SDK raises into errors that name the image."""
+    try:
+        yield
+    except NotThere as error:
+        raise NotFound(
+            f"{reference}: the docker daemon has no such image", advice="'docker images' lists those that it has"
+        ) from error
+    except (DockerException, requests.RequestException) as error:
+        raise EngineError(
+            f"{reference}: docker: {one_line(str(error))}", advice="see whether the daemon is up"
+        ) from error

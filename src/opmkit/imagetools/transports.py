@@ -1,0 +1,132 @@
+"""The places on this machine that references name: where an image is read from, and how one gets there."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.archive import (
+    ArchivedLayout,
+    TarArchive,
+    new_archive,
+    read_docker_archive,
+    write_docker_archive,
+    write_oci_archive,
+)
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.errors import InvalidReference, UnsupportedImage
+from opmkit.imagetools.image import Image
+from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.reference import (
+    DaemonReference,
+    DockerArchiveReference,
+    LayoutReference,
+    OciArchiveReference,
+    StorageReference,
+    StoreReference,
+)
+from opmkit.imagetools.store import LayoutRepository
+from opmkit.imagetools.store.reader import LayoutReader
+from opmkit.imagetools.unpacked import packed
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.reference import ImageReference, LocalReference
+    from opmkit.imagetools.repository import Source
+    from opmkit.imagetools.spec import Descriptor
+    from opmkit.imagetools.store import ImageStore
+
+_log = logging.getLogger(__name__)
+
+OneImageReference = DockerArchiveReference | DaemonReference | StorageReference
+"""A place that can't hold an image for several platforms, and in which an image has no digest to name it by."""
+
+
+def pinned(reference: ImageReference, digest: str) -> str:
+    """The reference as text, with the digest of the image that it was given where that can name it."""
+    return str(reference) if isinstance(reference, OneImageReference) else f"{reference}@{digest}"
+
+
+def check_holds_all(image: Image | MultiImage, reference: ImageReference) -> None:
+    """Raise UnsupportedImage where the place that the reference names can't hold all platforms of the image."""
+    if isinstance(reference, OneImageReference) and not isinstance(image, Image):
+        raise UnsupportedImage(f"{reference}: it can hold one platform only", advice="choose one with --platform")
+
+
+def open_local(reference: LocalReference, store: ImageStore) -> tuple[Source, str]:
+    """The place that the reference names, and what to ask it for; raises ImageToolsErrors."""
+    match reference:
+        case LayoutReference():
+            return LayoutRepository(reference.path), reference.identifier
+        case StoreReference():
+            name = reference.reference
+            return store.repository(name.name), name.identifier
+        case OciArchiveReference():
+            return LayoutReader(ArchivedLayout(TarArchive.open(reference.path))), reference.identifier
+        case DockerArchiveReference():
+            archive = TarArchive.open(reference.path)
+            return read_docker_archive(archive, reference.reference, reference.position), ""
+        case DaemonReference():
+            from opmkit.imagetools.engines.daemon import read_from_daemon
+
+            return read_from_daemon(reference), ""
+        case StorageReference():
+            from opmkit.imagetools.engines.storage import read_from_storage
+
+            return read_from_storage(reference), ""
+
+
+def put_local(
+    image: Image | MultiImage,
+    reference: LocalReference,
+    store: ImageStore,
+    *,
+    replacing: str | None = None,
+    workers: int = 4,
+    progress: Progress = SILENT,
+) -> Descriptor:
+    """Put an image where the reference names, and give the descriptor by which it is known there.
+
+    An archive is written whole: what was in the file is gone. ``replacing`` is for the places with tags that others
+    move, see copy_image. Raises ImageToolsErrors; then the place is as it was.
+    """
+    match reference:
+        case LayoutReference():
+            target = LayoutRepository(reference.path)
+            return copy_image(image, target, reference.tag, replacing=replacing, workers=workers, progress=progress)
+        case StoreReference():
+            name = reference.reference
+            target = store.repository(name.name)
+            return copy_image(image, target, name.tag, replacing=replacing, workers=workers, progress=progress)
+        case OciArchiveReference():
+            with packed(image, progress) as whole, new_archive(reference.path) as writer:
+                return write_oci_archive(whole, writer, reference.name, progress=progress)
+        case _:
+            return _put_one(_only_image(image, reference), reference, progress)
+
+
+def _put_one(image: Image, reference: OneImageReference, progress: Progress) -> Descriptor:
+    match reference:
+        case DockerArchiveReference():
+            if reference.position is not None:
+                advice = "write docker-archive:FILE:NAME:TAG"
+                raise InvalidReference(f"{reference}: an archive of one image is written", advice=advice)
+            with new_archive(reference.path) as writer:
+                return write_docker_archive(image, writer, reference.reference, progress=progress)
+        case DaemonReference():
+            from opmkit.imagetools.engines.daemon import load_into_daemon
+
+            return load_into_daemon(image, reference, progress=progress)
+        case StorageReference():
+            from opmkit.imagetools.engines.storage import load_into_storage
+
+            return load_into_storage(image, reference, progress=progress)
+
+
+def _only_image(image: Image | MultiImage, reference: OneImageReference) -> Image:
+    """The image for one platform where only one can be kept."""
+    if isinstance(image, Image):
+        return image
+    chosen = image.select()
+    _log.warning("%s holds one platform only: the image for %s goes there", reference, chosen.config.platform)
+    return chosen
