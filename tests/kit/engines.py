@@ -31,12 +31,10 @@ class Engine:
         (root / "storage.conf").write_text(
             f'[storage]\ndriver = "vfs"\ngraphroot = "{root}/storage"\nrunroot = "{root}/run"\n'
         )
-        self.environment = {
-            **os.environ,
+        self.settings = {
             "CONTAINERS_REGISTRIES_CONF": str(root / "registries.conf"),
             "CONTAINERS_STORAGE_CONF": str(root / "storage.conf"),
             "STORAGE_DRIVER": "vfs",
-            "TMPDIR": str(root),
         }
         return self
 
@@ -46,6 +44,11 @@ class Engine:
     @property
     def path(self) -> Path:
         return Path(self._directory.name)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment that leads to this engine: that of the test, with ``settings`` on top."""
+        return {**os.environ, **self.settings, "TMPDIR": str(self.path)}
 
     def run(self, *arguments: str) -> str:
         """Run the tool, give its standard output; a failure raises with its error text."""
@@ -63,7 +66,7 @@ class DockerDaemon(Engine):
         super().__enter__()
         root = self.path
         self.url = f"unix://{root}/docker.sock"
-        self.environment |= {"DOCKER_HOST": self.url, "DOCKER_BUILDKIT": "0", "DOCKER_CONFIG": str(root)}
+        self.settings |= {"DOCKER_HOST": self.url, "DOCKER_BUILDKIT": "0"}
         options = ["--storage-driver=vfs", "--iptables=false", "--bridge=none", f"--pidfile={root}/pid"]
         with (root / "dockerd.log").open("wb") as log:
             self._process = subprocess.Popen(

@@ -11,9 +11,10 @@ import tempfile
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
+from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.spec import ImageConfig
 from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, stream_of
 from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.imagetools.auth import Credentials
+    from opmkit.imagetools.layer import Layer
     from opmkit.imagetools.tools.recipe import Recipe
 
 _CHUNK = 1 << 18
@@ -35,7 +37,7 @@ class BuildahEngine:
     """Engine over the program ``buildah``."""
 
     name = "buildah"
-    injected = ()
+    injected: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class BuildahEngine:
         finally:
             self._run(image.digest, "rm", container)
 
-    def build(self, context: Path, recipe: Recipe, names: Sequence[str]) -> None:
+    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
         """Build the context; times and labels are the recipe's alone, so that the same files give the same image."""
         arguments = [
             *("bud", "--pull-never", "--layers=false", "--identity-label=false"),
@@ -99,8 +101,10 @@ class BuildahEngine:
             *(f"--annotation={key}={value}" for key, value in recipe.annotations.items()),
             *(f"--tag={name}" for name in names),
         ]
-        with context.open("rb") as archive:
-            done = self._attempt(*arguments, "-", stdin=archive)
+        # Buildah takes an archive, too, but one that it can't unpack for a Dockerfile that makes no sense.
+        with tempfile.TemporaryDirectory(prefix="opm-context-") as directory:
+            extract_tree([(context.descriptor, lambda: context.path.open("rb"))], Path(directory))
+            done = self._attempt(*arguments, directory)
         if done.returncode:
             raise build_failure(names[0], self.name, _last_line(done.stderr), done.stdout + done.stderr)
 
@@ -153,10 +157,10 @@ class BuildahEngine:
     def _failure(self, subject: str, errors: str) -> ImageToolsError:
         return engine_failure(subject, self.name, _last_line(errors), insecure_advice=CONTAINERS_INSECURE)
 
-    def _attempt(self, *arguments: str, stdin: IO[bytes] | None = None) -> subprocess.CompletedProcess[str]:
+    def _attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self._program, *arguments],
-            stdin=stdin or subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
             errors="replace",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import docker
 import requests
 from docker.context import ContextAPI
-from docker.errors import APIError, DockerException
+from docker.errors import APIError, DockerException, TLSParameterError
 from docker.errors import NotFound as NotThere
 from docker.utils import kwargs_from_env
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.auth import Credentials
+    from opmkit.imagetools.layer import Layer
     from opmkit.imagetools.tools.recipe import Recipe
 
 _CONNECT_SECONDS = 10
@@ -39,7 +40,16 @@ class DockerEngine:
     """Engine over the docker SDK."""
 
     name = "docker"
-    injected = ("dev", "proc", "sys", "etc/hostname", "etc/hosts", "etc/mtab", "etc/resolv.conf", ".dockerenv")
+    injected: tuple[str, ...] = (
+        "dev",
+        "proc",
+        "sys",
+        "etc/hostname",
+        "etc/hosts",
+        "etc/mtab",
+        "etc/resolv.conf",
+        ".dockerenv",
+    )
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         """Fix where the daemon is looked for; it is connected to when it is first needed."""
@@ -84,10 +94,10 @@ class DockerEngine:
             with _reported(image.digest):
                 self._api.remove_container(container, v=True, force=True)
 
-    def build(self, context: Path, recipe: Recipe, names: Sequence[str]) -> None:
+    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
         """Build the context with the classic builder, whose images are in docker's format always."""
         log: list[str] = []
-        with _reported(names[0]), context.open("rb") as archive:
+        with _reported(names[0]), context.path.open("rb") as archive:
             steps = self._api.build(
                 fileobj=archive,
                 custom_context=True,
@@ -98,10 +108,13 @@ class DockerEngine:
                 use_config_proxy=False,
                 decode=True,
             )
-            for step in steps:
-                log.append(str(step.get("stream", "")))
-                if "error" in step:
-                    raise build_failure(names[0], self.name, str(step["error"]), "".join(log))
+            try:
+                for step in steps:
+                    log.append(str(step.get("stream", "")))
+                    if "error" in step:
+                        raise build_failure(names[0], self.name, str(step["error"]), "".join(log))
+            except APIError as error:
+                raise build_failure(names[0], self.name, str(error.explanation or error), "") from error
             for name in names[1:]:
                 self._api.tag(names[0], *_parts(name))
 
@@ -147,8 +160,14 @@ def connect(environ: Mapping[str, str]) -> _Client:
 
 def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
     """Where the daemon may be, as arguments of the client: the only place named, or all that are usual."""
-    if environ.get("DOCKER_HOST"):
-        return [kwargs_from_env(environment=environ)]
+    if host := environ.get("DOCKER_HOST"):
+        try:
+            return [kwargs_from_env(environment=environ)]
+        except TLSParameterError as error:
+            raise EngineUnavailable(
+                f"docker can't be reached at {host}: {one_line(str(error))}",
+                advice="put ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, or unset DOCKER_TLS_VERIFY",
+            ) from error
     context = environ.get("DOCKER_CONTEXT") or _current_context()
     if context != _DEFAULT_CONTEXT:
         return [_of_context(context)]

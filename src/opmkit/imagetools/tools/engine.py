@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from opmkit.imagetools.auth import Credentials, Keychain
-    from opmkit.imagetools.layer import LayerSource
+    from opmkit.imagetools.layer import Layer, LayerSource
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.tools.recipe import Recipe
@@ -78,7 +78,7 @@ class Engine(Protocol):
     """
 
     name: str
-    injected: Sequence[str]
+    injected: tuple[str, ...]
     """Paths of files and directories that the engine puts into every container, whatever its image holds."""
 
     def pull(self, name: str, credentials: Credentials | None) -> None:
@@ -93,8 +93,8 @@ class Engine(Protocol):
         """A container of the image, never started and gone at the end, to read files from."""
         ...
 
-    def build(self, context: Path, recipe: Recipe, names: Sequence[str]) -> None:
-        """Build the context, whose base is in the engine's storage, and give the image these names."""
+    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
+        """Build the context, an archive, on a base in the engine's storage, and give the image these names."""
         ...
 
     def push(self, name: str, credentials: Credentials | None) -> str:

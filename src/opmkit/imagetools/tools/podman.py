@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from podman.api.client import APIResponse
 
     from opmkit.imagetools.auth import Credentials
+    from opmkit.imagetools.layer import Layer
     from opmkit.imagetools.tools.recipe import ImageFormat, Recipe
 
 _CHUNK = 1 << 18
@@ -41,7 +42,7 @@ class PodmanEngine:
     """
 
     name = "podman"
-    injected = ()
+    injected: tuple[str, ...] = ()
 
     def __init__(self, form: ImageFormat, *, verify_tls: bool, environ: Mapping[str, str] = os.environ) -> None:
         """Fix the format of what is built, and where the service is looked for when it is first needed."""
@@ -96,7 +97,7 @@ class PodmanEngine:
             with self._reported(image.digest):
                 container.remove(force=True, v=True)
 
-    def build(self, context: Path, recipe: Recipe, names: Sequence[str]) -> None:
+    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
         """Build the context; times and labels are the recipe's alone, so that the same files give the same image."""
         parameters = {
             "dockerfile": "Dockerfile",
@@ -111,11 +112,12 @@ class PodmanEngine:
             "forcerm": True,
         }
         log: list[str] = []
-        with self._reported(names[0]), context.open("rb") as archive:
+        with self._reported(names[0]), context.path.open("rb") as archive:
             answer = self._client.api.post(
                 "/build", params=parameters, data=archive, headers={"Content-Type": "application/x-tar"}, stream=True
             )
-            answer.raise_for_status()
+            if answer.status_code != requests.codes.ok:
+                raise build_failure(names[0], self.name, answer.text, "")
             for item in _items(answer):
                 log.append(str(item.get("stream", "")))
                 if item.get("error"):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.layer import Layer
 
     Base = TypeVar("Base", Image, MultiImage)
 
@@ -71,14 +72,14 @@ class Recipe:
             created_by=self.created_by,
         )
 
-    def write_context(self, base: str, directory: Path) -> Path:
+    def write_context(self, base: str, directory: Path) -> Layer:
         """Write the build context, a tar archive with a Dockerfile, for an engine to build the same on ``base``.
 
         Labels and annotations aren't in the Dockerfile: its quoting differs between engines, and their APIs take them.
         """
         files = [replace(file, path=f"{_ROOT}/{file.path}") for file in self.files]
         dockerfile = LayerFile("Dockerfile", self._dockerfile(base).encode())
-        return write_layer([dockerfile, *files], directory, mtime=self.created, compression="none").path
+        return write_layer([dockerfile, *files], directory, mtime=self.created, compression="none")
 
     def _dockerfile(self, base: str) -> str:
         lines = [f"FROM {base}", f"COPY {_ROOT}/ /"]

@@ -1,0 +1,73 @@
+"""Which engine a name means, and whether it can do what it is asked for."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.auth import Keychain
+from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.registry import RegistryClient
+from opmkit.imagetools.tools.engine import EngineTool
+from opmkit.imagetools.tools.recipe import ImageFormat
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.registry import RegistryOptions
+    from opmkit.imagetools.tools.engine import Engine
+
+_log = logging.getLogger(__name__)
+
+
+def open_engine(name: str, options: RegistryOptions, form: ImageFormat | None = None) -> EngineTool:
+    """The tool over ``docker``, ``podman`` or ``buildah``, which builds images of that format.
+
+    Nothing is connected to or started before it is needed. Raises ImageToolsError for options that the engine can't
+    follow: docker builds in its own format only, and of how registries are spoken to an engine has settings of its own.
+    """
+    return EngineTool(_ENGINES[name](options, form), Keychain(options.authfile), RegistryClient(options))
+
+
+def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
+    from opmkit.imagetools.tools.docker import DockerEngine
+
+    if form is ImageFormat.OCI:
+        raise ImageToolsError(
+            "docker builds images in docker's own format only",
+            advice="use --format v2s2; or podman, buildah or none as the tool for OCI images",
+        )
+    _refuse_certificates("docker", options, "/etc/docker/certs.d/HOST")
+    if options.plain_http or not options.verify_tls:
+        _log.warning(
+            "docker decides by itself how registries are spoken to; to allow plain HTTP or any certificate, "
+            "name a registry in insecure-registries of its daemon.json"
+        )
+    return DockerEngine()
+
+
+def _podman(options: RegistryOptions, form: ImageFormat | None) -> Engine:
+    from opmkit.imagetools.tools.podman import PodmanEngine
+
+    _refuse_certificates("podman", options, "/etc/containers/certs.d/HOST")
+    return PodmanEngine(form or ImageFormat.OCI, verify_tls=_verifies(options))
+
+
+def _buildah(options: RegistryOptions, form: ImageFormat | None) -> Engine:
+    from opmkit.imagetools.tools.buildah import BuildahEngine
+
+    return BuildahEngine(form or ImageFormat.OCI, verify_tls=_verifies(options), ca_file=options.ca_file)
+
+
+_ENGINES = {"docker": _docker, "podman": _podman, "buildah": _buildah}
+
+
+def _verifies(options: RegistryOptions) -> bool:
+    """What podman and buildah verify; what is plain HTTP is among what they don't."""
+    return options.verify_tls and not options.plain_http
+
+
+def _refuse_certificates(engine: str, options: RegistryOptions, directory: str) -> None:
+    if options.ca_file is not None:
+        raise ImageToolsError(
+            f"{engine} can't be told of certificate authorities, so --ca-file doesn't go with it",
+            advice=f"put the file in {directory}/ca.crt where {engine} runs, or use the tool none",
+        )
