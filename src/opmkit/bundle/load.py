@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.parse import parse_bundle
-from opmkit.imagetools.reference import parse_image_reference
+from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from opmkit.bundle.manifest import ManifestCache
     from opmkit.bundle.model import Bundle
-    from opmkit.imagetools.image import Image
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools import ContainerTool, InspectedImage
 
 DIRECTORIES = ("manifests", "metadata")
 
@@ -31,13 +30,7 @@ def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> 
         InvalidBundle: if a catalog can't hold it.
         StoreError: if a file can't be read.
     """
-    if not (path / "manifests").is_dir():
-        raise NotABundle(f"{path} has no manifests directory", advice="Give the directory that manifests/ is in.")
-    files = {f"{name}/{file}": content for name in DIRECTORIES for file, content in read_files(path / name).items()}
-    try:
-        return parse_bundle(files, cache=cache)
-    except InvalidBundle as error:
-        raise InvalidBundle(f"{path}: {error.message}", advice=error.advice) from error
+    return parse_bundle_files(BundleSource(str(path), path, ""), _read_directory(path, str(path)), cache=cache)
 
 
 def load_bundle_image(tool: ContainerTool, reference: str, *, cache: ManifestCache | None = None) -> Bundle:
@@ -48,36 +41,47 @@ def load_bundle_image(tool: ContainerTool, reference: str, *, cache: ManifestCac
         InvalidBundle: if a catalog can't hold it.
         ImageToolsError: if the image can't be read.
     """
-    return parse_bundle_image(reference, fetch_bundle_files(tool, reference), cache=cache)
+    source = BundleSource.recorded(reference)
+    return parse_bundle_files(source, fetch_bundle_files(tool, source), cache=cache)
 
 
-def fetch_bundle_files(tool: ContainerTool, reference: str) -> dict[str, bytes]:
-    """Read the files of the bundle that an image holds, by their paths.
+def fetch_bundle_files(tool: ContainerTool, source: BundleSource) -> dict[str, bytes]:
+    """Read the files of a bundle, by their paths.
 
     Raises:
-        NotABundle: if the image is something else, which the message names.
-        ImageToolsError: if the image can't be read.
+        NotABundle: if the image or directory is something else, which the message names.
+        InvalidBundle: if a file of a directory is too large.
+        ImageToolsError: if the image can't be read, or a file of a directory.
     """
-    image = parse_image_reference(reference)
-    files = tool.read_tree(image, DIRECTORIES)
+    if isinstance(source.place, Path):
+        return _read_directory(source.place, source.text)
+    files = tool.read_tree(source.place, DIRECTORIES)
     if not any(path.startswith("manifests/") for path in files):
-        raise not_a_bundle(reference, tool.inspect(image))
+        raise not_a_bundle(source.text, tool.inspect(source.place))
     return files
 
 
-def parse_bundle_image(reference: str, files: Mapping[str, bytes], *, cache: ManifestCache | None = None) -> Bundle:
-    """Parse the files of the bundle image ``reference``.
+def parse_bundle_files(
+    source: BundleSource, files: Mapping[str, bytes], *, cache: ManifestCache | None = None
+) -> Bundle:
+    """Parse the files of a bundle.
 
     Raises:
-        InvalidBundle: naming the image, if a catalog can't hold it.
+        InvalidBundle: naming the source, if a catalog can't hold it.
     """
     try:
-        return parse_bundle(files, image=reference, cache=cache)
+        return parse_bundle(files, image=source.image, cache=cache)
     except InvalidBundle as error:
-        raise InvalidBundle(f"{reference}: {error.message}", advice=error.advice) from error
+        raise InvalidBundle(f"{source.text}: {error.message}", advice=error.advice) from error
 
 
-def not_a_bundle(reference: str, image: Image) -> NotABundle:
+def _read_directory(path: Path, name: str) -> dict[str, bytes]:
+    if not (path / "manifests").is_dir():
+        raise NotABundle(f"{name} has no manifests directory", advice="Give the directory that manifests/ is in.")
+    return {f"{name}/{file}": content for name in DIRECTORIES for file, content in read_files(path / name).items()}
+
+
+def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
     """Say what an image without manifests is: by its labels, else by whether it runs something."""
     if labels.INDEX_DATABASE in image.labels:
         what = "an index image with a database"

@@ -1,4 +1,4 @@
-"""The files of a bundle image on disk."""
+"""The files of a bundle on disk."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.build import build_bundle_image
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.load import load_bundle_directory
-from opmkit.imagetools.reference import parse_image_reference
+from opmkit.bundle.source import parse_place
+from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -20,14 +22,15 @@ if TYPE_CHECKING:
 def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, validate: bool = True) -> tuple[str, ...]:
     """Write all files of an image into ``destination``, beside what is there; give the remarks on the bundle.
 
-    The image is unpacked next to its place and moved there when it is whole and, with ``validate``, a bundle. A
-    directory that has to be made gets the usual mode.
+    Of a bundle's directory (see `parse_place`) that is what its image would have. The image is unpacked next to where
+    it goes and moved there when it is whole and, with ``validate``, a bundle. A directory that has to be made gets the
+    usual mode.
 
     Raises:
         BundleError: if it is no valid bundle, or a file stands where a directory would go, or the other way round.
         ImageToolsError: if the image can't be read, or the disk says no.
     """
-    image = parse_image_reference(reference)
+    place = parse_place(reference)
     destination = destination.absolute()
     with disk_errors(destination):
         near = next(path for path in (destination, *destination.parents) if path.exists())
@@ -36,7 +39,11 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
         with tempfile.TemporaryDirectory(prefix=".opm-unpack-", dir=near) as temporary:
             tree = Path(temporary, "tree")
             tree.mkdir()
-            tool.extract(image, tree)
+            if isinstance(place, Path):
+                image = build_bundle_image(place / "manifests", place / "metadata", Path(temporary))
+                extract_tree(image.layers, tree)
+            else:
+                tool.extract(place, tree)
             warnings = _validate(tree, reference) if validate else ()
             _move(tree, destination)
     return warnings

@@ -61,6 +61,11 @@ class AddedBundle:
         return self.node.name
 
     @property
+    def described(self) -> str:
+        """The bundle with its image, where it has one, for errors."""
+        return f"bundle {self.name}{f' of {self.image}' if self.image else ''}"
+
+    @property
     def order(self) -> tuple[object, ...]:
         """The fixed order in which added bundles count: by version, name and image; versions out of order come last."""
         try:
@@ -101,7 +106,7 @@ class Arrivals:
         if bundle.package not in self.before:
             self.before[bundle.package] = indexed_package(self.database, bundle.package)
         addition = AddedBundle.of(bundle)
-        if self.arrived.setdefault(addition.image or addition.name, addition) is not addition:
+        if self.arrived.setdefault(addition.image or f"#{len(self.arrived)}", addition) is not addition:
             return
         if addition.node.substitutes_for and not self.plan.enable_alpha:
             self.failures.append(_substitutes(addition))
@@ -109,7 +114,8 @@ class Arrivals:
         rival = self.kept.get(bundle.name)
         if rival is not None:
             loser = max(rival, addition, key=lambda contender: contender.order)
-            self.failures.append(_taken(loser, min(rival, addition, key=lambda contender: contender.order).image))
+            holder = min(rival, addition, key=lambda contender: contender.order)
+            self.failures.append(_taken(loser, holder.image or "another bundle of the same command"))
             if loser is addition:
                 return
             delete_bundle(self.database, rival.name)
@@ -137,7 +143,7 @@ class Arrivals:
 
 def _substitutes(bundle: AddedBundle) -> CatalogError:
     return CatalogError(
-        f"bundle {bundle.name} of {bundle.image} can't be added: it substitutes {bundle.node.substitutes_for}",
+        f"{bundle.described} can't be added: it substitutes {bundle.node.substitutes_for}",
         advice="That is an alpha feature: turn it on with --enable-alpha, or remove the annotation olm.substitutesFor "
         "from its ClusterServiceVersion.",
     )
@@ -145,7 +151,7 @@ def _substitutes(bundle: AddedBundle) -> CatalogError:
 
 def _taken(bundle: AddedBundle, holder: str) -> BundleExists:
     return BundleExists(
-        f"bundle {bundle.name} of {bundle.image} can't be added: its name is taken by {holder}",
+        f"{bundle.described} can't be added: its name is taken by {holder}",
         advice="Give its ClusterServiceVersion a name of its own; if the other bundle is in no channel any more, "
         "remove it with 'opm registry prune-stranded'.",
     )

@@ -180,9 +180,9 @@ def _absent(
 
 
 def _same_image(tool: ContainerTool, present: str, image: str) -> bool:
-    """Whether two names are of one image: equal, or of equal digest now."""
-    if not present or present == image:
-        return present == image
+    """Whether two names are of one image: equal, or of equal digest now; "" is none."""
+    if not present or not image or present == image:
+        return bool(present) and present == image
     try:
         return tool.resolve(parse_image_reference(present)).digest == tool.resolve(parse_image_reference(image)).digest
     except NotFound:  # the image that the index names is gone, so it can't be told to be the same

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files
+from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.database.channels import ChannelBundle, channel_bundles, channel_heads
@@ -102,7 +103,7 @@ def _pull(tool: ContainerTool, pulls: Sequence[tuple[str, str]], scratch: Path, 
 
 def _pull_one(tool: ContainerTool, scratch: Path, pull: tuple[str, str]) -> dict[str, Path]:
     image, directory = pull
-    files = fetch_bundle_files(tool, image)
+    files = fetch_bundle_files(tool, BundleSource.recorded(image))
     found = {
         f"{directory}/{path.removeprefix(_MANIFESTS)}": content
         for path, content in files.items()

@@ -114,6 +114,7 @@ def build(
     """
     from opmkit.bundle.build import build_bundle_image
     from opmkit.imagetools.reference import parse_image_reference
+    from opmkit.imagetools.transports import pinned
 
     require_flags(ctx, "directory", "tag")
     target = parse_image_reference(tag)
@@ -125,12 +126,12 @@ def build(
             generated.manifests, generated.metadata, Path(scratch), base=base, created=source_date_epoch()
         )
         saved = (tool.push if push else tool.save)(image, target, progress=bars)
-    print(f"{target}@{saved.digest}")
+    print(pinned(target, saved.digest))
 
 
 def unpack(
     connection: UnpackConnection,
-    image: Annotated[str, typer.Argument(metavar="IMAGE", help="A bundle image, or oci:DIR[:TAG].")],
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="A bundle image, or a bundle's directory as ./DIR.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")] = Path(),
     skip_validation: Annotated[
         bool, typer.Option("--skip-validation", "-v", help="Unpack whatever the image holds.")

@@ -1,4 +1,4 @@
-"""``opm image``: look after images in the embedded store, in layouts and in registries."""
+"""``opm image``: look after images in the embedded store, in registries and elsewhere."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.console import Output, OutputFormat, print_json, print_table, progress
+from opmkit.cli.errors import UsageProblem
 from opmkit.cli.params import Connection
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, MultiImage
 
 Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Image references.")]
-Name = Annotated[str, typer.Argument(metavar="IMAGE", help="An image reference, or oci:DIR[:TAG].")]
+Name = Annotated[str, typer.Argument(metavar="IMAGE", help="An image, see 'Naming images' in the documents.")]
 
 
 def ls(output: Output = OutputFormat.TEXT) -> None:
@@ -60,8 +61,11 @@ def pull(connection: Connection, images: Names) -> None:
     from opmkit.imagetools.image import load_any
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.tools.registry import RegistryTool
 
-    tool, client = connection.tool(), RegistryClient(connection.options())
+    client = RegistryClient(connection.options())
+    tool = RegistryTool(client, ImageStore.open())
     for reference in map(Reference.parse, images):
         with progress() as bars:
             saved = tool.save(load_any(client.repository(reference), reference.identifier), reference, progress=bars)
@@ -82,31 +86,58 @@ def push(
     from opmkit.imagetools.image import load_any
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.transports import pinned
 
     reference = Reference.parse(image)
     stored = load_any(ImageStore.open().repository(reference.name), reference.identifier)
     target = parse_image_reference(destination or image)
     with progress() as bars:
         pushed = connection.tool().push(stored, target, progress=bars)
-    print(f"{target}@{pushed.digest}")
+    print(pinned(target, pushed.digest))
 
 
 def copy(
+    ctx: typer.Context,
     connection: Connection,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="An image reference, or oci:DIR[:TAG].")],
-    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="An image reference, or oci:DIR[:TAG].")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="An image, see 'Naming images' in the documents.")],
+    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="Where it goes, named likewise.")],
+    platform: Annotated[
+        list[str] | None,
+        typer.Option("--platform", metavar="OS/ARCH[/VARIANT],...", help="Copy these platforms alone."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Copy all platforms, or fail. Default: all that the destination can hold.")
+    ] = False,
 ) -> None:
-    """Copy an image, with all its platforms, between registries and OCI layouts.
+    """Copy an image between registries, layouts, archives, container engines and the embedded store.
 
-    [bold]Example:[/] opm image copy quay.io/me/catalog:1 oci:backup:catalog-1
+    Where both ends keep manifests, the copy has the same digest.
+
+    [bold]Examples:[/]
+
+      opm image copy quay.io/me/catalog:1 oci:backup:catalog-1
+
+      opm image copy quay.io/me/catalog:1 docker-archive:catalog.tar:quay.io/me/catalog:1 --platform linux/arm64
+
+      opm image copy docker-daemon:me/lagoon:0.1.0 quay.io/me/lagoon:0.1.0
     """
+    from opmkit.imagetools.image import for_platforms
     from opmkit.imagetools.reference import parse_image_reference
+    from opmkit.imagetools.spec import Platform
+    from opmkit.imagetools.transports import check_holds_all, pinned
 
+    if every and platform:
+        raise UsageProblem("--all and --platform exclude each other", ctx.command_path)
     tool = connection.tool()
     target = parse_image_reference(destination)
+    image = tool.load(parse_image_reference(source))
+    if platform:
+        image = for_platforms(image, [Platform.parse(name) for name in platform], source)
+    if every:
+        check_holds_all(image, target)
     with progress() as bars:
-        pushed = tool.push(tool.load(parse_image_reference(source)), target, progress=bars)
-    print(f"{target}@{pushed.digest}")
+        pushed = tool.push(image, target, progress=bars)
+    print(pinned(target, pushed.digest))
 
 
 def rm(images: Names) -> None:
@@ -191,6 +222,7 @@ COMMANDS = (
     ("pull", pull),
     ("push", push),
     ("copy", copy),
+    ("cp", copy),
     ("rm", rm),
     ("prune", prune),
 )

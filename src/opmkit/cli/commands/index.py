@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 Bundles = Annotated[
     list[str] | None,
-    typer.Option("--bundles", "-b", metavar="IMAGE,...", help="Bundle images (required; may be empty)."),
+    typer.Option(
+        "--bundles",
+        "-b",
+        metavar="IMAGE,...",
+        help="Bundle images, or bundles' directories as ./DIR (required; may be empty).",
+    ),
 ]
 
 
