@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import logging
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
 
 import pytest
 
 from opmkit.imagetools.auth import Credentials, Keychain
 from opmkit.imagetools.auth.helpers import ask_helper
 from opmkit.imagetools.errors import ImageToolsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def auth(user: str, password: str) -> dict[str, str]:
@@ -49,29 +47,79 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_places_in_order(tmp_path: Path) -> None:
-    environ = {
-        "HOME": str(tmp_path / "home"),
-        "REGISTRY_AUTH_FILE": str(tmp_path / "named.json"),
-        "XDG_RUNTIME_DIR": str(tmp_path / "run"),
-    }
+    environ = {"HOME": str(tmp_path / "home"), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
     places = [
-        tmp_path / "named.json",
         tmp_path / "run/containers/auth.json",
         tmp_path / "home/.config/containers/auth.json",
         tmp_path / "home/.docker/config.json",
+        tmp_path / "home/.dockercfg",
     ]
     assert list(Keychain(environ=environ).places) == places
     for place in reversed(places):
-        write(place, auths={"quay.io": auth(place.stem, "secret")})
+        entries = {"quay.io": auth(place.parent.name, "secret")}
+        write(place, **entries) if place.name == ".dockercfg" else write(place, auths=entries)
         found = Keychain(environ=environ).find("quay.io", "a")
-        assert found == Credentials(place.stem, "secret", source=str(place))
+        assert found == Credentials(place.parent.name, "secret", source=str(place))
 
 
-def test_places_from_other_variables(tmp_path: Path) -> None:
-    environ = {"HOME": "/h", "XDG_CONFIG_HOME": str(tmp_path), "DOCKER_CONFIG": "/d"}
-    runtime, *rest = Keychain(environ=environ).places
-    assert runtime.parts[:3] == ("/", "run", "containers")
-    assert [str(place) for place in rest] == [f"{tmp_path}/containers/auth.json", "/d/config.json"]
+@pytest.mark.parametrize(
+    ("variables", "places"),
+    [
+        ({"REGISTRY_AUTH_FILE": "/named", "DOCKER_CONFIG": "/d"}, ["/named"]),
+        ({"DOCKER_CONFIG": "/d", "XDG_RUNTIME_DIR": "/r"}, ["/d/config.json"]),
+        (
+            {"XDG_CONFIG_HOME": "/c", "HOME": "/h"},
+            [
+                f"/run/containers/{os.getuid()}/auth.json",
+                "/c/containers/auth.json",
+                "/h/.docker/config.json",
+                "/h/.dockercfg",
+            ],
+        ),
+    ],
+)
+def test_places_by_variables(variables: dict[str, str], places: list[str]) -> None:
+    assert [str(place) for place in Keychain(environ=variables).places] == places
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    assert Keychain(environ={"XDG_RUNTIME_DIR": "/r"}).places == (Path("/r/containers/auth.json"),)
+
+
+def test_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    for environ in ({"REGISTRY_AUTH_FILE": "/dev/null"}, {"REGISTRY_AUTH_FILE": str(tmp_path / "missing")}):
+        assert Keychain(environ=environ).find("quay.io", "a") is None
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_a_file_of_somebody_else_is_passed_by(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    environ = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
+    write(tmp_path / "run/containers/auth.json", auths={}).chmod(0)
+    write(tmp_path / ".docker/config.json", auths={"quay.io": auth("me", "secret")})
+    found = Keychain(environ=environ).find("quay.io", "a")
+    assert found is not None
+    assert "can't be read and is left out" in caplog.text
+
+
+def test_helpers_of_the_machine(tmp_path: Path, helper: Path) -> None:
+    """They are asked in their order, by the registry alone; an explicit file excludes them."""
+    (helper / "quay.io").write_text('{"Username":"kept","Secret":"s"}')
+    file = write(tmp_path / "auth.json", auths={"quay.io": auth("written", "w"), "gone.io": auth("written", "w")})
+    environ = {"REGISTRY_AUTH_FILE": str(file)}
+
+    def users(*helpers: str, authfile: Path | None = None) -> list[str]:
+        keychain = Keychain(authfile, environ, helpers=lambda: helpers)
+        found = [keychain.find(registry, "team/x") for registry in ("quay.io", "gone.io")]
+        return [each.username if each else "" for each in found]
+
+    assert users("test", "containers-auth.json") == ["kept", "written"]
+    assert users("containers-auth.json", "test") == ["written", "written"]
+    assert users("absent", "test") == ["kept", ""]
+    assert users("test", authfile=file) == ["written", "written"]
 
 
 def test_an_explicit_file_is_the_only_one(tmp_path: Path) -> None:
@@ -125,16 +173,19 @@ def test_forms_of_entries(tmp_path: Path) -> None:
             "colon": auth("u", "a:b"),
             "plain": {"username": "u", "password": "p"},
             "identity": {**auth("u", ""), "identitytoken": "tok"},
+            "registry": {"registrytoken": "bearer"},
             "empty": {},
             "no-object": "x",
         },
     )
-    found = {name: keychain.find(name, "x") for name in ("colon", "plain", "identity", "empty", "no-object", "other")}
+    names = ("colon", "plain", "identity", "registry", "empty", "no-object", "other")
+    found = {name: keychain.find(name, "x") for name in names}
     source = str(tmp_path / "auth.json")
     assert found == {
         "colon": Credentials("u", "a:b", source=source),
         "plain": Credentials("u", "p", source=source),
         "identity": Credentials("u", "", "tok", source=source),
+        "registry": Credentials("", registry_token="bearer", source=source),
         "empty": None,
         "no-object": None,
         "other": None,
@@ -147,6 +198,7 @@ def test_forms_of_entries(tmp_path: Path) -> None:
         (b'{"auths": {\n"quay.io": {"auth": "c2VjcmV0"', "no JSON"),
         (b"\xff\xfe", "no JSON"),
         (b"[]", "no JSON object"),
+        (b"[" * 100_000, "no JSON"),
         (b'{"auths": ["x"]}', '"auths" that is no JSON object'),
         (b'{"auths": {"quay.io": {"auth": "s3cret!"}}}', 'an "auth" for quay.io that is not base64'),
     ],
@@ -229,7 +281,7 @@ def test_a_broken_helper_is_a_warning(
 
 
 def test_no_secret_in_repr() -> None:
-    text = repr(Credentials("user", "pass-secret", "identity-secret"))
+    text = repr(Credentials("user", "pass-secret", "identity-secret", "registry-secret"))
     assert "user" in text
     assert "secret" not in text
 

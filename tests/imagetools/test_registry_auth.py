@@ -158,6 +158,20 @@ def test_identity_token(token_registry: Registry, login: Callable[..., RegistryC
     assert "forged-one" not in str(caught.value)
 
 
+def test_a_registry_token_is_used_as_it_is(
+    token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
+) -> None:
+    put_image(login(token_registry.host).repository(Reference(token_registry.host, "team/a")), "1")
+    ready = json.loads(token_server.issue("tester", list(PULL_A)))["token"]
+    token_server.issued.clear()
+    login(token_registry.host, registrytoken=ready).repository(Reference(token_registry.host, "team/a")).resolve("1")
+    assert token_server.issued == []
+    client = login(token_registry.host, registrytoken="forged-one")
+    with pytest.raises(AuthenticationFailed) as caught:
+        client.repository(Reference(token_registry.host, "team/a")).resolve("1")
+    assert "forged-one" not in str(caught.value)
+
+
 def test_a_token_that_expires_early_is_replaced(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:

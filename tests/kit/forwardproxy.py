@@ -21,12 +21,14 @@ class ForwardProxy:
     """Forwards plain requests and tunnels (CONNECT); ``seen`` has the method and the host of each.
 
     ``routes`` tells at which address a host is really found, so that only the proxy can reach it. ``login``
-    (``name:password``) is asked for by basic authentication.
+    (``name:password``) is asked for by basic authentication; ``refused``, where it is set, is the status that every
+    request gets then.
     """
 
     def __init__(self, routes: Mapping[str, str] | None = None, *, login: str = "") -> None:
         self.routes = dict(routes or {})
         self.seen: list[tuple[str, str]] = []
+        self.refused = 0
         self._expected = f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
 
     def __enter__(self) -> Self:
@@ -46,40 +48,42 @@ class ForwardProxy:
         name, _, port = self.routes.get(host, host).rpartition(":")
         return name, int(port)
 
-    def admits(self, authorization: str | None) -> bool:
-        """Whether who sends this Proxy-Authorization header may use the proxy."""
-        return self._expected in (None, authorization)
+    def refusal(self, authorization: str | None) -> int:
+        """The status for who sends this Proxy-Authorization header and may not use the proxy; 0 for others."""
+        return self.refused if self._expected in (None, authorization) else 407
 
 
 class _Handler(QuietHandler):
     proxy: ForwardProxy
 
     def do_CONNECT(self) -> None:  # noqa: N802 (http.server names it)
-        if not self.proxy.admits(self.headers.get("Proxy-Authorization")):
-            return self.answer(407, headers={"Proxy-Authenticate": 'Basic realm="proxy"'})
+        if self._refuse():
+            return
         with socket.create_connection(self.proxy.address("CONNECT", self.path)) as upstream:
             self.send_response(200)
             self.end_headers()
             self._relay(upstream)
         self.close_connection = True
-        return None
 
     def _serve(self) -> None:
-        if not self.proxy.admits(self.headers.get("Proxy-Authorization")):
-            return self.answer(407, headers={"Proxy-Authenticate": 'Basic realm="proxy"'})
+        if self._refuse():
+            return
         url = urlsplit(self.path)
         upstream = http.client.HTTPConnection(*self.proxy.address(self.command, url.netloc), timeout=60)
         path = url._replace(scheme="", netloc="").geturl()
         upstream.request(self.command, path, self.request_body() or None, dict(self.headers))
         answer = upstream.getresponse()
         body = answer.read()
-        headers = dict(answer.getheaders())
-        headers.setdefault("Content-Length", str(len(body)))
-        self.answer(answer.status, body, headers)
+        self.answer(answer.status, body, {"Content-Length": str(len(body)), **dict(answer.getheaders())})
         upstream.close()
-        return None
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = _serve  # noqa: N815 (http.server's names)
+
+    def _refuse(self) -> bool:
+        status = self.proxy.refusal(self.headers.get("Proxy-Authorization"))
+        if status:
+            self.answer(status, headers={"Proxy-Authenticate": 'Basic realm="proxy"'})
+        return bool(status)
 
     def _relay(self, upstream: socket.socket) -> None:
         ends = {self.connection: upstream, upstream: self.connection}

@@ -40,6 +40,7 @@ class Issued:
 class TokenServer:
     """Users of ``users`` (name to password) may do all; others may pull repositories that match ``public``.
 
+    ``limits`` has what the repositories of some users have to match, with no rights on others.
     ``identity_tokens`` maps a refresh token to its user. A token is good for ``lifetime`` seconds and says it is good
     for ``declared`` seconds; the registry grants 60 seconds more. ``stale`` counts tokens to be issued already expired.
     """
@@ -49,11 +50,13 @@ class TokenServer:
         users: Mapping[str, str],
         *,
         public: str = r"public/.*",
+        limits: Mapping[str, str] | None = None,
         identity_tokens: Mapping[str, str] | None = None,
     ) -> None:
         self.users = dict(users)
         self.identity_tokens = dict(identity_tokens or {})
         self.public = re.compile(public)
+        self.limits = dict(limits or {})
         self.lifetime = self.declared = 300
         self.stale = 0
         self.issued: list[Issued] = []
@@ -117,6 +120,8 @@ class TokenServer:
     def _grant(self, user: str, scope: str) -> dict[str, object] | None:
         kind, name, actions = scope.split(":")
         allowed = set(actions.split(","))
+        if not re.fullmatch(self.limits.get(user, ".*"), name):
+            return None
         if not user:
             allowed &= {"pull"} if self.public.fullmatch(name) else set()
         return {"type": kind, "name": name, "actions": sorted(allowed)} if allowed else None

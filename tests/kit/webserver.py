@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import ssl
 
 
 class QuietHandler(BaseHTTPRequestHandler):
@@ -36,13 +39,18 @@ class _Server(ThreadingHTTPServer):
 
 
 class WebServer:
-    """Serves ``handler`` on a free loopback port while the context lasts."""
+    """Serves ``handler`` on a free loopback port while the context lasts, by https with ``tls``."""
 
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> None:
         self._handler = handler
+        self._tls = tls
 
     def __enter__(self) -> Self:
         self._server = _Server(("127.0.0.1", 0), self._handler)
+        if self._tls:
+            self._server.socket = self._tls.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         return self

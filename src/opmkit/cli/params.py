@@ -28,6 +28,7 @@ GLOBAL_FLAGS = {
     "--use-http": False,
     "--debug": False,
     "--ca-file": True,
+    "--cert-dir": True,
     "--authfile": True,
 }
 """Flags that may stand anywhere on the command line, and whether each takes a value."""
@@ -49,6 +50,14 @@ class Connection:
     ca_file: Annotated[
         Path | None,
         typer.Option(help="PEM file of further certificate authorities to trust.", rich_help_panel=REGISTRY_PANEL),
+    ] = None
+    cert_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Directory of certificates in place of those in certs.d: authorities (*.crt), client (*.cert, *.key).",
+            rich_help_panel=REGISTRY_PANEL,
+        ),
     ] = None
     authfile: Annotated[
         Path | None,
@@ -74,6 +83,7 @@ class Connection:
             plain_http=self.use_http or self.skip_tls,
             verify_tls=not self.skip_tls_verify,
             ca_file=self.ca_file,
+            cert_dir=self.cert_dir,
             authfile=self.authfile,
         )
 

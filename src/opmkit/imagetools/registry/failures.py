@@ -5,6 +5,7 @@ or a header, since these may carry secrets.
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
 import time
@@ -32,9 +33,13 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.exchange import Answer, Request
 
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
+_CLIENT_CERTIFICATE = re.compile(r"ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA)$")
+"""What OpenSSL calls a server's alert about the certificate of the client, be it missing or not good enough."""
 _TLS_EXPECTED = b"HTTP request to an HTTPS server"
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 509})
 _WRONG_CONTENT = frozenset({"DIGEST_INVALID", "SIZE_INVALID"})
+_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
+"""What http.client says when a proxy makes no connection to a host."""
 _UNREACHED = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
 _DETAIL_LENGTH = 300
 
@@ -49,6 +54,8 @@ def refusal(request: Request, answer: Answer) -> ImageToolsError:
         return NotFound(
             f"{request.subject}: not found in the registry ({detail})", advice="check the name and the tag or digest"
         )
+    if answer.status == 407:
+        return _proxy_login(request)
     if answer.status in _PASSING:
         advice = "the registry limits how much it is asked: wait, or log in for a higher limit"
         return Transient(
@@ -77,13 +84,21 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return InsecureTransport(
                 f"{request.subject}: the certificate of {host} is not trusted ({cause.verify_message})",
-                advice="name the certificate authority with --ca-file, or don't check with --skip-tls-verify",
+                advice=f"name the certificate authority with --ca-file, put it into certs.d/{host} as *.crt, or don't "
+                "check with --skip-tls-verify",
             )
         if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
             return InsecureTransport(
                 f"{request.subject}: {host} doesn't speak HTTPS",
                 advice="if it is a registry without encryption, say so with --use-http",
             )
+        if isinstance(cause, ssl.SSLError) and _CLIENT_CERTIFICATE.search(cause.reason or ""):
+            return AuthenticationFailed(
+                f"{request.subject}: {host} asks for a client certificate that it knows",
+                advice=f"put *.cert and *.key into certs.d/{host}, or name their directory with --cert-dir",
+            )
+        if (refused := _TUNNEL_REFUSED.match(str(cause))) and refused[1] == "407":
+            return _proxy_login(request)
         if isinstance(cause, requests.exceptions.InvalidURL):
             return RegistryUnavailable(f"{request.subject}: {host} refers to an address that can't be used")
     reason, unreachable = _reason(causes)
@@ -94,13 +109,24 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
     )
 
 
+def _proxy_login(request: Request) -> ImageToolsError:
+    return RegistryUnavailable(
+        f"{request.subject}: the proxy on the way asks for a login, and takes none that it was given",
+        advice="write it into the proxy's address in the environment: http://NAME:PASSWORD@HOST:PORT",
+    )
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what led to it, down to what the operating system said; what was handled before isn't of it."""
+    """The error and what led to it, down to what the operating system said; what was handled before isn't of it.
+
+    urllib3 has some errors only as an argument of its own.
+    """
     while error is not None:
         yield error
         if isinstance(error, OSError) and not isinstance(error, requests.RequestException):
             return
-        error = error.__cause__ or error.__context__
+        wrapped = next((argument for argument in error.args if isinstance(argument, Exception)), None)
+        error = error.__cause__ or error.__context__ or wrapped
 
 
 def _reason(causes: list[BaseException]) -> tuple[str, bool]:
@@ -109,6 +135,8 @@ def _reason(causes: list[BaseException]) -> tuple[str, bool]:
     for cause in reversed(causes):
         if isinstance(cause, socket.gaierror):
             return "the host is not known", True
+        if refused := _TUNNEL_REFUSED.match(str(cause)):
+            return f"the proxy answered {refused[1]}", False
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror.lower(), unreached
         if isinstance(cause, (urllib3.exceptions.TimeoutError, TimeoutError)):

@@ -1,0 +1,99 @@
+"""Registries behind a forward proxy that the environment names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.content import noise, put_image
+from kit.forwardproxy import ForwardProxy
+from kit.opm import Opm
+from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.registry import Registry
+
+HOST = "registry.test:5000"
+PLAIN = "plain.test:5000"
+"""Hosts that only the proxy knows."""
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+def test_plain_requests(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    with ForwardProxy({HOST: registry.host}) as proxy:
+        monkeypatch.setenv(variable, f"http://{proxy.host}")
+        repository = RegistryClient(RegistryOptions(plain_http=True)).repository(Reference(HOST, "proxied"))
+        manifest = put_image(repository, "1", noise(300_000))
+        assert repository.get_manifest("1") == manifest
+        assert {host for _, host in proxy.seen} == {HOST}
+
+
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy"])
+def test_tunnels(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """The certificate that is checked is the registry's, by the same settings as without a proxy."""
+    with ForwardProxy({HOST: tls_registry.host}) as proxy:
+        monkeypatch.setenv(variable, f"http://{proxy.host}")
+        reference = Reference(HOST, "proxied")
+        repository = RegistryClient(RegistryOptions(ca_file=tls_registry.ca_file)).repository(reference)
+        manifest = put_image(repository, "1", noise(300_000))
+        assert repository.get_manifest("1") == manifest
+        assert set(proxy.seen) == {("CONNECT", HOST)}
+        with pytest.raises(ImageToolsError, match="not trusted"):
+            RegistryClient().repository(reference).resolve("1")
+
+
+@pytest.mark.parametrize("excepted", ["127.0.0.1", "other.test,127.0.0.0/8", "*"])
+@pytest.mark.parametrize("variable", ["NO_PROXY", "no_proxy"])
+def test_exceptions(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str, excepted: str) -> None:
+    with ForwardProxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.host}")
+        repository = RegistryClient(RegistryOptions(plain_http=True)).repository(Reference(registry.host, "proxied"))
+        put_image(repository, "1")
+        asked = len(proxy.seen)
+        assert asked
+        monkeypatch.setenv(variable, excepted)
+        repository.resolve("1")
+        assert len(proxy.seen) == asked
+
+
+def test_an_exception_for_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ForwardProxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.host}")
+        monkeypatch.setenv("NO_PROXY", ".invalid")
+        client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(attempts_unreachable=1))
+        with pytest.raises(RegistryUnavailable, match="host is not known"):
+            client.repository(Reference("registry.invalid", "a")).resolve("1")
+        assert not proxy.seen
+
+
+def test_a_proxy_that_asks_for_a_login(tls_registry: Registry, registry: Registry, tmp_path: Path) -> None:
+    """The login goes to the proxy alone, and its password is never shown."""
+    options = {HOST: RegistryOptions(ca_file=tls_registry.ca_file), PLAIN: RegistryOptions(plain_http=True)}
+    hosts = {HOST: tls_registry.host, PLAIN: registry.host}
+    flags = {HOST: f"--ca-file={tls_registry.ca_file}", PLAIN: "--use-http"}
+    with ForwardProxy(hosts, login="me:pr0xy-w0rd") as proxy:
+        for name, host in hosts.items():
+            digest = put_image(RegistryClient(options[name]).repository(Reference(host, "login")), "1").digest
+            for password in ("pr0xy-w0rd", "wr0ng-w0rd"):
+                address = f"http://me:{password}@{proxy.host}"
+                opm = Opm(tmp_path, env={"HTTPS_PROXY": address, "HTTP_PROXY": address})
+                done = opm.attempt("image", "inspect", f"{name}/login:1", flags[name], "--debug")
+                if password == "wr0ng-w0rd":
+                    assert "the proxy on the way asks for a login" in " ".join(done.stderr.split())
+                else:
+                    assert digest in done.stdout
+                assert password not in done.stdout + done.stderr
+
+
+def test_a_proxy_that_has_no_way(monkeypatch: pytest.MonkeyPatch, registry: Registry) -> None:
+    with ForwardProxy({HOST: registry.host}) as proxy:
+        proxy.refused = 403
+        monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.host}")
+        client = RegistryClient(retry=RetryPolicy(sleep=lambda _: None))
+        with pytest.raises(RegistryUnavailable, match="the proxy answered 403"):
+            client.repository(Reference(HOST, "a")).resolve("1")
