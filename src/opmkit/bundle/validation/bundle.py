@@ -1,0 +1,191 @@
+"""A bundle as rules look at it: its files, the objects in them, what its annotations say.
+
+Nothing here raises for what is in the files: a rule for each fault says so.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle import labels as names
+from opmkit.bundle.validation.content import Content, ContentCache
+from opmkit.bundle.validation.rule import Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.bundle.validation.rule import Path
+
+CSV_KIND = "ClusterServiceVersion"
+CRD_KIND = "CustomResourceDefinition"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What optional rules are told: the values of ``--optional-values``, "" where they are not given."""
+
+    k8s_version: str = ""
+    index_path: str = ""
+    container_tools: str = ""
+    categories_file: str = ""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A file of a bundle and what it says."""
+
+    path: str
+    content: Content
+
+    @property
+    def name(self) -> str:
+        """The file's own name."""
+        return posixpath.basename(self.path)
+
+    @property
+    def object(self) -> Mapping[str, Any]:
+        """The first document where it is a mapping, else nothing."""
+        return mapping(self.content.value)
+
+    @property
+    def kind(self) -> str:
+        """The object's kind, "" where it says none."""
+        return text(self.object.get("kind"))
+
+    @property
+    def api_version(self) -> str:
+        """The object's apiVersion, "" where it says none."""
+        return text(self.object.get("apiVersion"))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The object's metadata."""
+        return mapping(self.object.get("metadata"))
+
+    @property
+    def object_name(self) -> str:
+        """The object's name, "" where it says none."""
+        return text(self.metadata.get("name"))
+
+
+@dataclass(frozen=True)
+class BundleView:
+    """One bundle under validation.
+
+    ``files`` are all that it has, by their paths from its root with ``/`` between; ``directories`` those that are
+    there, also without files. ``image_labels`` are those of its image, None for a directory. ``bare`` tells that the
+    root itself is a manifests directory without metadata.
+    """
+
+    name: str
+    files: Mapping[str, bytes]
+    directories: frozenset[str] = frozenset()
+    image_labels: Mapping[str, str] | None = None
+    bare: bool = False
+    dialect: Dialect = Dialect.OPMKIT
+    options: Options = Options()
+    contents: ContentCache = field(default_factory=ContentCache, repr=False)
+
+    def manifest(self, path: str) -> Manifest:
+        """The file of that path; KeyError if there is none."""
+        return Manifest(path, self.contents.read(self.files[path]))
+
+    def below(self, directory: str, *, deep: bool = False) -> Iterator[Manifest]:
+        """The files of a directory ("" is the root), in the order of their names; with ``deep``, of those in it too."""
+        prefix = f"{directory}/" if directory else ""
+        for path in sorted(self.files):
+            if path.startswith(prefix) and (deep or "/" not in path[len(prefix) :]):
+                yield self.manifest(path)
+
+    @cached_property
+    def annotations_file(self) -> Manifest | None:
+        """The file in ``metadata/`` that holds the annotations: by name, the first that has such a mapping."""
+        if "metadata" not in self.directories:
+            return None
+        return next((file for file in self.below("metadata") if _annotations(file) is not None), None)
+
+    @cached_property
+    def annotations(self) -> Mapping[str, str]:
+        """What the annotations file says, numbers and booleans as their text."""
+        return {} if self.annotations_file is None else _annotations(self.annotations_file) or {}
+
+    @cached_property
+    def manifests_directory(self) -> str:
+        """Where the manifests are: what the annotations say, else ``manifests``; "" is the root."""
+        if self.bare:
+            return ""
+        named = self.annotations.get(names.MANIFESTS)
+        if named is None:
+            return "manifests"
+        return posixpath.normpath(f"/{named}").lstrip("/")
+
+    @cached_property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """The files of the manifests directory, in the order of their names."""
+        return tuple(self.below(self.manifests_directory))
+
+    @cached_property
+    def csvs(self) -> tuple[Manifest, ...]:
+        """The ClusterServiceVersions among the manifests."""
+        return tuple(manifest for manifest in self.manifests if manifest.kind == CSV_KIND)
+
+    @cached_property
+    def csv(self) -> Manifest | None:
+        """The first ClusterServiceVersion."""
+        return self.csvs[0] if self.csvs else None
+
+    @cached_property
+    def crds(self) -> tuple[Manifest, ...]:
+        """The CustomResourceDefinitions among the manifests."""
+        return tuple(manifest for manifest in self.manifests if manifest.kind == CRD_KIND)
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The spec of the first ClusterServiceVersion."""
+        return mapping(self.csv.object.get("spec")) if self.csv else {}
+
+    @property
+    def csv_annotations(self) -> Mapping[str, Any]:
+        """The annotations of the first ClusterServiceVersion itself."""
+        return mapping(self.csv.metadata.get("annotations")) if self.csv else {}
+
+
+def _annotations(file: Manifest) -> dict[str, str] | None:
+    values = file.object.get("annotations")
+    if not isinstance(values, dict):
+        return None
+    return {key: scalar for key, value in values.items() if (scalar := scalar_text(value)) is not None}
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """The value where it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """The value where it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """The value where it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def scalar_text(value: object) -> str | None:
+    """The text of a scalar as Kubernetes tools take one for a text, "" for null; None for what is no scalar."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def members(value: object, base: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The mappings in a list, each with the path to it, where ``base`` leads to the list."""
+    for number, item in enumerate(items(value)):
+        if isinstance(item, dict):
+            yield (*base, number), item

@@ -1,0 +1,36 @@
+"""All rules, by the validators that run them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.validation.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+ENTRY_POINTS = "opmkit.rules"
+"""The group of entry points by which other distributions add modules of rules."""
+
+_MODULES: tuple[str, ...] = ()
+"""The modules of rules, in the order in which their findings are told."""
+
+
+def validators() -> Mapping[str, tuple[Rule, ...]]:
+    """The rules of each validator, ours first, then those of other distributions; loads the modules that hold them."""
+    found: dict[str, list[Rule]] = {}
+    for module in _modules():
+        for one in vars(module).values():
+            if isinstance(one, Rule):
+                found.setdefault(one.validator, []).append(one)
+    return {name: tuple(rules) for name, rules in found.items()}
+
+
+def _modules() -> Iterator[ModuleType]:
+    for name in _MODULES:
+        yield import_module(f"{__package__}.{name}")
+    for entry in sorted(entry_points(group=ENTRY_POINTS)):
+        yield entry.load()
