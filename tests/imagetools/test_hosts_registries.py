@@ -15,7 +15,7 @@ import pytest
 
 from kit.content import described, noise, put, put_image
 from kit.engines import Engine
-from kit.faults import Answer, Fault, FaultProxy
+from kit.faults import Answer, Fault, FaultProxy, Reset
 from kit.images import small_image
 from kit.registry import Registry
 from kit.requirements import require
@@ -223,10 +223,39 @@ def test_a_blob_that_a_mirror_lacks_comes_from_the_next_place(site: Site) -> Non
     with FaultProxy(site.primary, Fault("GET|HEAD", ".*/blobs/.*", Answer(404), times=9)) as proxy:
         site.configure(settings(f'location = "{proxy.host}/hosts"'))
         repository = site.client().repository(Reference.parse(NAME))
-        assert repository.has_blob(manifest.layers[0])
         with repository.open_blob(manifest.layers[0]) as stream:
             assert stream.read() == noise(20_000, 1)
         assert proxy.count("GET", ".*/blobs/") == 1
+        assert repository.has_blob(manifest.layers[0])
+        assert not repository.has_blob(described(b"in no place"))
+
+
+def test_a_blob_goes_on_from_the_next_place_where_a_mirror_breaks_off(site: Site, registry: Registry) -> None:
+    content = noise(3_000_000, 7)
+    plain = RegistryClient(HTTP).repository(Reference(site.primary, "hosts/large"))
+    layer = put_image(plain, "1", content).layers[0]
+    with FaultProxy(site.primary, Fault("GET", ".*/blobs/.*", Reset(1_000_000))) as proxy:
+        proxy.faults.append(Fault("GET", ".*/blobs/.*", Answer(503), times=99))
+        site.configure(settings(f'location = "{proxy.host}/hosts"'))
+        with site.client().repository(Reference.parse("registry.test/large")).open_blob(layer) as stream:
+            assert stream.read() == content
+        assert proxy.count("GET") == RetryPolicy().attempts
+    assert [seen.status for seen in registry.requests() if layer.digest in seen.path][-1] == 206
+
+
+def test_mirrors_that_fail_are_asked_once(
+    site: Site, basic_registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And those that lack the image, as long as the place that has it gives all of it."""
+    site.configure(settings(f'location = "{basic_registry.host}/x"', TO_OTHER))
+    manifest = image(site.primary, "hosts/team/app", 1)
+    repository = site.client().repository(Reference.parse(NAME))
+    with caplog.at_level(logging.WARNING):
+        assert repository.get_manifest("1") == manifest
+        assert repository.get_config(manifest.config)
+        assert repository.resolve(manifest.digest)
+    assert len([seen for seen in basic_registry.requests() if "/x/" in seen.path]) == 1
+    assert len(caplog.records) == 1
 
 
 def test_the_tags_are_those_of_the_place_itself(site: Site) -> None:

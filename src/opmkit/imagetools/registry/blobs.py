@@ -21,18 +21,18 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-")
 
 
 class BlobStream(io.RawIOBase):
-    """The answer to ``request``, ``size`` bytes long, read from the network as it is read.
+    """The answer to ``request``, ``size`` bytes long, read from the network as it is read, from ``offset`` on.
 
     After a break the rest is asked for with a Range header, or skipped to where ranges are not supported. What arrives
     isn't checked here.
     """
 
-    def __init__(self, transport: Transport, request: Request, size: int) -> None:
+    def __init__(self, transport: Transport, request: Request, size: int, offset: int = 0) -> None:
         """Open the connection; raises NotFound and other ImageToolsErrors."""
         self._transport = transport
         self._request = request
         self._size = size
-        self._offset = 0
+        self._offset = offset
         self._deadline = transport.deadline(size)
         self._response: requests.Response | None = None
         transport.retry.run(self._connect, self._deadline)

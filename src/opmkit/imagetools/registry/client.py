@@ -13,6 +13,7 @@ from opmkit.imagetools.registry.retry import RetryPolicy
 from opmkit.imagetools.registry.transport import Transport
 
 if TYPE_CHECKING:
+    from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.hosts import Place
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry.exchange import Traffic
@@ -39,7 +40,7 @@ class RegistryClient:
         self._hosts = hosts or Hosts()
         keychain = Keychain(options.authfile, helpers=self._hosts.credential_helpers)
         self._transport = Transport(options, retry or RetryPolicy(), keychain, self._hosts)
-        self._given_up: set[str] = set()
+        self._failed_mirrors: dict[str, ImageToolsError] = {}
 
     def repository(self, reference: Reference) -> RegistryRepository:
         """Where to read the image from that a reference names: its repository, or mirrors of it before that.
@@ -51,7 +52,7 @@ class RegistryClient:
         target = self._at(self._hosts.push_place(reference))
         places = self._hosts.pull_places(reference)
         sources = [self._at(place) for place in places]
-        return target if places == (target.place,) else MirroredRepository(target, sources, self._given_up)
+        return target if places == (target.place,) else MirroredRepository(target, sources, self._failed_mirrors)
 
     def target(self, reference: Reference) -> RegistryRepository:
         """The repository that a reference names itself, where images are sent to; its tag and digest don't matter."""

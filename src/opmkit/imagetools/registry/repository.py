@@ -94,10 +94,13 @@ class RegistryRepository:
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """A blob's content from the network, verified while it is read, resumed where the connection breaks."""
+        return verified(cast("BinaryIO", self.blob_from(descriptor, 0)), descriptor)
+
+    def blob_from(self, descriptor: Descriptor, offset: int) -> BlobStream:
+        """A blob's content from ``offset`` on, not verified."""
         subject = self._endpoint.subject(descriptor.digest)
         request = Request("GET", self._endpoint.blob(descriptor.digest), subject, self._pull)
-        stream = BlobStream(self._transport, request, descriptor.size)
-        return verified(cast("BinaryIO", stream), descriptor)
+        return BlobStream(self._transport, request, descriptor.size, offset)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Whether the blob is there, by HEAD."""
