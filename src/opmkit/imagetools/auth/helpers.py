@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 
 from opmkit.imagetools.auth.credentials import Credentials
 
@@ -24,6 +23,8 @@ def ask_helper(name: str, server: str, timeout: float = TIMEOUT) -> Credentials 
 
     A broken helper isn't fatal, since the image may be public or another file may have the credentials.
     """
+    import subprocess  # most runs have no helper to ask
+
     program = f"docker-credential-{name}"
     try:
         done = subprocess.run(
