@@ -46,8 +46,14 @@ def member(members: Mapping[str, JsonValue], name: str) -> JsonValue:
     return next((members[key] for key in sorted(members, reverse=True) if key.lower() == name.lower()), None)
 
 
-def _wrong_type(value: JsonValue, where: str, wanted: str) -> InvalidBundle:
+def describe(value: JsonValue) -> str:
+    """Name the kind of a value: ``a number``."""
+    if value is None:
+        return "nothing"
     kind = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list"}
-    found = kind.get(type(value), "a mapping")
+    return kind.get(type(value), "a mapping")
+
+
+def _wrong_type(value: JsonValue, where: str, wanted: str) -> InvalidBundle:
     advice = " (put it in quotes)" if wanted == "a text" and isinstance(value, int | float) else ""
-    return InvalidBundle(f"{where} is {found}, not {wanted}", advice=f"Write {where} as {wanted}{advice}.")
+    return InvalidBundle(f"{where} is {describe(value)}, not {wanted}", advice=f"Write {where} as {wanted}{advice}.")
