@@ -10,7 +10,7 @@ import pytest
 
 from bundle.samples import CSV, FIXTURE, LABEL, annotations, csv
 from opmkit.bundle import BundleError, InvalidBundle
-from opmkit.bundle.build import build_bundle_image
+from opmkit.bundle.build import bundle_recipe
 from opmkit.bundle.generate import Generated, Place, generate
 from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.bundle.unpack import unpack_bundle
@@ -40,6 +40,11 @@ def bundle(tmp_path: Path) -> Generated:
     return generate(source, place, output=tmp_path / "bundle", working_directory=tmp_path)
 
 
+def built(bundle: Generated, directory: Path) -> Image:
+    """The bundle's image."""
+    return bundle_recipe(bundle.manifests, bundle.metadata).on(Image.scratch(), directory)
+
+
 def push(tool: RegistryTool, image: Image, directory: Path) -> str:
     reference = f"oci:{directory / 'layout'}:1"
     tool.push(image, parse_image_reference(reference))
@@ -54,40 +59,40 @@ def files(directory: Path) -> dict[str, bytes]:
 
 def test_the_image_holds_the_bundle(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
     (bundle.metadata / "dependencies.yaml").write_text("dependencies: [{type: olm.package, value: {packageName: p}}]\n")
-    image = build_bundle_image(bundle.manifests, bundle.metadata, tmp_path)
+    image = built(bundle, tmp_path)
     reference = push(tool, image, tmp_path)
 
     assert image.labels == bundle.annotations
     assert tool.read_tree(parse_image_reference(reference), ("",)) == files(tmp_path / "bundle")
-    built = load_bundle_image(tool, reference)
-    assert built.objects == load_bundle_directory(tmp_path / "bundle").objects
-    assert [dependency.type for dependency in built.dependencies] == ["olm.package"]
+    loaded = load_bundle_image(tool, reference)
+    assert loaded.objects == load_bundle_directory(tmp_path / "bundle").objects
+    assert [dependency.type for dependency in loaded.dependencies] == ["olm.package"]
 
 
 def test_the_same_files_give_the_same_image(bundle: Generated, tmp_path: Path) -> None:
-    first = build_bundle_image(bundle.manifests, bundle.metadata, tmp_path)
+    first = built(bundle, tmp_path)
     other = tmp_path / "elsewhere"
     shutil.copytree(tmp_path / "bundle", other)
     for path in other.rglob("*"):
         os.utime(path, (1, 1))
         path.chmod(0o700)
 
-    again = build_bundle_image(other / "manifests", other / "metadata", tmp_path)
+    again = built(Generated(other / "manifests", other / "metadata", {}, ()), tmp_path)
 
     assert again.digest == first.digest
     assert first.config.created == "1970-01-01T00:00:00Z"
 
 
 def test_a_time_is_used_where_given(bundle: Generated, tmp_path: Path) -> None:
-    image = build_bundle_image(bundle.manifests, bundle.metadata, tmp_path, created=86_400)
+    image = bundle_recipe(bundle.manifests, bundle.metadata, created=86_400).on(Image.scratch(), tmp_path)
     assert image.config.created == "1970-01-02T00:00:00Z"
-    assert image.digest != build_bundle_image(bundle.manifests, bundle.metadata, tmp_path).digest
+    assert image.digest != built(bundle, tmp_path).digest
 
 
 def test_a_bundle_can_stand_on_a_base(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("etc/base", b"x")], tmp_path)
     base = Image.scratch().append([layer], ConfigChanges(labels={"base": "kept"}))
-    image = build_bundle_image(bundle.manifests, bundle.metadata, tmp_path, base=base)
+    image = bundle_recipe(bundle.manifests, bundle.metadata).on(base, tmp_path)
 
     assert image.labels == {"base": "kept", **bundle.annotations}
     assert "etc/base" in tool.read_tree(parse_image_reference(push(tool, image, tmp_path)), ("",))
@@ -98,7 +103,7 @@ def test_hidden_nested_and_linked_files_are_in_the_image(tool: RegistryTool, bun
     (bundle.manifests / "sub" / "x.yaml").write_text("kind: X\n")
     (bundle.manifests / ".hidden").write_text("h")
     (bundle.manifests / "linked.yaml").symlink_to(bundle.manifests / "sub" / "x.yaml")
-    image = build_bundle_image(bundle.manifests, bundle.metadata, tmp_path)
+    image = built(bundle, tmp_path)
 
     tree = tool.read_tree(parse_image_reference(push(tool, image, tmp_path)), ("manifests",))
     assert tree["manifests/linked.yaml"] == tree["manifests/sub/x.yaml"] == b"kind: X\n"
@@ -108,20 +113,20 @@ def test_hidden_nested_and_linked_files_are_in_the_image(tool: RegistryTool, bun
 def test_the_labels_are_all_annotations(bundle: Generated, tmp_path: Path) -> None:
     with (bundle.metadata / "annotations.yaml").open("a") as file:
         file.write("  com.example.metrics: builder-1.2\n")
-    image = build_bundle_image(bundle.manifests, bundle.metadata, tmp_path)
+    image = built(bundle, tmp_path)
     assert image.labels == {**bundle.annotations, "com.example.metrics": "builder-1.2"}
 
 
 def test_without_manifests_or_annotations_there_is_no_image(bundle: Generated, tmp_path: Path) -> None:
     with pytest.raises(InvalidBundle, match="there are no files in"):
-        build_bundle_image(tmp_path / "nothing", bundle.metadata, tmp_path)
+        bundle_recipe(tmp_path / "nothing", bundle.metadata)
     with pytest.raises(InvalidBundle, match="no annotations"):
-        build_bundle_image(bundle.manifests, tmp_path / "nothing", tmp_path)
+        bundle_recipe(bundle.manifests, tmp_path / "nothing")
 
 
 @pytest.fixture
 def reference(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> str:
-    return push(tool, build_bundle_image(bundle.manifests, bundle.metadata, tmp_path), tmp_path)
+    return push(tool, built(bundle, tmp_path), tmp_path)
 
 
 def test_unpacking_gives_the_files_back(tool: RegistryTool, reference: str, tmp_path: Path) -> None:

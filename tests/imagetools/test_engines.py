@@ -37,9 +37,10 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import mediatypes
 from opmkit.imagetools.tools.engines import open_engine
 from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, engine_failure
+from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.mounted import find_inside
 from opmkit.imagetools.tools.podman_service import PodmanService
-from opmkit.imagetools.tools.recipe import ImageFormat, Recipe
+from opmkit.imagetools.tools.recipe import Recipe
 
 if TYPE_CHECKING:
     from kit.engines import Engine

@@ -18,7 +18,9 @@ from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
 from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatypes
 from opmkit.imagetools.store import ImageStore
-from opmkit.imagetools.tools import ContainerTool, open_tool
+from opmkit.imagetools.tools import open_tool
+from opmkit.imagetools.tools.formats import ImageFormat
+from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.imagetools.tools.registry import RegistryTool
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ def store(tmp_path: Path) -> ImageStore:
 
 
 @pytest.fixture
-def tool(store: ImageStore) -> ContainerTool:
+def tool(store: ImageStore) -> RegistryTool:
     client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(sleep=lambda _: None))
     return RegistryTool(client, store)
 
@@ -60,7 +62,7 @@ def blob_reads(registry: Registry, reference: Reference) -> list[Access]:
     ]
 
 
-def test_push_and_read(tool: ContainerTool, image: Image, reference: Reference, tmp_path: Path) -> None:
+def test_push_and_read(tool: RegistryTool, image: Image, reference: Reference, tmp_path: Path) -> None:
     descriptor = tool.push(image, reference)
     assert descriptor.digest == image.digest
     assert tool.resolve(reference) == descriptor
@@ -74,7 +76,7 @@ def test_push_and_read(tool: ContainerTool, image: Image, reference: Reference, 
 
 
 def test_labels_are_read_without_layers(
-    tool: ContainerTool, image: Image, reference: Reference, registry: Registry
+    tool: RegistryTool, image: Image, reference: Reference, registry: Registry
 ) -> None:
     tool.push(image, reference)
     tool.inspect(reference)
@@ -83,7 +85,7 @@ def test_labels_are_read_without_layers(
 
 
 def test_a_layer_is_fetched_once(
-    tool: ContainerTool, image: Image, reference: Reference, registry: Registry, store: ImageStore
+    tool: RegistryTool, image: Image, reference: Reference, registry: Registry, store: ImageStore
 ) -> None:
     tool.push(image, reference)
     read = tool.inspect(reference)
@@ -108,7 +110,7 @@ def test_a_store_that_can_not_be_written_to(
 
 
 def test_find_file_reads_no_more_layers_than_it_takes(
-    tool: ContainerTool, image: Image, reference: Reference, registry: Registry, tmp_path: Path
+    tool: RegistryTool, image: Image, reference: Reference, registry: Registry, tmp_path: Path
 ) -> None:
     tool.push(image, reference)
     pushed = tool.inspect(reference)
@@ -120,14 +122,14 @@ def test_find_file_reads_no_more_layers_than_it_takes(
     assert tool.find_file(pushed, "base/none", tmp_path / "none") is None
 
 
-def test_find_file_in_an_image_not_pushed_yet(tool: ContainerTool, image: Image, tmp_path: Path) -> None:
+def test_find_file_in_an_image_not_pushed_yet(tool: RegistryTool, image: Image, tmp_path: Path) -> None:
     assert tool.find_file(image, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, alone=False)
     assert tool.read_tree(image, ["metadata"]) == {
         "metadata/annotations.yaml": FILES["metadata/annotations.yaml"],
     }
 
 
-def test_limits_are_held(tool: ContainerTool, image: Image, tmp_path: Path) -> None:
+def test_limits_are_held(tool: RegistryTool, image: Image, tmp_path: Path) -> None:
     with pytest.raises(LimitExceeded):
         tool.read_tree(image, [""], Limits(entries=1))
     with pytest.raises(LimitExceeded):
@@ -136,7 +138,7 @@ def test_limits_are_held(tool: ContainerTool, image: Image, tmp_path: Path) -> N
         tool.find_file(image, "base/noise", tmp_path / "noise", Limits(file_bytes=100))
 
 
-def test_layouts(tool: ContainerTool, image: Image, tmp_path: Path, store: ImageStore) -> None:
+def test_layouts(tool: RegistryTool, image: Image, tmp_path: Path, store: ImageStore) -> None:
     reference = parse_image_reference(f"oci:{tmp_path}/layout:1.0")
     for put in (tool.push, tool.save):
         assert put(image, reference).digest == image.digest
@@ -149,7 +151,7 @@ def test_layouts(tool: ContainerTool, image: Image, tmp_path: Path, store: Image
 
 
 def test_a_saved_image_is_used_until_the_registry_has_one(
-    tool: ContainerTool, image: Image, reference: Reference, store: ImageStore, caplog: pytest.LogCaptureFixture
+    tool: RegistryTool, image: Image, reference: Reference, store: ImageStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(NotFound):
         tool.inspect(reference)
@@ -164,7 +166,7 @@ def test_a_saved_image_is_used_until_the_registry_has_one(
     assert tool.inspect(reference).digest == other.digest
 
 
-def test_a_saved_image_of_a_registry_that_is_away(tool: ContainerTool, image: Image) -> None:
+def test_a_saved_image_of_a_registry_that_is_away(tool: RegistryTool, image: Image) -> None:
     reference = Reference("registry.invalid", "team/app")
     with pytest.raises(RegistryUnavailable):
         tool.resolve(reference)
@@ -175,7 +177,7 @@ def test_a_saved_image_of_a_registry_that_is_away(tool: ContainerTool, image: Im
 
 
 def test_a_saved_image_where_the_registry_lets_nobody_look(
-    tool: ContainerTool, image: Image, basic_registry: Registry
+    tool: RegistryTool, image: Image, basic_registry: Registry
 ) -> None:
     reference = Reference(basic_registry.host, "team/app", "1.0")
     tool.save(image, reference)
@@ -190,7 +192,7 @@ def test_a_saved_image_hides_no_wrong_option(store: ImageStore, image: Image, re
         tool.resolve(reference)
 
 
-def test_from_store_to_registry(tool: ContainerTool, image: Image, reference: Reference) -> None:
+def test_from_store_to_registry(tool: RegistryTool, image: Image, reference: Reference) -> None:
     tool.save(image, reference)
     assert tool.push(tool.load(reference), reference).digest == image.digest
     assert tool.resolve(reference).digest == image.digest
@@ -211,7 +213,7 @@ def test_a_base_is_mounted_not_moved(
     assert len(tool.inspect(target).manifest.layers) == 3
 
 
-def test_every_platform(tool: ContainerTool, image: Image, reference: Reference) -> None:
+def test_every_platform(tool: RegistryTool, image: Image, reference: Reference) -> None:
     arm = Image.scratch(Platform("linux", "arm64"))
     listed = [replace(part.manifest.descriptor, platform=part.config.platform) for part in (image, arm)]
     multi = MultiImage(ImageIndex.build(listed), (image, arm))
@@ -223,14 +225,14 @@ def test_every_platform(tool: ContainerTool, image: Image, reference: Reference)
         tool.inspect(reference, Platform("windows", "amd64"))
 
 
-def test_docker_format_is_kept(tool: ContainerTool, reference: Reference, tmp_path: Path) -> None:
+def test_docker_format_is_kept(tool: RegistryTool, reference: Reference, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("manifests/a", b"a")], tmp_path)
     image = Image.scratch(media_type=mediatypes.DOCKER_MANIFEST).append([layer])
     assert tool.push(image, reference).media_type == mediatypes.DOCKER_MANIFEST
     assert tool.read_tree(reference, ["manifests"]) == {"manifests/a": b"a"}
 
 
-def test_a_reference_without_tag_is_the_latest(tool: ContainerTool, image: Image, reference: Reference) -> None:
+def test_a_reference_without_tag_is_the_latest(tool: RegistryTool, image: Image, reference: Reference) -> None:
     bare = Reference(reference.registry, reference.repository)
     tool.push(image, bare)
     assert tool.resolve(bare.with_tag("latest")).digest == image.digest
@@ -239,14 +241,35 @@ def test_a_reference_without_tag_is_the_latest(tool: ContainerTool, image: Image
 
 def test_open_tool(store: ImageStore) -> None:
     options = RegistryOptions()
-    for name in ("none", "registry"):
-        assert open_tool(name, options=options, store=store).name == "none"
-    for name in ("docker", "podman", "buildah"):
-        with pytest.raises(ImageToolsError, match=f"{name} is not supported by this version") as caught:
-            open_tool(name, options=options, store=store)
-        assert "use none" in caught.value.advice
-    with pytest.raises(ImageToolsError, match="'crane' is no container tool"):
+    for name, opened in {"none": "none", "registry": "none", "docker": "docker", "podman": "podman"}.items():
+        assert open_tool(name, options=options, store=store).name == opened
+    with pytest.raises(ImageToolsError, match="'crane' is no container tool") as caught:
         open_tool("crane", options=options, store=store)
+    assert "docker, podman, buildah" in caught.value.advice
+
+
+def test_build(tool: RegistryTool, image: Image, reference: Reference, tmp_path: Path) -> None:
+    recipe = Recipe(tuple(LayerFile(path, content) for path, content in FILES.items()), labels=LABELS, cmd=("serve",))
+    scratch = Recipe.on(recipe, Image.scratch(), tmp_path)
+    assert tool.build(recipe, None, [reference, reference.with_tag("also")]) == scratch.digest
+    assert tool.digest(reference) == tool.digest(reference.with_tag("also")) == scratch.digest
+    base = reference.with_tag("base")
+    tool.push(image, base)
+    assert tool.build(recipe, base, [reference], push=True) == recipe.on(image, tmp_path).digest
+    assert tool.copy_file(reference, "base/noise", tmp_path / "noise")
+    assert not tool.copy_file(reference, "base/none", tmp_path / "none")
+
+
+def test_build_in_dockers_format(store: ImageStore, image: Image, reference: Reference) -> None:
+    options = RegistryOptions(plain_http=True)
+    tool = open_tool("none", options=options, store=store, form=ImageFormat.DOCKER)
+    base = reference.with_tag("base")
+    assert isinstance(tool, RegistryTool)
+    tool.push(image, base)
+    tool.build(Recipe((LayerFile("a", b"a"),)), base, [reference], push=True)
+    made = tool.inspect(reference)
+    types = [part.media_type for part in (made.manifest.descriptor, *made.manifest.parts)]
+    assert all(mediatypes.is_docker(media_type) for media_type in types)
 
 
 def test_the_protocol_loads_no_client() -> None:

@@ -7,37 +7,30 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.load import read_files
 from opmkit.bundle.metadata import read_metadata
-from opmkit.imagetools.epoch import rfc3339
-from opmkit.imagetools.image import Image
-from opmkit.imagetools.layer import LayerFile, write_layer
-from opmkit.imagetools.spec import ConfigChanges
+from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.tools.recipe import Recipe
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def build_bundle_image(
-    manifests: Path, metadata: Path, scratch: Path, *, base: Image | None = None, created: int = 0
-) -> Image:
-    """Make the image of the bundle in two directories, on nothing or on ``base``; the caller owns ``scratch``.
+def bundle_recipe(manifests: Path, metadata: Path, *, created: int = 0) -> Recipe:
+    """Tell what the image of the bundle in two directories is made of, whichever tool builds it.
 
     One layer holds all files below both, whatever their modes and times, for every reader wants both and a layer is
     a request. The labels are the annotations. ``created`` is in seconds of Unix time.
 
     Raises:
         InvalidBundle: if there are no manifests, or no annotations to label the image with.
-        ImageToolsError: if a file can't be read or the layer not be written.
+        ImageToolsError: if a file can't be read.
     """
     with disk_errors(manifests):
         files = [*_layer_files("manifests", manifests), *_layer_files("metadata", metadata)]
     if not any(file.path.startswith("manifests/") for file in files):
         raise InvalidBundle(f"there are no files in {manifests}", advice="Give the directory that holds the manifests.")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
-    layer = write_layer(files, scratch, mtime=created)
-    return (base or Image.scratch()).append(
-        [layer], ConfigChanges(labels=labels), created=rfc3339(created), created_by="opm alpha bundle build"
-    )
+    return Recipe(tuple(files), labels=labels, created=created, created_by="opm alpha bundle build")
 
 
 def _layer_files(name: str, directory: Path) -> list[LayerFile]:

@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.build import build_bundle_image
+from opmkit.bundle.build import bundle_recipe
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.load import load_bundle_directory
 from opmkit.bundle.source import parse_place
+from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.store.disk import disk_errors
 
@@ -40,8 +41,8 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
             tree = Path(temporary, "tree")
             tree.mkdir()
             if isinstance(place, Path):
-                image = build_bundle_image(place / "manifests", place / "metadata", Path(temporary))
-                extract_tree(image.layers, tree)
+                recipe = bundle_recipe(place / "manifests", place / "metadata")
+                extract_tree(recipe.on(Image.scratch(), Path(temporary)).layers, tree)
             else:
                 tool.extract(place, tree)
             warnings = _validate(tree, reference) if validate else ()

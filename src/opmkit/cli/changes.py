@@ -10,15 +10,19 @@ import typer
 
 from opmkit.cli.console import OutputFormat, print_json
 from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
     from opmkit.cli.params import Connection
     from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.engine import EngineTool
+    from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.build import BuiltIndex, IndexPlan
     from opmkit.index.change import AddOptions, ChangeResult
 
 RESULT_PANEL = "Result"
+TOOLS = "none, docker, podman or buildah"
 
 Permissive = Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")]
 Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file.")]
@@ -162,17 +166,39 @@ class Target:
         )
 
 
+PullTool = Annotated[str, typer.Option("--container-tool", "-c", metavar="TOOL", help=f"Tool for pulling: {TOOLS}.")]
+Format = Annotated[
+    ImageFormat | None,
+    typer.Option(
+        "--format",
+        help="Format of what is built: oci, or v2s2 for docker's. Default: oci, but v2s2 with docker.",
+        rich_help_panel=RESULT_PANEL,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTools:
+    """The tools of one run."""
+
+    pull: ContainerTool
+    build: RegistryTool | EngineTool
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """The one tool of commands that pull with the tool that they build with."""
 
     container_tool: Annotated[
-        str, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling and building: none.")
+        str,
+        typer.Option("--container-tool", "-c", metavar="TOOL", help=f"Tool for pulling and building: {TOOLS}."),
     ] = "none"
+    form: Format = None
 
-    def open(self, connection: Connection, command: str) -> ContainerTool:
-        """The tool; ``command`` is the command's path, for errors."""
-        return connection.tool(self.container_tool)
+    def open(self, connection: Connection) -> OpenedTools:
+        """The tool; raises ImageToolsError for an unknown name, and for what a tool can't do."""
+        tool = connection.tool_named(self.container_tool, self.form)
+        return OpenedTools(tool, tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,22 +206,29 @@ class Tools:
     """The tools of commands that may pull with another than they build with."""
 
     container_tool: Annotated[
-        str | None, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling and building: none.")
+        str | None,
+        typer.Option("--container-tool", "-c", metavar="TOOL", help=f"Tool for pulling and building: {TOOLS}."),
     ] = None
     build_tool: Annotated[
-        str | None, typer.Option("--build-tool", "-u", metavar="TOOL", help="Tool for building: none.")
+        str | None, typer.Option("--build-tool", "-u", metavar="TOOL", help="Tool for building alone.")
     ] = None
     pull_tool: Annotated[
-        str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help="Tool for pulling: none.")
+        str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help="Tool for pulling alone.")
     ] = None
+    form: Format = None
 
-    def open(self, connection: Connection, command: str) -> ContainerTool:
-        """The tool; raises UsageProblem for flags that exclude each other, and ImageToolsError for unknown names."""
+    def open(self, connection: Connection, command: str) -> OpenedTools:
+        """The tools; ``command`` is the command's path, for errors.
+
+        Raises UsageProblem for flags that exclude each other, ImageToolsError for an unknown name and for what a tool
+        can't do.
+        """
         if self.container_tool and (self.build_tool or self.pull_tool):
             raise UsageProblem("container-tool cannot be set alongside pull-tool or build-tool", command)
-        if self.build_tool:
-            connection.tool(self.build_tool)
-        return connection.tool(self.container_tool or self.pull_tool or "none")
+        name = self.container_tool or self.build_tool or "none"
+        build = connection.tool_named(name, self.form)
+        pull_name = self.container_tool or self.pull_tool or "none"
+        return OpenedTools(build if pull_name == name else connection.tool_named(pull_name), build)
 
 
 def tell_built(built: BuiltIndex, told: Told) -> None:
@@ -224,12 +257,12 @@ def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), di
         print(diff_as_text(result.diff))
     else:
         for reference in references:
-            print(f"{reference}@{digest}")
+            print(f"{reference}@{digest}" if digest else reference)
 
 
 def _as_json(result: ChangeResult, references: tuple[str, ...], digest: str) -> dict[str, Any]:
     outcome = result.outcome
-    image = {"references": references, "digest": digest} if digest else {}
+    image = {"references": references, **({"digest": digest} if digest else {})} if references else {}
     return {
         **image,
         "packages": result.diff.packages,

@@ -18,7 +18,9 @@ import typer
 
 if TYPE_CHECKING:
     from opmkit.imagetools.registry import RegistryOptions
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.engine import EngineTool
+    from opmkit.imagetools.tools.formats import ImageFormat
+    from opmkit.imagetools.tools.registry import RegistryTool
 
 REGISTRY_PANEL = "Registry access"
 
@@ -87,12 +89,20 @@ class Connection:
             authfile=self.authfile,
         )
 
-    def tool(self, name: str = "none") -> ContainerTool:
-        """The container tool ``name`` over the embedded image store."""
+    def tool(self) -> RegistryTool:
+        """The container tool ``none`` over the embedded image store."""
+        from opmkit.imagetools.registry import RegistryClient
+        from opmkit.imagetools.store import ImageStore
+        from opmkit.imagetools.tools.registry import RegistryTool
+
+        return RegistryTool(RegistryClient(self.options()), ImageStore.open())
+
+    def tool_named(self, name: str, form: ImageFormat | None = None) -> RegistryTool | EngineTool:
+        """The container tool of that name, which builds images of that format."""
         from opmkit.imagetools.store import ImageStore
         from opmkit.imagetools.tools import open_tool
 
-        return open_tool(name, options=self.options(), store=ImageStore.open())
+        return open_tool(name, options=self.options(), store=ImageStore.open(), form=form)
 
 
 def takes_groups(function: Callable[..., Any]) -> Callable[..., Any]:

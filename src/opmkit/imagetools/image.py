@@ -62,6 +62,11 @@ class Image:
         return self.config.labels
 
     @property
+    def annotations(self) -> Mapping[str, str]:
+        """The manifest's annotations."""
+        return self.manifest.annotations
+
+    @property
     def layers(self) -> tuple[LayerSource, ...]:
         """The layers, bottom first, each with the function that opens its blob."""
         return tuple((layer, partial(self.open_blob, layer)) for layer in self.manifest.layers)
@@ -110,13 +115,17 @@ class Image:
         )
 
     def as_oci(self) -> Image:
-        """This image in OCI's format, the only one that other tools find by its tag in an OCI layout.
+        """This image in OCI's format, the only one that other tools find by its tag in an OCI layout."""
+        return self.in_format(mediatypes.OCI_MANIFEST)
 
-        An image in that format already is left as it is; one of Docker's gets a new manifest over the same blobs.
+    def in_format(self, media_type: str) -> Image:
+        """This image with a manifest of that type, OCI's or Docker's.
+
+        An image in that format already is left as it is; another gets a new manifest over the same blobs.
         """
-        if self.manifest.media_type == mediatypes.OCI_MANIFEST:
+        if self.manifest.media_type == media_type:
             return self
-        return self._rebuilt(self.config, self.manifest.layers, self.manifest.annotations, mediatypes.OCI_MANIFEST)
+        return self._rebuilt(self.config, self.manifest.layers, self.manifest.annotations, media_type)
 
     def annotated(self, annotations: Mapping[str, str]) -> Image:
         """This image with these annotations merged over its own."""
@@ -173,11 +182,16 @@ class MultiImage:
         return self.with_images([image.without_layers(positions) for image in self.images])
 
     def as_oci(self) -> MultiImage:
-        """What Image.as_oci does, for every platform; attestations are left out of an image that changes."""
-        images = tuple(image.as_oci() for image in self.images)
-        if self.index.media_type == mediatypes.OCI_INDEX and images == self.images:
+        """What Image.as_oci does, for every platform."""
+        return self.in_format(mediatypes.OCI_MANIFEST)
+
+    def in_format(self, media_type: str) -> MultiImage:
+        """What Image.in_format does, for every platform; attestations are left out of an image that changes."""
+        images = tuple(image.in_format(media_type) for image in self.images)
+        index_type = mediatypes.in_family_of(media_type, mediatypes.OCI_INDEX)
+        if self.index.media_type == index_type and images == self.images:
             return self
-        return replace(self, index=replace(self.index, media_type=mediatypes.OCI_INDEX)).with_images(images)
+        return replace(self, index=replace(self.index, media_type=index_type)).with_images(images)
 
     def annotated(self, annotations: Mapping[str, str]) -> MultiImage:
         """This image with these annotations merged over those of the index, without attestations."""

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.index.change import change_database
+from opmkit.index.engines import EngineBuild
+from opmkit.index.errors import CatalogError
 from opmkit.index.files import put_files
-from opmkit.index.image import DEFAULT_BINARY_IMAGE, Base, bake, dockerfile, extract_database, named_base
+from opmkit.index.image import DEFAULT_BINARY_IMAGE, Base, bake, dockerfile, extract_database, named_base, read_database
 from opmkit.index.modes import OnConflict
 from opmkit.index.publish import SETTLE, Publisher
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.change import Change, ChangeResult
 
 DEFAULT_TAG = "operator-registry-index:latest"
@@ -59,8 +63,18 @@ class BuiltIndex:
     result: ChangeResult
 
 
-def build_index(tool: ContainerTool, plan: IndexPlan, change: Change, *, progress: Progress = SILENT) -> BuiltIndex:
+def build_index(
+    pull: ContainerTool,
+    build: RegistryTool | EngineTool,
+    plan: IndexPlan,
+    change: Change,
+    *,
+    progress: Progress = SILENT,
+) -> BuiltIndex:
     """Make a change to an index, and a new index of the outcome, all or nothing.
+
+    An engine that is to ``build`` is given the database of the index to start from, which comes by the tool ``pull``.
+    The tool none reads that index itself, for it needs its layers.
 
     The change is made again where the plan is to rebase and a tag has moved. Raises CatalogError, BundleError and
     ImageToolsError; then neither store, registry nor build context have changed. Only IndexMoved may say that a tag was
@@ -69,25 +83,49 @@ def build_index(tool: ContainerTool, plan: IndexPlan, change: Change, *, progres
     references = [parse_image_reference(tag) for tag in plan.tags]
     start = parse_image_reference(plan.from_index) if plan.from_index else None
     if plan.context is not None or plan.dry_run:
-        return BuiltIndex((), "", _change_only(tool, plan, start, change))
+        return BuiltIndex((), "", _change_only(pull, plan, start, change))
+    names = tuple(map(str, references))
+    if isinstance(build, EngineTool):
+        digest, result = _build_in_engine(
+            EngineBuild(pull, build, references, plan.binary_image), plan, start, change, progress
+        )
+        return BuiltIndex(names, digest, result)
 
     def make(start: ImageReference | None, directory: Path) -> tuple[Image | MultiImage, ChangeResult]:
         database = directory / "index.db"
-        base = _find_base(tool, plan, start, database)
+        base = _find_base(build, plan, start, database)
         result = change_database(database, change)
-        return bake(base, database, directory, created=source_date_epoch()), result
+        return bake(base, database, directory, form=build.form, created=source_date_epoch()), result
 
-    publisher = Publisher(tool, references, plan.push, plan.on_conflict, plan.settle)
+    publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
     image, result = publisher.publish(start, make, progress)
-    return BuiltIndex(tuple(map(str, references)), image.digest, result)
+    return BuiltIndex(names, image.digest, result)
 
 
-def _change_only(tool: ContainerTool, plan: IndexPlan, start: ImageReference | None, change: Change) -> ChangeResult:
+def _build_in_engine(
+    build: EngineBuild, plan: IndexPlan, start: ImageReference | None, change: Change, progress: Progress
+) -> tuple[str, ChangeResult]:
+    name = build.engine.name
+    if plan.platforms:
+        problem = (
+            f"{name} builds an index for the platform of its base in {name} alone, so --platform doesn't go with it"
+        )
+        raise CatalogError(problem, advice="leave it out, or build with the tool none")
+    if plan.on_conflict is OnConflict.REBASE:
+        problem = f"{name} moves a tag whatever it names, so --on-conflict rebase doesn't go with it"
+        raise CatalogError(problem, advice="build with the tool none; or use fail, which asks right before the push")
+    guarded = plan.push and plan.on_conflict is OnConflict.FAIL
+    before = build.published() if guarded else {}
+    result = build.run(start, change, progress)
+    return build.push(before, progress) if plan.push else "", result
+
+
+def _change_only(pull: ContainerTool, plan: IndexPlan, start: ImageReference | None, change: Change) -> ChangeResult:
     """Make the change, and put the database and a Dockerfile into the build context unless this is a dry run."""
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         database = Path(scratch) / "index.db"
         if start is not None:
-            extract_database(tool, start, database)
+            read_database(pull, start, database)
         result = change_database(database, change)
         if plan.context is not None and not plan.dry_run:
             text = dockerfile(plan.binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
@@ -95,7 +133,7 @@ def _change_only(tool: ContainerTool, plan: IndexPlan, start: ImageReference | N
         return result
 
 
-def _find_base(tool: ContainerTool, plan: IndexPlan, start: ImageReference | None, database: Path) -> Base:
+def _find_base(tool: RegistryTool, plan: IndexPlan, start: ImageReference | None, database: Path) -> Base:
     """Take the database out of the index to start from, and find what the new image is layered on."""
     if start is None:
         return named_base(tool, plan.binary_image or DEFAULT_BINARY_IMAGE, plan.platforms)

@@ -184,6 +184,6 @@ def _same_image(tool: ContainerTool, present: str, image: str) -> bool:
     if not present or not image or present == image:
         return bool(present) and present == image
     try:
-        return tool.resolve(parse_image_reference(present)).digest == tool.resolve(parse_image_reference(image)).digest
+        return tool.digest(parse_image_reference(present)) == tool.digest(parse_image_reference(image))
     except NotFound:  # the image that the index names is gone, so it can't be told to be the same
         return False

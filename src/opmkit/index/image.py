@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
-from opmkit.imagetools.epoch import rfc3339
 from opmkit.imagetools.image import Image, MultiImage, for_platforms
-from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.spec import ConfigChanges, ImageIndex
+from opmkit.imagetools.spec import ImageIndex
+from opmkit.imagetools.tools.formats import ImageFormat
+from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.imagetools.unpacked import pack
 from opmkit.index.errors import CatalogError
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Manifest, Platform
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools import ContainerTool, InspectedImage
+    from opmkit.imagetools.tools.registry import RegistryTool
 
 DATABASE_PATH = "/database/index.db"
 PORT = 50051
@@ -73,7 +75,7 @@ def made_from(manifest: Manifest | ImageIndex) -> str:
 
 
 def extract_database(
-    tool: ContainerTool, reference: ImageReference, destination: Path, platforms: Sequence[Platform] = ()
+    tool: RegistryTool, reference: ImageReference, destination: Path, platforms: Sequence[Platform] = ()
 ) -> Base:
     """Copy the database of an index image to ``destination``, and give what lies under it, for these platforms or all.
 
@@ -92,7 +94,7 @@ def extract_database(
 
 
 def _under_database(
-    tool: ContainerTool, image: Image | MultiImage, reference: ImageReference, destination: Path
+    tool: RegistryTool, image: Image | MultiImage, reference: ImageReference, destination: Path
 ) -> Image | MultiImage:
     """Copy the database out of an image; what lies under it."""
     if isinstance(image, Image):
@@ -106,19 +108,23 @@ def _under_database(
     return image.with_images([bare[one.digest] for one in image.images])
 
 
-def _without_database(tool: ContainerTool, image: Image, reference: ImageReference, destination: Path) -> Image:
+def _without_database(tool: RegistryTool, image: Image, reference: ImageReference, destination: Path) -> Image:
     """Copy the database out of one platform's image; the image without its layer."""
     path = _database_path(image, reference)
     found = tool.find_file(image, path, destination)
     if found is None:
-        raise CatalogError(
-            f"index image {reference}: no file {path}, which its label {INDEX_DATABASE} names",
-            advice="the image is damaged or mislabelled: start from another tag of this index",
-        )
+        raise _no_database(reference, path)
     return image.without_layers({found.layer}) if found.alone else image
 
 
-def _database_path(image: Image, reference: ImageReference) -> str:
+def _no_database(reference: ImageReference, path: str) -> CatalogError:
+    return CatalogError(
+        f"index image {reference}: no file {path}, which its label {INDEX_DATABASE} names",
+        advice="the image is damaged or mislabelled: start from another tag of this index",
+    )
+
+
+def _database_path(image: InspectedImage, reference: ImageReference) -> str:
     path = image.labels.get(INDEX_DATABASE)
     if path:
         return path
@@ -133,7 +139,19 @@ def _database_path(image: Image, reference: ImageReference) -> str:
     )
 
 
-def named_base(tool: ContainerTool, name: str, platforms: Sequence[Platform] = ()) -> Base:
+def read_database(tool: ContainerTool, reference: ImageReference, destination: Path) -> InspectedImage:
+    """Copy the database of an index image to ``destination``, and tell of the image; any tool can.
+
+    Raises CatalogError where the image is no sqlite index, and ImageToolsError for what goes wrong in reading it.
+    """
+    image = tool.inspect(reference)
+    path = _database_path(image, reference)
+    if not tool.copy_file(reference, path, destination):
+        raise _no_database(reference, path)
+    return image
+
+
+def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()) -> Base:
     """The base image called ``name``, for these platforms or all that it has; ``scratch`` is the empty image.
 
     Raises NotFound for platforms that it hasn't, and ImageToolsError.
@@ -146,22 +164,30 @@ def named_base(tool: ContainerTool, name: str, platforms: Sequence[Platform] = (
     return Base(for_platforms(image, platforms, f"base image {reference}") if platforms else image, annotations)
 
 
-def bake(base: Base, database: Path, directory: Path, *, created: int = 0) -> Image | MultiImage:
-    """Layer ``database`` on ``base``. ``created`` is in seconds of Unix time; ``directory`` receives the layer's file.
-
-    The result is a value: nothing is stored or pushed, and no layer of the base is read, but those that an archive or
-    engine keeps uncompressed. It is an OCI image, so that it bears the base's annotations and has one digest wherever it
-    goes. It names the index that it was made from, unless it comes out as the same one.
-    """
-    layer = write_layer([LayerFile(DATABASE_PATH.lstrip("/"), database)], directory, mtime=created)
-    changes = ConfigChanges(
+def index_recipe(database: Path, annotations: Mapping[str, str], created: int) -> Recipe:
+    """What an index image has besides its base, whichever tool builds it; ``created`` is in seconds of Unix time."""
+    return Recipe(
+        files=(LayerFile(DATABASE_PATH.lstrip("/"), database),),
         labels={INDEX_DATABASE: DATABASE_PATH},
         entrypoint=ENTRYPOINT,
         cmd=COMMAND,
         exposed_ports=(f"{PORT}/tcp",),
+        annotations=annotations,
+        created=created,
     )
+
+
+def bake(
+    base: Base, database: Path, directory: Path, *, form: ImageFormat = ImageFormat.OCI, created: int = 0
+) -> Image | MultiImage:
+    """Layer ``database`` on ``base``. ``created`` is in seconds of Unix time; ``directory`` receives the layer's file.
+
+    The result is a value: nothing is stored or pushed, and no layer of the base is read, but those that an archive or
+    engine keeps uncompressed. It is of the format ``form`` on a base of any, so that it has one digest wherever it
+    goes. It names the index that it was made from, unless it comes out as the same one.
+    """
     packed = pack(base.image, directory)  # what it is published by is its digest
-    image = packed.as_oci().append([layer], changes, annotations=base.annotations, created=rfc3339(created))
+    image = index_recipe(database, base.annotations, created).on(packed.in_format(form.manifest_type), directory)
     if not base.old:
         return image
     unchanged = image.annotated({MADE_FROM: base.before_old}) if base.before_old else image

@@ -11,7 +11,7 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError
-from opmkit.index.image import extract_database
+from opmkit.index.image import read_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def open_index(tool: Callable[[], ContainerTool], index: str) -> Iterator[IndexD
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         extracted = Path(scratch) / "index.db"
         try:
-            extract_database(tool(), parse_image_reference(index), extracted)
+            read_database(tool(), parse_image_reference(index), extracted)
         except ImageToolsError as error:
             if ":" in index:
                 raise  # nobody means a file by that

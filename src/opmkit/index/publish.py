@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.repository import Repository
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.registry import RegistryTool
 
     T = TypeVar("T")
     Make = Callable[[ImageReference | None, Path], tuple[Image | MultiImage, T]]
@@ -72,7 +72,7 @@ class Publisher:
     ``settle`` is in seconds.
     """
 
-    tool: ContainerTool
+    tool: RegistryTool
     references: Sequence[ImageReference]
     push: bool = False
     on_conflict: OnConflict = OnConflict.FAIL

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.changes import TOOLS, Format
 from opmkit.cli.console import progress
 from opmkit.cli.errors import print_warning
 from opmkit.cli.goflags import require_flags
@@ -101,8 +101,9 @@ def build(
     ] = False,
     image_builder: Annotated[
         str,
-        typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help="Tool that builds: none."),
+        typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help=f"Tool that builds: {TOOLS}."),
     ] = "none",
+    form: Format = None,
 ) -> None:
     """Build a bundle image: generate the metadata, and put manifests and metadata into one reproducible layer.
 
@@ -112,21 +113,19 @@ def build(
 
       opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha -t oci:bundles/lagoon:0.1.0
     """
-    from opmkit.bundle.build import build_bundle_image
+    from opmkit.bundle.build import bundle_recipe
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.transports import pinned
 
     require_flags(ctx, "directory", "tag")
     target = parse_image_reference(tag)
-    tool = connection.tool(image_builder)
-    base = None if source.base_image == "scratch" else tool.inspect(parse_image_reference(source.base_image))
+    tool = connection.tool_named(image_builder, form)
+    base = None if source.base_image == "scratch" else parse_image_reference(source.base_image)
     generated = source.generate(ctx, overwrite=overwrite)
-    with progress() as bars, tempfile.TemporaryDirectory(prefix="opm-bundle-") as scratch:
-        image = build_bundle_image(
-            generated.manifests, generated.metadata, Path(scratch), base=base, created=source_date_epoch()
-        )
-        saved = (tool.push if push else tool.save)(image, target, progress=bars)
-    print(pinned(target, saved.digest))
+    recipe = bundle_recipe(generated.manifests, generated.metadata, created=source_date_epoch())
+    with progress() as bars:
+        digest = tool.build(recipe, base, [target], push=push, progress=bars)
+    print(pinned(target, digest) if digest else target)
 
 
 def unpack(
@@ -136,6 +135,9 @@ def unpack(
     skip_validation: Annotated[
         bool, typer.Option("--skip-validation", "-v", help="Unpack whatever the image holds.")
     ] = False,
+    container_tool: Annotated[
+        str, typer.Option("--container-tool", metavar="TOOL", help=f"Tool for pulling: {TOOLS}.")
+    ] = "none",
 ) -> None:
     """Write the files of a bundle image to a directory, once it has been seen to be a bundle.
 
@@ -143,7 +145,7 @@ def unpack(
     """
     from opmkit.bundle.unpack import unpack_bundle
 
-    for warning in unpack_bundle(connection.tool(), image, out, validate=not skip_validation):
+    for warning in unpack_bundle(connection.tool_named(container_tool), image, out, validate=not skip_validation):
         print_warning(warning)
 
 

@@ -13,8 +13,10 @@ from opmkit.cli.changes import (
     Adding,
     AllowPackageRemoval,
     FromIndex,
+    OpenedTools,
     Packages,
     Permissive,
+    PullTool,
     Target,
     Told,
     Tool,
@@ -30,7 +32,6 @@ from opmkit.cli.params import Connection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.build import IndexPlan
     from opmkit.index.change import Change
 
@@ -67,15 +68,17 @@ def add(
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
 
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 --dry-run
+
+      opm index add -b ./lagoon/0.2.0=quay.io/me/lagoon:0.2.0 -t oci-archive:catalog.tar:2
     """
     from opmkit.index.build import build_index
     from opmkit.index.change import adding
 
     require_flags(ctx, "bundles")
-    tool = tools.open(connection, ctx.command_path)
+    opened = tools.open(connection, ctx.command_path)
     with progress() as bars:
-        change = adding(tool, bundles or [], adding_flags.options(), progress=bars)
-        built = build_index(tool, target.plan(from_index, told), change, progress=bars)
+        change = adding(opened.pull, bundles or [], adding_flags.options(), progress=bars)
+        built = build_index(opened.pull, opened.build, target.plan(from_index, told), change, progress=bars)
     tell_built(built, told)
 
 
@@ -99,9 +102,9 @@ def rm(
     from opmkit.index.change import removing
 
     require_flags(ctx, "from-index", "operators")
-    tool = tools.open(connection, ctx.command_path)
+    opened = tools.open(connection, ctx.command_path)
     with told_as_rm():
-        _build(tool, target.plan(from_index, told), removing(operators or [], permissive=permissive), told)
+        _build(opened, target.plan(from_index, told), removing(operators or [], permissive=permissive), told)
 
 
 def prune(
@@ -122,7 +125,7 @@ def prune(
     from opmkit.index.change import pruning
 
     require_flags(ctx, "from-index", "packages")
-    opened = tool.open(connection, ctx.command_path)
+    opened = tool.open(connection)
     _build(opened, target.plan(from_index, told), pruning(packages or []), told)
 
 
@@ -142,7 +145,7 @@ def prune_stranded(
     from opmkit.index.change import pruning_stranded
 
     require_flags(ctx, "from-index")
-    opened = tool.open(connection, ctx.command_path)
+    opened = tool.open(connection)
     _build(opened, target.plan(from_index, told), pruning_stranded, told)
 
 
@@ -165,16 +168,16 @@ def deprecatetruncate(
     from opmkit.index.change import deprecating
 
     require_flags(ctx, "bundles")
-    tool = tools.open(connection, ctx.command_path)
+    opened = tools.open(connection, ctx.command_path)
     change = deprecating(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    _build(tool, target.plan(from_index, told), change, told)
+    _build(opened, target.plan(from_index, told), change, told)
 
 
-def _build(tool: ContainerTool, plan: IndexPlan, change: Change, told: Told) -> None:
+def _build(tools: OpenedTools, plan: IndexPlan, change: Change, told: Told) -> None:
     from opmkit.index.build import build_index
 
     with progress() as bars:
-        built = build_index(tool, plan, change, progress=bars)
+        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
     tell_built(built, told)
 
 
@@ -236,18 +239,18 @@ def update(
     from opmkit.index.build import build_index
     from opmkit.index.change import adding, in_turn
 
-    tool = tools.open(connection, ctx.command_path)
+    opened = tools.open(connection, ctx.command_path)
     with progress() as bars:
         changes = steps.changes(
             ctx,
-            adding(tool, steps.add or [], adding_flags.options(), progress=bars),
+            adding(opened.pull, steps.add or [], adding_flags.options(), progress=bars),
             permissive=adding_flags.permissive,
             allow_package_removal=allow_package_removal,
         )
         if not changes:
             raise UsageProblem("nothing to do: give --add, --rm, --prune-to or --deprecate", ctx.command_path)
         plan = target.plan(from_index, told, tuple(also_tag or ()))
-        built = build_index(tool, plan, in_turn(changes), progress=bars)
+        built = build_index(opened.pull, opened.build, plan, in_turn(changes), progress=bars)
     tell_built(built, told)
 
 
@@ -264,9 +267,7 @@ def export(
     download_folder: Annotated[
         Path, typer.Option("--download-folder", "-f", metavar="DIR", help="Where the packages go.")
     ] = Path("downloaded"),
-    container_tool: Annotated[
-        str, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling: none.")
-    ] = "none",
+    container_tool: PullTool = "none",
 ) -> None:
     """Write packages of an index to a directory, in the package manifest format.
 
@@ -278,7 +279,7 @@ def export(
     require_flags(ctx, "index")
     if package and xpackage:
         raise UsageProblem("--package and --xpackage exclude each other", ctx.command_path)
-    tool = connection.tool(container_tool)
+    tool = connection.tool_named(container_tool)
     with progress() as bars, open_index(lambda: tool, index) as database:
         export_packages(database, package or xpackage or [], download_folder, tool, progress=bars)
 
@@ -298,6 +299,7 @@ def diff(
     output: Annotated[
         DiffFormat, typer.Option("--output", "-o", help="Form of the result: text, json or markdown.")
     ] = DiffFormat.TEXT,
+    container_tool: PullTool = "none",
 ) -> None:
     """Show what differs between two indexes: packages, channels, heads, default channels, bundles.
 
@@ -311,9 +313,10 @@ def diff(
     from opmkit.index.open import open_index
     from opmkit.index.report import diff_as_markdown, diff_as_text
 
-    with open_index(connection.tool, before) as database:
+    tool = connection.tool_named(container_tool)
+    with open_index(lambda: tool, before) as database:
         old = read_state(database)
-    with open_index(connection.tool, after) as database:
+    with open_index(lambda: tool, after) as database:
         difference = diff_states(old, read_state(database))
     if output is DiffFormat.JSON:
         print_json(difference)

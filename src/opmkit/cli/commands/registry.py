@@ -16,6 +16,7 @@ from opmkit.cli.changes import (
     Database,
     Packages,
     Permissive,
+    PullTool,
     Told,
     tell_changed,
 )
@@ -36,9 +37,7 @@ def add(
     *,
     bundle_images: BundleImages = None,
     database: Database = DEFAULT_DATABASE,
-    container_tool: Annotated[
-        str, typer.Option("--container-tool", "-c", metavar="TOOL", help="Tool for pulling: none.")
-    ] = "none",
+    container_tool: PullTool = "none",
     adding_flags: Adding,
     told: Told,
     connection: Connection,
@@ -51,12 +50,13 @@ def add(
 
       opm registry add --database index.db --bundle-images quay.io/me/lagoon:0.1.0,quay.io/me/lagoon:0.2.0
 
-      opm registry add -d index.db -b oci:bundles/lagoon:0.1.0 --mode semver
+      opm registry add -d index.db -b ./lagoon/0.1.0,./lagoon/0.2.0 --mode semver
     """
     from opmkit.index.change import adding, change_database
 
+    tool = connection.tool_named(container_tool)
     with progress() as bars:
-        change = adding(connection.tool(container_tool), bundle_images or [], adding_flags.options(), progress=bars)
+        change = adding(tool, bundle_images or [], adding_flags.options(), progress=bars)
         result = change_database(database, change, dry_run=told.dry_run)
     tell_changed(result, told)
 

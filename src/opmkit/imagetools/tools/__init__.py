@@ -1,4 +1,4 @@
-"""Container tools: the ways in which images are read, kept and pushed, behind one protocol.
+"""Container tools: the ways in which images are read, built and pushed, behind one protocol.
 
 Importing this package loads none of them; :func:`open_tool` does.
 """
@@ -11,99 +11,110 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.image import Image, MultiImage
-    from opmkit.imagetools.layer import FoundFile, Limits
-    from opmkit.imagetools.reference import ImageReference, LayoutReference, Reference
+    from opmkit.imagetools.layer import Limits
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryOptions
-    from opmkit.imagetools.repository import Repository
-    from opmkit.imagetools.spec import Descriptor, Platform
+    from opmkit.imagetools.spec import ImageConfig
     from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.tools.engine import EngineTool
+    from opmkit.imagetools.tools.formats import ImageFormat
+    from opmkit.imagetools.tools.recipe import Recipe
+    from opmkit.imagetools.tools.registry import RegistryTool
 
 NO_DAEMON = ("none", "registry")
 """The names of the tool that needs no container engine."""
-_ENGINES = ("docker", "podman", "buildah")
+ENGINES = ("docker", "podman", "buildah")
+
+
+class InspectedImage(Protocol):
+    """What every tool tells of an image without reading its files."""
+
+    @property
+    def config(self) -> ImageConfig:
+        """What the image runs."""
+        ...
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The configuration's labels."""
+        ...
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The manifest's annotations; an engine may know none."""
+        ...
 
 
 class ContainerTool(Protocol):
     """What is done with images. Every method may be called from several threads and raises ImageToolsErrors.
 
-    Where an image is asked for, a reference to an index gives the one that ImageIndex.select chooses.
-    Without ``limits`` the bounds are those of :mod:`opmkit.imagetools.layer`, in memory or on disk.
+    A reference to an image index is one to the image for a platform of the tool's choice. Without ``limits`` the bounds
+    are those of :mod:`opmkit.imagetools.layer`, in memory or on disk.
     """
 
     name: str
 
-    def resolve(self, reference: ImageReference) -> Descriptor:
-        """The descriptor of what the reference names now; raises NotFound."""
+    def digest(self, reference: ImageReference) -> str:
+        """A digest that two names share if and only if they name the same image now; raises NotFound."""
         ...
 
-    def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
-        """The image: manifest and configuration with its labels, no layers."""
-        ...
-
-    def load(self, reference: ImageReference) -> Image | MultiImage:
-        """The image with every platform it has; no layers."""
+    def inspect(self, reference: ImageReference) -> InspectedImage:
+        """The image's configuration with its labels."""
         ...
 
     def read_tree(
-        self, source: ImageReference | Image, prefixes: Sequence[str], limits: Limits | None = None
+        self, source: ImageReference, prefixes: Sequence[str], limits: Limits | None = None
     ) -> dict[str, bytes]:
         """The files at or under the prefixes, by path."""
         ...
 
-    def extract(
+    def extract(self, source: ImageReference, destination: Path, *, limits: Limits | None = None) -> None:
+        """Write all files of the image below ``destination``."""
+        ...
+
+    def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
+        """Copy one file out; whether there is such a file."""
+        ...
+
+    def build(
         self,
-        source: ImageReference | Image,
-        destination: Path,
-        prefixes: Sequence[str] = ("",),
-        limits: Limits | None = None,
-    ) -> None:
-        """Write the files at or under the prefixes below ``destination``."""
-        ...
-
-    def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
-        """Copy one file out; where it is, layer 0 being the bottom one, or None if there is no such file."""
-        ...
-
-    def save(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
-        """Keep an image under a name, where this tool keeps images."""
-        ...
-
-    def push(
-        self,
-        image: Image | MultiImage,
-        reference: ImageReference,
+        recipe: Recipe,
+        base: ImageReference | None,
+        references: Sequence[ImageReference],
         *,
-        replacing: str | None = None,
+        push: bool = False,
         progress: Progress = SILENT,
-    ) -> Descriptor:
-        """Send an image to the registry or layout that the reference names; its tag moves last.
+    ) -> str:
+        """Build an image on ``base``, or on nothing, and put it under these names.
 
-        ``replacing`` is the digest that the tag is to be moved from, see :meth:`Repository.put_manifest`.
+        It goes where the tool keeps images, or with ``push`` to the registries of its names. The digest that it has
+        under them; empty if it isn't known before the image is pushed.
         """
         ...
 
-    def destination(self, reference: Reference | LayoutReference) -> Repository:
-        """The place that push sends to: a repository of the registry itself, no mirror, or a layout."""
-        ...
 
+def open_tool(
+    name: str, *, options: RegistryOptions, store: ImageStore, form: ImageFormat | None = None, workers: int = 4
+) -> RegistryTool | EngineTool:
+    """The tool ``none`` (also spelled ``registry``), ``docker``, ``podman`` or ``buildah``.
 
-def open_tool(name: str, *, options: RegistryOptions, store: ImageStore, workers: int = 4) -> ContainerTool:
-    """The tool of that name: ``none``, also spelled ``registry``. ``workers`` blobs are moved at a time.
-
-    Raises ImageToolsError for other names, those of container engines among them.
+    ``form`` is the format of the images that it builds: where it is None OCI's, but for docker, which has only its own.
+    ``workers`` blobs are moved at a time. Raises ImageToolsError for other names, and for what a tool can't do.
     """
     if name in NO_DAEMON:
         from opmkit.imagetools.registry import RegistryClient
+        from opmkit.imagetools.tools.formats import ImageFormat
         from opmkit.imagetools.tools.registry import RegistryTool
 
-        return RegistryTool(RegistryClient(options), store, workers=workers)
-    if name in _ENGINES:
-        raise ImageToolsError(
-            f"the container tool {name} is not supported by this version yet",
-            advice="use none: it needs no container engine, and builds and pushes the same images",
-        )
-    raise ImageToolsError(f"{name!r} is no container tool that is known here", advice="use none")
+        return RegistryTool(RegistryClient(options), store, form=form or ImageFormat.OCI, workers=workers)
+    if name in ENGINES:
+        from opmkit.imagetools.tools.engines import open_engine
+
+        return open_engine(name, options, form)
+    raise ImageToolsError(
+        f"{name!r} is no container tool that is known here",
+        advice=f"use none, which needs no container engine, or {', '.join(ENGINES)}",
+    )

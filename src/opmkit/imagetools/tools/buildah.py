@@ -18,8 +18,8 @@ from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.spec import ImageConfig
 from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, stream_of
 from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure
+from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.mounted import NOTHING_THERE
-from opmkit.imagetools.tools.recipe import ImageFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -148,7 +148,7 @@ class EngineTool:
                     tree |= {str(path.parent / name)[1:]: content for name, content in found.items()}
         return tree
 
-    def extract(self, source: ImageReference, destination: Path, limits: Limits | None = None) -> None:
+    def extract(self, source: ImageReference, destination: Path, *, limits: Limits | None = None) -> None:
         """Write all files of the image below ``destination``, without those that the engine adds to them."""
         image = self.inspect(source)
         with self._engine.opened(image) as open_archive:
@@ -193,10 +193,27 @@ class EngineTool:
                 self._engine.build(context, recipe, [str(target) for target in targets])
             with self._lock:
                 self._images.clear()  # the new image may have the name of an old one
-            digests = [self._push(target) for target in targets if push]
         finally:
             progress.end()
-        return digests[0] if digests else ""
+        return self.push(targets, progress=progress) if push else ""
+
+    def push(self, references: Sequence[ImageReference], *, progress: Progress = SILENT) -> str:
+        """Send an image from the engine's storage to the registries of its names; the digest that it has there."""
+        targets = [self._target(reference) for reference in references]
+        progress.begin(f"Pushing with {self.name}", None)
+        try:
+            digests = [self._push(target) for target in targets]
+        finally:
+            progress.end()
+        return digests[0]
+
+    def published(self, reference: ImageReference) -> str:
+        """The digest of what the reference names in its registry now, "" for nothing."""
+        target = self._target(reference)
+        try:
+            return self._registries.target(target).resolve(target.identifier).digest
+        except NotFound:
+            return ""
 
     def _push(self, target: Reference) -> str:
         name = str(target)
@@ -204,7 +221,7 @@ class EngineTool:
         if digest:
             return digest
         try:
-            manifest = self._registries.repository(target).get_manifest(target.identifier)
+            manifest = self._registries.target(target).get_manifest(target.identifier)
         except ImageToolsError as error:
             _log.warning("%s; so the digest of what was pushed isn't known", error.message)
             return ""

@@ -9,7 +9,7 @@ from opmkit.imagetools.auth import Keychain
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.tools.engine import EngineTool
-from opmkit.imagetools.tools.recipe import ImageFormat
+from opmkit.imagetools.tools.formats import ImageFormat
 
 if TYPE_CHECKING:
     from opmkit.imagetools.registry import RegistryOptions

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.auth import Credentials
     from opmkit.imagetools.layer import Layer
-    from opmkit.imagetools.tools.recipe import ImageFormat, Recipe
+    from opmkit.imagetools.tools.formats import ImageFormat
+    from opmkit.imagetools.tools.recipe import Recipe
 
 _CHUNK = 1 << 18
 

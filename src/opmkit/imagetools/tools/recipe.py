@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, overload
 
 from opmkit.imagetools.epoch import rfc3339
 from opmkit.imagetools.layer import LayerFile, write_layer
-from opmkit.imagetools.spec import ConfigChanges, mediatypes
+from opmkit.imagetools.spec import ConfigChanges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,23 +17,9 @@ if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, MultiImage
     from opmkit.imagetools.layer import Layer
 
-    Base = TypeVar("Base", Image, MultiImage)
-
 SCRATCH = "scratch"
 """What a Dockerfile calls the base that has nothing in it."""
 _ROOT = "rootfs"
-
-
-class ImageFormat(StrEnum):
-    """The media types of an image's manifest, configuration and layers, in the names of ``skopeo copy --format``."""
-
-    OCI = "oci"
-    DOCKER = "v2s2"
-
-    @property
-    def manifest_type(self) -> str:
-        """The media type of a manifest."""
-        return mediatypes.OCI_MANIFEST if self is ImageFormat.OCI else mediatypes.DOCKER_MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +40,13 @@ class Recipe:
     created: int = 0
     created_by: str = "opmkit"
 
-    def on(self, base: Base, directory: Path) -> Base:
+    @overload
+    def on(self, base: Image, directory: Path) -> Image: ...
+
+    @overload
+    def on(self, base: Image | MultiImage, directory: Path) -> Image | MultiImage: ...
+
+    def on(self, base: Image | MultiImage, directory: Path) -> Image | MultiImage:
         """The image on ``base``, in its format, as a value; ``directory`` receives the layer's file.
 
         The same files and base give the same digest. Raises InvalidImage and StoreError as write_layer does.

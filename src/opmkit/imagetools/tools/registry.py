@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from opmkit.imagetools import layer
@@ -15,11 +17,12 @@ from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import LayoutReference, Reference
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.store import LayoutRepository
+from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.transports import open_local, put_local
+from opmkit.imagetools.unpacked import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from opmkit.imagetools.image import MultiImage
     from opmkit.imagetools.reference import ImageReference
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import Repository, Source
     from opmkit.imagetools.spec import Descriptor, Platform
     from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.tools.recipe import Recipe
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -43,8 +47,16 @@ class RegistryTool:
 
     name = "none"
 
-    def __init__(self, client: RegistryClient, store: ImageStore, *, workers: int = 4) -> None:
-        """Use these; ``workers`` blobs are copied at a time."""
+    def __init__(
+        self,
+        client: RegistryClient,
+        store: ImageStore,
+        *,
+        form: ImageFormat = ImageFormat.OCI,
+        workers: int = 4,
+    ) -> None:
+        """Use these; images are built in the format ``form``, and ``workers`` blobs are copied at a time."""
+        self.form = form
         self._client = client
         self._store = store
         self._workers = workers
@@ -52,6 +64,10 @@ class RegistryTool:
     def resolve(self, reference: ImageReference) -> Descriptor:
         """The descriptor of what the reference names now."""
         return self._look_up(reference, lambda repository, identifier: repository.resolve(identifier))
+
+    def digest(self, reference: ImageReference) -> str:
+        """The digest of what the reference names now, be it a manifest or an index."""
+        return self.resolve(reference).digest
 
     def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
         """Manifest and configuration of the image."""
@@ -82,6 +98,27 @@ class RegistryTool:
         layers = self._layers(image)
         found = layer.find_file(layers[::-1], path, destination, limits or ON_DISK)
         return found and FoundFile(len(layers) - 1 - found.layer, found.alone)
+
+    def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
+        """Copy one file out; whether there is such a file."""
+        return self.find_file(self.inspect(source), path, destination, limits) is not None
+
+    def build(
+        self,
+        recipe: Recipe,
+        base: ImageReference | None,
+        references: Sequence[ImageReference],
+        *,
+        push: bool = False,
+        progress: Progress = SILENT,
+    ) -> str:
+        """Layer the recipe on every platform of ``base``, whose layers stay where they are."""
+        under = Image.scratch() if base is None else self.load(base)
+        with tempfile.TemporaryDirectory(prefix="opm-build-") as scratch:
+            image = recipe.on(pack(under, Path(scratch)).in_format(self.form.manifest_type), Path(scratch))
+            put = self.push if push else self.save
+            digests = [put(image, reference, progress=progress).digest for reference in references]
+        return digests[0]
 
     def save(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
         """Keep an image in the embedded store, or in the other place on this machine that the reference names."""
