@@ -70,13 +70,17 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert ImageStore.open().layout.path == tmp_path / "relative"
 
 
-def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPM_STORE", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
-    with pytest.raises(StoreError, match="no home directory") as caught:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    private = tmp_path / f"opmkit-{os.getuid()}"
+    assert ImageStore.open().layout.path == private / "store"
+    private.chmod(0o777)
+    with pytest.raises(StoreError, match="this user's alone") as caught:
         ImageStore.open()
-    assert "OPM_STORE" in caught.value.advice
+    assert "TMPDIR" in caught.value.advice
 
 
 def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:

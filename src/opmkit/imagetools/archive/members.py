@@ -9,6 +9,7 @@ import tarfile
 import tempfile
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound
@@ -20,7 +21,6 @@ from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from _typeshed import WriteableBuffer
 
@@ -191,10 +191,11 @@ def _spooled(file: io.BufferedReader, place: str) -> BinaryIO:
     spool = cast("BinaryIO", tempfile.TemporaryFile(prefix="opm-archive-"))  # noqa: SIM115
     try:
         content = decompressed(cast("io.BufferedReader[io.RawIOBase]", file), "")
-        while data := content.read(_CHUNK):
-            meter.spend("total_bytes", len(data), place)
-            spool.write(data)
-        spool.seek(0)
+        with disk_errors(Path(tempfile.gettempdir())):
+            while data := content.read(_CHUNK):
+                meter.spend("total_bytes", len(data), place)
+                spool.write(data)
+            spool.seek(0)
     except DAMAGED as error:
         spool.close()
         reason = str(error) or type(error).__name__

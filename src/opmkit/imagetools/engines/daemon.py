@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import requests
@@ -15,6 +16,7 @@ from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive
 from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
 from opmkit.imagetools.layer import ON_DISK, Meter
 from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.tools.docker import connect
 from opmkit.imagetools.tools.failures import one_line
 
@@ -32,15 +34,18 @@ def read_from_daemon(reference: DaemonReference) -> UnpackedImage:
 
     Raises EngineUnavailable, EngineError, NotFound, and what read_docker_archive does.
     """
-    client = connect(os.environ)
     meter = Meter(ON_DISK)
     spool = _temporary_file()
-    with _reported(reference):
-        for chunk in client.get_image(str(reference.reference or reference.name)):
-            meter.spend("total_bytes", len(chunk), str(reference))
-            spool.write(chunk)
-    spool.seek(0)
-    return read_docker_archive(TarArchive(spool, str(reference)))
+    try:
+        with closing(connect(os.environ)) as client, _reported(reference), disk_errors(Path(tempfile.gettempdir())):
+            for chunk in client.get_image(str(reference.reference or reference.name)):
+                meter.spend("total_bytes", len(chunk), str(reference))
+                spool.write(chunk)
+        spool.seek(0)
+        return read_docker_archive(TarArchive(spool, str(reference)))
+    except BaseException:
+        spool.close()
+        raise
 
 
 def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Progress = SILENT) -> Descriptor:
@@ -51,8 +56,7 @@ def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Prog
     name = reference.reference
     if name is None:
         raise InvalidReference(f"{reference}: an image gets a name, not an ID", advice="write docker-daemon:NAME:TAG")
-    client = connect(os.environ)
-    with _temporary_file() as spool:
+    with closing(connect(os.environ)) as client, _temporary_file() as spool:
         writer = TarWriter(spool)
         written = write_docker_archive(image, writer, name, progress=progress)
         writer.finish()
@@ -60,7 +64,8 @@ def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Prog
         with _reported(reference):
             for answer in client.load_image(spool):
                 if "error" in answer:
-                    raise EngineError(f"{reference}: docker can't load it: {one_line(str(answer['error']))}")
+                    said = one_line(str(answer["error"]))
+                    raise EngineError(f"{reference}: docker can't load it: {said}", advice="see the daemon's log")
     return written
 
 

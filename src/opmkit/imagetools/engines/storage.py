@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+import weakref
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -41,23 +42,33 @@ def read_from_storage(reference: StorageReference) -> UnpackedImage:
     Its manifest is that of the storage, with the layers as they lie there. Raises EngineUnavailable where there is
     none of the programs, NotFound and EngineError.
     """
-    scratch = tempfile.TemporaryDirectory(prefix="opm-storage-")  # lives as long as the functions that open its files
+    scratch = tempfile.TemporaryDirectory(prefix="opm-storage-")
+    try:
+        _run(reference, reference.name, 1, Path(scratch.name))
+        image = _read_copy(Path(scratch.name, _COPY), str(reference))
+    except BaseException:
+        scratch.cleanup()
+        raise
+    weakref.finalize(image, scratch.cleanup)
+    return image
+
+
+def _read_copy(directory: Path, place: str) -> UnpackedImage:
+    """The image in a directory as the programs write it: manifest.json, and each blob by the digits of its digest."""
 
     def open_blob(digest: str) -> BinaryIO:
-        return Path(scratch.name, _COPY, digest.partition(":")[2]).open("rb")
+        return (directory / digest.partition(":")[2]).open("rb")
 
-    _run(reference, reference.name, 1, Path(scratch.name))
-    with Path(scratch.name, _COPY, "manifest.json").open("rb") as file:
+    with (directory / "manifest.json").open("rb") as file:
         manifest = parse_manifest(file.read(MANIFEST_SIZE + 1))
     if not isinstance(manifest, Manifest):
-        raise InvalidImage(f"{reference} is a list of images", advice="name one of them")
+        raise InvalidImage(f"{place} is a list of images", advice="name one of them")
     layers = []
     for layer in manifest.layers:
         with open_blob(layer.digest) as stream:
             layers.append(_as_it_lies(layer, manifest, stream.read(4)))
     manifest = Manifest.build(manifest.config, layers, manifest.annotations, manifest.media_type)
-    blobs = {part.digest: partial(open_blob, part.digest) for part in manifest.parts}
-    return UnpackedImage(str(reference), manifest, blobs)
+    return UnpackedImage(place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.parts})
 
 
 def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = SILENT) -> Descriptor:
