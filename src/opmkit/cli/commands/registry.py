@@ -25,10 +25,7 @@ from opmkit.cli.goflags import require_flags
 from opmkit.cli.params import Connection
 
 BundleImages = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images, or bundles' directories as ./DIR."
-    ),
+    list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images.")
 ]
 DEFAULT_DATABASE = Path("bundles.db")
 
