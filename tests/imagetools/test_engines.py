@@ -335,7 +335,10 @@ def test_tls(engine: str, tls_registry: Registry, tmp_path: Path) -> None:
     with_authority = RegistryOptions(ca_file=tls_registry.ca_file)
     if engine == "buildah":
         open_engine(engine, with_authority).build(RECIPE, None, [reference], push=True)
-        assert open_engine(engine, with_authority).inspect(reference.with_tag("2")).labels["package.v1"] == "demo"
+        (tmp_path / "certificates").mkdir()
+        (tmp_path / "certificates" / "ca.crt").symlink_to(tls_registry.ca_file)
+        from_directory = RegistryOptions(cert_dir=tmp_path / "certificates")
+        assert open_engine(engine, from_directory).inspect(reference.with_tag("2")).labels["package.v1"] == "demo"
 
 
 @pytest.mark.parametrize("name", ["docker", "podman"])
@@ -343,6 +346,8 @@ def test_certificate_authorities_that_an_engine_is_not_told_of(name: str, tmp_pa
     with pytest.raises(ImageToolsError, match=f"{name} can't be told") as caught:
         open_engine(name, RegistryOptions(ca_file=tmp_path / "ca.pem"))
     assert "certs.d" in caught.value.advice
+    with pytest.raises(ImageToolsError, match=f"{name} can't be told"):
+        open_engine(name, RegistryOptions(cert_dir=tmp_path))
 
 
 @pytest.mark.parametrize("engine", ["podman", "buildah"], indirect=True)

@@ -47,7 +47,7 @@ class EngineBuild:
             old = read_database(self.pull, start, database) if start is not None else None
             result = change_database(database, change)
             recipe = index_recipe(database, {}, source_date_epoch())
-            self.engine.build(recipe, self._base(old), self.references, progress=progress)
+            self.engine.build(recipe, self.base(old), self.references, progress=progress)
         return result
 
     def published(self) -> dict[ImageReference, str]:
@@ -72,7 +72,8 @@ class EngineBuild:
                 raise IndexMoved(reference, f"another writer moved the tag to {now or 'nothing'}")
         return self.engine.push(self.references, progress=progress)
 
-    def _base(self, old: InspectedImage | None) -> ImageReference | None:
+    def base(self, old: InspectedImage | None) -> ImageReference | None:
+        """What the image is layered on; None is nothing. ``old`` is the index to start from."""
         recorded = old.annotations.get(BASE_NAME) if old else None
         name = self.binary_image or recorded or DEFAULT_BINARY_IMAGE
         return None if name == SCRATCH else parse_image_reference(name)

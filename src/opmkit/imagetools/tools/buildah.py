@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
+from opmkit.imagetools.hosts import Certificates
 from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.spec import ImageConfig
 from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, stream_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.layer import Layer
     from opmkit.imagetools.tools.recipe import Recipe
 
+NO_CERTIFICATES = Certificates()
 _CHUNK = 1 << 18
 _FORMATS = {ImageFormat.OCI: "oci", ImageFormat.DOCKER: "docker"}
 _UNKNOWN = "image not known"
@@ -44,13 +46,13 @@ class BuildahEngine:
         form: ImageFormat,
         *,
         verify_tls: bool,
-        ca_file: Path | None = None,
+        certificates: Certificates = NO_CERTIFICATES,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         """Fix the format of what is built; the program is looked for when it is first needed."""
         self._form = form
         self._verify_tls = verify_tls
-        self._ca_file = ca_file
+        self._certificates = certificates
         self._environ = dict(environ)
 
     @cached_property
@@ -123,10 +125,17 @@ class BuildahEngine:
             authfile.touch(mode=0o600)
             authfile.write_text(json.dumps({"auths": auth}))
             flags = [f"--authfile={authfile}", f"--tls-verify={str(self._verify_tls).lower()}"]
-            if self._ca_file is not None:
-                Path(directory, "ca.crt").symlink_to(self._ca_file.absolute())
+            if self._certificates != NO_CERTIFICATES:
+                self._link_certificates(Path(directory))
                 flags.append(f"--cert-dir={directory}")
             yield flags
+
+    def _link_certificates(self, directory: Path) -> None:
+        for number, authority in enumerate(self._certificates.authorities):
+            (directory / f"{number}.crt").symlink_to(authority.absolute())
+        for number, (certificate, key) in enumerate(self._certificates.clients):
+            (directory / f"{number}.cert").symlink_to(certificate.absolute())
+            (directory / f"{number}.key").symlink_to(key.absolute())
 
     def _archived(self, name: str, container: str, path: str) -> Iterator[bytes]:
         """What is at a path of a container, as a tar archive; nothing at all where there is nothing."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.auth import Keychain
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.tools.formats import ImageFormat
@@ -24,7 +25,9 @@ def open_engine(name: str, options: RegistryOptions, form: ImageFormat | None = 
     Nothing is connected to or started before it is needed. Raises ImageToolsError for options that the engine can't
     follow: docker builds in its own format only, and of how registries are spoken to an engine has settings of its own.
     """
-    return EngineTool(_ENGINES[name](options, form), Keychain(options.authfile), RegistryClient(options))
+    hosts = Hosts()
+    keychain = Keychain(options.authfile, helpers=hosts.credential_helpers)
+    return EngineTool(_ENGINES[name](options, form), keychain, RegistryClient(options, hosts=hosts))
 
 
 def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
@@ -54,7 +57,8 @@ def _podman(options: RegistryOptions, form: ImageFormat | None) -> Engine:
 def _buildah(options: RegistryOptions, form: ImageFormat | None) -> Engine:
     from opmkit.imagetools.tools.buildah import BuildahEngine
 
-    return BuildahEngine(form or ImageFormat.OCI, verify_tls=_verifies(options), ca_file=options.ca_file)
+    form = form or ImageFormat.OCI
+    return BuildahEngine(form, verify_tls=_verifies(options), certificates=options.certificates())
 
 
 _ENGINES = {"docker": _docker, "podman": _podman, "buildah": _buildah}
@@ -66,8 +70,8 @@ def _verifies(options: RegistryOptions) -> bool:
 
 
 def _refuse_certificates(engine: str, options: RegistryOptions, directory: str) -> None:
-    if options.ca_file is not None:
+    if options.ca_file is not None or options.cert_dir is not None:
         raise ImageToolsError(
-            f"{engine} can't be told of certificate authorities, so --ca-file doesn't go with it",
-            advice=f"put the file in {directory}/ca.crt where {engine} runs, or use the tool none",
+            f"{engine} can't be told of certificates, so --ca-file and --cert-dir don't go with it",
+            advice=f"put them in {directory} where {engine} runs, or use the tool none",
         )

@@ -1,0 +1,252 @@
+"""Every container tool makes the same: bundles, unpacked files, indexes from nothing and from others, in registries."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.images import small_image
+from kit.opm import LAGOON
+from kit.requirements import require
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.reference import Reference, parse_image_reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.store import ImageStore
+from opmkit.imagetools.tools.registry import RegistryTool
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.engines import Engine
+    from kit.opm import Opm
+    from kit.registry import Registry
+
+ENGINES = ("docker", "podman", "buildah")
+VERSIONS = ("0.1.0", "0.2.0")
+
+
+@dataclass(frozen=True)
+class Site:
+    """The command with the engines at hand, and a place of the test's own in a registry."""
+
+    opm: Opm
+    where: str
+    judge: RegistryTool
+    scratch: Path
+
+    def name(self, image: str) -> str:
+        return f"{self.where}/{image}"
+
+    def build_bundles(self, repository: str, *flags: str) -> list[str]:
+        names = [self.name(f"{repository}:{version}") for version in VERSIONS]
+        for version, name in zip(VERSIONS, names, strict=True):
+            self.opm.build_bundle(version, name, "--push", *flags)
+        return names
+
+    def assert_same(self, one: str, other: str) -> None:
+        """Files, and what an image says of itself; engines add variables and history of their own."""
+        seen = []
+        for name in (one, other):
+            reference = parse_image_reference(self.name(name))
+            config = self.judge.inspect(reference).config
+            tree = self.judge.read_tree(reference, [""])
+            seen.append((tree, config.labels, config.entrypoint, config.cmd, config.exposed_ports, config.platform))
+        assert seen[0] == seen[1]
+
+    def layers(self, name: str) -> list[str]:
+        image = self.judge.inspect(parse_image_reference(self.name(name)))
+        return [layer.digest for layer in image.manifest.layers]
+
+    def put_base(self, name: str) -> str:
+        """An image for indexes to be layered on, with a label and a server of its own."""
+        reference = Reference.parse(self.name(name))
+        image = small_image(self.scratch, {"bin/opm": b"a server"}, labels={"vendor": "someone"})
+        copy_image(image, RegistryClient(RegistryOptions(plain_http=True)).repository(reference), reference.tag)
+        return str(reference)
+
+
+@pytest.fixture
+def site(request: pytest.FixtureRequest, opm_http: Opm, registry: Registry, tmp_path: Path) -> Site:
+    settings: dict[str, str] = {}
+    for name in {*ENGINES} & {*request.node.callspec.params.values()}:
+        require(name)
+        started: Engine = request.getfixturevalue("docker_daemon" if name == "docker" else "container_storage")
+        settings |= started.settings
+    options = RegistryOptions(plain_http=True)
+    judge = RegistryTool(RegistryClient(options), ImageStore.open(tmp_path / "judge"))
+    where = f"{registry.host}/{tmp_path.name.replace('_', '-').lower()}"
+    return Site(replace(opm_http, env={**opm_http.env, **settings}), where, judge, tmp_path)
+
+
+@pytest.mark.parametrize("tool", [*ENGINES, "none"])
+def test_every_tool_makes_the_same(tool: str, site: Site) -> None:
+    opm, name = site.opm, site.name
+    base = site.put_base("base:1")
+    bundles = site.build_bundles("lagoon", "--image-builder", tool)
+    site.build_bundles("expected")
+    for version in VERSIONS:
+        site.assert_same(f"lagoon:{version}", f"expected:{version}")
+
+    opm("bundle", "unpack", bundles[0], "--container-tool", tool, "--out", "unpacked")
+    opm("bundle", "unpack", name("expected:0.1.0"), "--out", "expected")
+    assert files(site.scratch / "unpacked") == files(site.scratch / "expected") != {}
+
+    for prefix, flags in (("catalog", ("--container-tool", tool)), ("judge", ())):
+        one, two = name(f"{prefix}:1"), name(f"{prefix}:2")
+        made = opm("index", "add", "-b", bundles[0], "-i", base, "-t", one, "--push", *flags)
+        assert made.startswith(f"{one}@{site.judge.digest(parse_image_reference(one))}")
+        opm("index", "add", "-b", bundles[1], "-f", one, "-i", base, "-t", two, "--push", *flags)
+    for tag in ("1", "2"):
+        site.assert_same(f"catalog:{tag}", f"judge:{tag}")  # the bytes of a database depend on its content alone
+        assert site.layers(f"catalog:{tag}")[0] == site.layers("base:1")[0]
+        assert len(site.layers(f"catalog:{tag}")) == 2
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("pull", "build"), [("none", "podman"), ("buildah", "none"), ("docker", "buildah")])
+def test_one_tool_pulls_and_another_builds(pull: str, build: str, site: Site) -> None:
+    bundles = site.build_bundles("lagoon")
+    index = ("index", "add", "-i", "scratch", "--push")
+    tools = ("--pull-tool", pull, "--build-tool", build)
+    site.opm(*index, "-b", bundles[0], "-t", site.name("catalog:1"), *tools)
+    site.opm(*index, "-b", bundles[1], "-f", site.name("catalog:1"), "-t", site.name("catalog:2"), *tools)
+    site.opm(*index, "-b", bundles[0], "-t", site.name("expected:1"))
+    site.opm(*index, "-b", bundles[1], "-f", site.name("expected:1"), "-t", site.name("expected:2"))
+    site.assert_same("catalog:2", "expected:2")
+
+
+@pytest.mark.parametrize("tool", ENGINES)
+def test_without_push_images_stay_in_the_engine(tool: str, site: Site) -> None:
+    bundle, catalog = site.name("lagoon:0.1.0"), site.name("catalog:1")
+    assert site.opm.build_bundle("0.1.0", bundle, "-b", tool).strip() == bundle
+    built = site.opm("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "-c", tool)
+    assert built.strip() == catalog
+    told = json.loads(
+        site.opm(
+            "index",
+            "prune",
+            "-p",
+            "none",
+            "-f",
+            catalog,
+            "-i",
+            "scratch",
+            "-t",
+            catalog,
+            "-c",
+            tool,
+            "--output",
+            "json",
+        )
+    )
+    assert told["references"] == [catalog]
+    assert "digest" not in told
+    listing = {"docker": ("docker", "images"), "podman": ("podman", "images"), "buildah": ("buildah", "images")}[tool]
+    shown = subprocess.run(
+        listing, env={**os.environ, **site.opm.env}, capture_output=True, text=True, check=True
+    ).stdout
+    for name in (bundle, catalog):
+        assert name.rpartition(":")[0] in shown
+    assert site.opm.attempt("image", "inspect", bundle).returncode == 1  # neither registry nor store have it
+
+
+@pytest.mark.parametrize("tool", ["podman", "buildah"])
+def test_an_index_keeps_the_base_that_it_names(tool: str, site: Site) -> None:
+    base = site.put_base("base:1")
+    bundles = site.build_bundles("lagoon")
+    for number, bundle in enumerate(bundles, 1):
+        start = ("-f", site.name(f"catalog:{number - 1}")) if number > 1 else ("-i", base)
+        site.opm("index", "add", "-b", bundle, *start, "-t", site.name(f"catalog:{number}"), "-c", tool, "--push")
+        assert site.layers(f"catalog:{number}")[0] == site.layers("base:1")[0]
+        assert len(site.layers(f"catalog:{number}")) == 2
+
+
+@pytest.mark.parametrize("tool", ENGINES)
+def test_other_commands_that_pull(tool: str, site: Site) -> None:
+    bundle = site.build_bundles("lagoon")[0]
+    catalog = site.name("catalog:1")
+    site.opm("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "--push")
+    site.opm("registry", "add", "-b", bundle, "-d", "engine.db", "-c", tool)
+    site.opm("registry", "add", "-b", bundle, "-d", "none.db")
+    assert (site.scratch / "engine.db").read_bytes() == (site.scratch / "none.db").read_bytes()
+    difference = site.opm("index", "diff", catalog, "engine.db", "-c", tool, "--output", "json")
+    assert json.loads(difference) == json.loads(site.opm("index", "diff", catalog, catalog, "--output", "json"))
+    site.opm("index", "export", "-i", catalog, "-f", "exported", "-c", tool)
+    manifests = files(site.scratch / "exported" / "lagoon-operator" / "0.1.0")
+    assert manifests == {path.name: path.read_bytes() for path in (LAGOON / "0.1.0" / "manifests").iterdir()}
+    site.opm("index", "add", "-b", "", "-f", catalog, "--generate", "--pull-tool", tool)
+    assert (site.scratch / "database/index.db").read_bytes() == (site.scratch / "none.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("tool", "form", "media_type"),
+    [
+        ("none", "v2s2", "application/vnd.docker.distribution.manifest.v2+json"),
+        ("podman", "v2s2", "application/vnd.docker.distribution.manifest.v2+json"),
+        ("podman", "oci", "application/vnd.oci.image.manifest.v1+json"),
+        ("docker", "v2s2", "application/vnd.docker.distribution.manifest.v2+json"),
+    ],
+)
+def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
+    bundle, catalog = site.name("lagoon:1"), site.name("catalog:1")
+    site.opm.build_bundle("0.1.0", bundle, "-b", tool, "--format", form, "--push")
+    site.opm("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "-c", tool, "--format", form, "--push")
+    for name in (bundle, catalog):
+        assert site.judge.resolve(parse_image_reference(name)).media_type == media_type
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-c", "podman", "-p", "none"], "container-tool cannot be set alongside pull-tool or build-tool"),
+        (["-c", "docker", "-u", "docker"], "container-tool cannot be set alongside pull-tool or build-tool"),
+        (["-c", "crane"], "'crane' is no container tool that is known here"),
+        (["-p", "crane"], "'crane' is no container tool that is known here"),
+        (["-u", "crane"], "'crane' is no container tool that is known here"),
+        (["-c", "docker", "--format", "oci"], "docker builds images in docker's own format only"),
+        (["-c", "podman", "--ca-file", "ca.pem"], "podman can't be told of certificate authorities"),
+        (["-c", "podman", "--platform", "linux/arm64"], "podman builds an index for the platform of its base"),
+        (["-u", "buildah", "--push", "--on-conflict", "rebase"], "--on-conflict rebase doesn't go with it"),
+        (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: podman knows images by names in registries only"),
+    ],
+)
+def test_what_does_not_go_together(opm: Opm, arguments: list[str], message: str) -> None:
+    done = opm.attempt("index", "add", "-b", "", "-i", "scratch", *arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert message in done.stderr.splitlines()[0]
+    assert "hint: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("tool", "env", "message"),
+    [
+        (
+            "docker",
+            {"DOCKER_HOST": "unix:///nowhere/docker.sock"},
+            "docker can't be reached: tried unix:///nowhere/docker.sock",
+        ),
+        ("podman", {"CONTAINER_HOST": "tcp://127.0.0.1:1"}, "podman can't be reached: tried tcp://127.0.0.1:1"),
+        ("podman", {"PATH": "/nowhere"}, "podman can't be reached: tried a service of its own"),
+        ("buildah", {"PATH": "/nowhere"}, "buildah can't be used: there is no program 'buildah' in PATH"),
+    ],
+)
+def test_an_engine_that_is_not_there(opm: Opm, tool: str, env: dict[str, str], message: str) -> None:
+    without = replace(opm, env=env)
+    for arguments in (
+        ("index", "add", "-b", "", "-i", "scratch", "-c", tool),
+        ("registry", "add", "-b", "quay.io/me/lagoon:1", "-c", tool),
+    ):
+        done = without.attempt(*arguments)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[0].startswith(f"Error: {message}")
+        assert "the tool none" in done.stderr.splitlines()[1]
+    assert list(opm.directory.iterdir()) == []
