@@ -17,7 +17,7 @@ from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import run_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from opmkit.bundle.validation.finding import Finding
@@ -86,6 +86,18 @@ class Judged:
             for one in self.findings
             if one["validator"] == validator and one["level"] != "panic"
         )
+
+
+def deviations(
+    bundles: Iterable[Judged], validator: str, subject: str = "value field"
+) -> dict[str, dict[tuple[str, str, str], int]]:
+    """Where the findings of a validator are not the recorded ones: how many more (or fewer, negative) of each."""
+    told = {}
+    for one in bundles:
+        difference = found(one.view(), validator)
+        difference.subtract(one.expected(validator, subject))
+        told[one.path] = {finding: number for finding, number in difference.items() if number}
+    return {path: difference for path, difference in told.items() if difference}
 
 
 @cache

@@ -1,0 +1,79 @@
+"""Whether a file holds an object: a mapping that names its kind, as the first document of YAML or JSON."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from opmkit.bundle import goyaml
+from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.fields import describe
+from opmkit.bundle.validation.content import Content
+from opmkit.bundle.validation.gvk import Gvk
+from opmkit.bundle.validation.rule import Dialect, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.validation.bundle import Manifest
+
+_NO_NUMBER = re.compile(rb"\.(?:inf|nan)", re.IGNORECASE)
+_SOMETHING = re.compile(rb"^(?!---\s*$).", re.MULTILINE | re.DOTALL)
+
+
+def decode_fault(manifest: Manifest) -> Fault | None:
+    """What keeps a file from holding an object, with its place; None if it holds one.
+
+    A document of comments alone, or null, passes for an object that says nothing, not even its kind.
+    """
+    content = manifest.content
+    if content.error is not None:
+        error = content.error
+        told = f"the file can't be read as YAML or JSON: {error.problem}"
+        return Fault(told, manifest.path, line=error.line, column=error.column)
+    problem = _problem(manifest)
+    return Fault(f"the file {problem}", manifest.path) if problem else None
+
+
+def _problem(manifest: Manifest) -> str:
+    value = manifest.content.value
+    if value is None:
+        return "" if _SOMETHING.search(manifest.content.raw) else "is empty"
+    if not isinstance(value, dict):
+        return f"is {describe(value)}, not an object"
+    if not manifest.kind:
+        return "has no kind"
+    if _NO_NUMBER.search(manifest.content.raw) and not all(map(math.isfinite, _floats(value))):
+        return "has a number that is infinite or none, which no object may have"
+    if Gvk.of(manifest.api_version, manifest.kind) is None:
+        return f"has the apiVersion {manifest.api_version!r}, which has more than one slash"
+    return ""
+
+
+def _floats(value: JsonValue) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _floats(member)
+
+
+def as_loaded(manifest: Manifest, dialect: Dialect) -> Manifest:
+    """The file as the loader of a dialect reads it; that of the newest reference takes JSON for YAML."""
+    content = manifest.content
+    if dialect is not Dialect.NEWEST or content.error is None or not content.raw.lstrip().startswith(b"{"):
+        return manifest
+    if "as_yaml" not in content.memo:
+        content.memo["as_yaml"] = _as_yaml(content)
+    read = content.memo["as_yaml"]
+    return replace(manifest, content=read) if isinstance(read, Content) else manifest
+
+
+def _as_yaml(content: Content) -> Content:
+    try:
+        return Content(content.raw, goyaml.load(content.raw))
+    except (InvalidDocument, RecursionError):
+        return content

@@ -1,0 +1,36 @@
+"""The kinds of objects that a bundle of the format ``registry+v1`` may hold."""
+
+from __future__ import annotations
+
+from opmkit.bundle.validation.bundle import CRD_KIND, CSV_KIND
+from opmkit.bundle.validation.rule import Dialect
+
+_FIRST = frozenset(
+    {
+        CSV_KIND,
+        CRD_KIND,
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConfigMap",
+        "ConsoleCLIDownload",
+        "ConsoleLink",
+        "ConsoleQuickStart",
+        "ConsoleYAMLSample",
+        "PodDisruptionBudget",
+        "PriorityClass",
+        "PrometheusRule",
+        "Role",
+        "RoleBinding",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+        "ServiceMonitor",
+        "VerticalPodAutoscaler",
+    }
+)
+_SINCE = frozenset({"ConsolePlugin", "NetworkPolicy", "PodMonitor"})
+
+
+def supported_kinds(dialect: Dialect) -> frozenset[str]:
+    """The kinds by their texts alone; group and version are not looked at."""
+    return _FIRST if dialect is Dialect.OPM_1_26 else _FIRST | _SINCE

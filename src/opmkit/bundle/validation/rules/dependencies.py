@@ -1,0 +1,279 @@
+"""Rules of the validator ``format`` about dependencies: what a bundle requires of other bundles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, cast
+
+from opmkit.bundle.validation.cel import CompilerMissing, compile_problem
+from opmkit.bundle.validation.dependencies import CEL, GVK, LABEL, PACKAGE, Dependencies, Requirement, read_dependencies
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.rule import OURS, Dialect, Fault, rule
+from opmkit.bundle.validation.rules.format import VALIDATOR, is_laid_out
+from opmkit.bundle.validation.versions import VersionRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.rule import Check
+
+_HEAD = "dependencies:\n- type: "
+_GVK = f"{_HEAD}olm.gvk\n  value: "
+_PACKAGE = f"{_HEAD}olm.package\n  value: "
+_CONSTRAINT = f"{_HEAD}olm.constraint\n  value: "
+_GOOD_GVK = f"{_GVK}{{group: example.com, version: v1, kind: Demo}}"
+_GOOD_PACKAGE = f"{_PACKAGE}{{packageName: demo, version: '>=1.0.0 <2.0.0'}}"
+_GOOD_CEL = f"{_CONSTRAINT}\n    cel: {{rule: \"properties.exists(p, p.type == 'certified')\"}}"
+
+
+def _found(bundle: BundleView) -> Dependencies:
+    return read_dependencies(bundle) if is_laid_out(bundle) else Dependencies()
+
+
+def each(kind: str) -> Callable[[Callable[[Requirement], Iterable[Fault]]], Check]:
+    """Make a check of a function that judges one requirement of a type; its faults leave their file open."""
+
+    def decorate(judge: Callable[[Requirement], Iterable[Fault]]) -> Check:
+        @wraps(judge)
+        def check(bundle: BundleView) -> Iterator[Fault]:
+            found = _found(bundle)
+            for requirement in found.requirements:
+                if requirement.type == kind:
+                    for fault in judge(requirement):
+                        yield replace(fault, file=found.file)
+
+        return cast("Check", check)
+
+    return decorate
+
+
+@rule(
+    "DEP-UNPARSABLE",
+    VALIDATOR,
+    Severity.ERROR,
+    "a dependency can't be read",
+    remedy="Write it as a type (olm.gvk, olm.package, olm.label or olm.constraint) and the value of that type.",
+    bad=f"{_HEAD}olm.crd\n  value: {{name: demos.example.com}}",
+    good=_GOOD_GVK,
+)
+def unparsable(bundle: BundleView) -> Iterator[Fault]:
+    """A dependency that the resolver can't read is one on nothing: the operator is installed without what it needs.
+
+    The type must be one of the four, and the value a mapping of texts; a text that holds JSON is none.
+    """
+    found = _found(bundle)
+    for fault in found.unreadable:
+        yield replace(fault, file=found.file)
+
+
+def _empty(requirement: Requirement, member: str) -> Iterator[Fault]:
+    if not requirement.members[member]:
+        yield Fault(f"the {member} of the required API is empty", path=requirement.at(member))
+
+
+@rule(
+    "DEP-GVK-GROUP",
+    VALIDATOR,
+    Severity.ERROR,
+    "a required API has no group",
+    remedy="Name the group of the API, such as example.com.",
+    bad=f"{_GVK}{{version: v1, kind: Demo}}",
+    good=_GOOD_GVK,
+)
+@each(GVK)
+def gvk_group(requirement: Requirement) -> Iterator[Fault]:
+    """An API is known by its group, version and kind together."""
+    return _empty(requirement, "group")
+
+
+@rule(
+    "DEP-GVK-VERSION",
+    VALIDATOR,
+    Severity.ERROR,
+    "a required API has no version",
+    remedy="Name the version of the API, such as v1.",
+    bad=f"{_GVK}{{group: example.com, kind: Demo}}",
+    good=_GOOD_GVK,
+)
+@each(GVK)
+def gvk_version(requirement: Requirement) -> Iterator[Fault]:
+    """An API is known by its group, version and kind together."""
+    return _empty(requirement, "version")
+
+
+@rule(
+    "DEP-GVK-KIND",
+    VALIDATOR,
+    Severity.ERROR,
+    "a required API has no kind",
+    remedy="Name the kind of the API's objects.",
+    bad=f"{_GVK}{{group: example.com, version: v1}}",
+    good=_GOOD_GVK,
+)
+@each(GVK)
+def gvk_kind(requirement: Requirement) -> Iterator[Fault]:
+    """An API is known by its group, version and kind together."""
+    return _empty(requirement, "kind")
+
+
+@rule(
+    "DEP-PACKAGE-NAME",
+    VALIDATOR,
+    Severity.ERROR,
+    "a required package has no name",
+    remedy="Name the package in packageName.",
+    bad=f"{_PACKAGE}{{name: demo, version: '>=1.0.0'}}",
+    good=_GOOD_PACKAGE,
+)
+@each(PACKAGE)
+def package_name(requirement: Requirement) -> Iterator[Fault]:
+    """The package is found by its name, which stands in ``packageName``."""
+    if not requirement.members["packageName"]:
+        yield Fault("the packageName of the required package is empty", path=requirement.at("packageName"))
+
+
+@rule(
+    "DEP-PACKAGE-VERSION",
+    VALIDATOR,
+    Severity.ERROR,
+    "a required package has no range of versions",
+    remedy="Give a range, such as >=1.0.0 <2.0.0: as version in olm.package, as versionRange in a constraint.",
+    bad=f"{_PACKAGE}{{packageName: demo, versionRange: '>=1.0.0'}}",
+    good=_GOOD_PACKAGE,
+)
+@each(PACKAGE)
+def package_version(requirement: Requirement) -> Iterator[Fault]:
+    """Which versions will do has to be said, even if all do (``>=0.0.0``)."""
+    if not requirement.members["version"]:
+        yield Fault("the required package has no range of versions", path=requirement.path)
+
+
+@rule(
+    "DEP-PACKAGE-RANGE",
+    VALIDATOR,
+    Severity.ERROR,
+    "the range of versions of a required package can't be read",
+    remedy="Write comparisons of full versions with spaces between, and || between alternatives: >=1.0.0 <2.0.0 || 3.x",
+    bad=f"{_PACKAGE}{{packageName: demo, version: '^1.0'}}",
+    good=_GOOD_PACKAGE,
+)
+def package_range(bundle: BundleView) -> Iterator[Fault]:
+    """A range is made of ``=``, ``!``, ``<``, ``<=``, ``>``, ``>=`` and full versions, or wildcards such as ``1.2.x``.
+
+    All that stand side by side must hold. ``||`` stands alone, between spaces, and separates alternatives. The
+    references accept an alternative without versions (``1.0.0 || || 2.0.0``), on which the resolver breaks down.
+    """
+    found = _found(bundle)
+    for requirement in found.requirements:
+        if requirement.type == PACKAGE and (text := requirement.members["version"]):
+            problem = _range_problem(text, complete=bundle.dialect is Dialect.OPMKIT)
+            member = "versionRange" if "package" in requirement.path else "version"
+            if problem:
+                yield Fault(f"the range {text[:200]!r} can't be read: {problem}", found.file, requirement.at(member))
+
+
+def _range_problem(text: str, *, complete: bool) -> str:
+    try:
+        versions = VersionRange.parse(text)
+    except ValueError as error:
+        return str(error)
+    return "it has an alternative without versions" if complete and not versions.is_complete else ""
+
+
+@rule(
+    "DEP-LABEL",
+    VALIDATOR,
+    Severity.ERROR,
+    "a required label is empty",
+    remedy="Name the label.",
+    bad=f"{_HEAD}olm.label\n  value: {{name: certified}}",
+    good=f"{_HEAD}olm.label\n  value: {{label: certified}}",
+)
+@each(LABEL)
+def label(requirement: Requirement) -> Iterator[Fault]:
+    """The resolver looks for a bundle with a property ``olm.label`` of that text."""
+    if not requirement.members["label"]:
+        yield Fault("the required label is empty", path=requirement.path)
+
+
+@rule(
+    "DEP-CEL-MISSING",
+    VALIDATOR,
+    Severity.ERROR,
+    "a constraint constrains nothing",
+    remedy="Give it one of cel, package, gvk, all, any and not.",
+    bad=f"{_CONSTRAINT}{{failureMessage: a certified operator is needed}}",
+    good=_GOOD_CEL,
+)
+@each(CEL)
+def cel_missing(requirement: Requirement) -> Iterator[Fault]:
+    """A constraint needs something that must hold. The references know rules (``cel``) alone."""
+    if not requirement.members:
+        yield Fault("the constraint has nothing that must hold, such as a rule (cel)", path=requirement.path)
+
+
+@rule(
+    "DEP-CEL-RULE",
+    VALIDATOR,
+    Severity.ERROR,
+    "the rule of a constraint is empty",
+    remedy="Write a rule in cel.rule.",
+    bad=f"{_CONSTRAINT}{{cel: {{rule: ''}}}}",
+    good=_GOOD_CEL,
+)
+@each(CEL)
+def cel_rule(requirement: Requirement) -> Iterator[Fault]:
+    """The rule is an expression in the Common Expression Language that is true for the bundles that will do."""
+    if requirement.members.get("rule") == "":
+        yield Fault("the rule of the constraint is empty", path=requirement.at("rule"))
+
+
+@rule(
+    "DEP-CEL-INVALID",
+    VALIDATOR,
+    Severity.ERROR,
+    "the rule of a constraint does not compile, or yields something else than true or false",
+    remedy="Put the expression right: it may use properties, a list of {type, value}, and semver_compare(a, b).",
+    bad=f"{_CONSTRAINT}{{cel: {{rule: property.type == 'certified'}}}}",
+    good=_GOOD_CEL,
+)
+@each(CEL)
+def cel_invalid(requirement: Requirement) -> Iterator[Fault]:
+    """The resolver compiles the rule before it chooses bundles; types are checked, and the result must be a boolean.
+
+    A value out of ``properties`` may be anything, so it has to be compared with something to yield true or false.
+    """
+    text = requirement.members.get("rule")
+    if not text:
+        return
+    try:
+        problem = compile_problem(text)
+    except CompilerMissing:
+        told = "the rule can't be checked here, for the library that compiles it is not installed"
+        remedy = "Install it with pip install 'opmkit[cel]'."
+        yield Fault(told, path=requirement.at("rule"), remedy=remedy, severity=Severity.WARNING)
+        return
+    if problem:
+        yield Fault(f"the rule is not valid: {problem}", path=requirement.at("rule"))
+
+
+@rule(
+    "DEP-CONSTRAINT-SHAPE",
+    VALIDATOR,
+    Severity.ERROR,
+    "a constraint has members that it may not have, or is too large",
+    remedy="Write one of cel, package, gvk, all, any and not, with failureMessage beside it if you like.",
+    bad=f"{_CONSTRAINT}{{package: {{packageName: demo, version: '>=1.0.0'}}}}",
+    good=f"{_CONSTRAINT}{{package: {{packageName: demo, versionRange: '>=1.0.0'}}}}",
+    dialects=OURS,
+)
+def constraint_shape(bundle: BundleView) -> Iterator[Fault]:
+    """The resolver refuses a constraint with a member that it does not know, and one of more than 131072 bytes.
+
+    Constraints within ``all``, ``any`` and ``not`` are judged as those around them; an empty list of them says nothing.
+    """
+    found = _found(bundle)
+    for fault in found.misshapen:
+        yield replace(fault, file=found.file)

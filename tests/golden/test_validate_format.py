@@ -1,0 +1,21 @@
+"""The validators of layout, loading and kinds against what the references found in the bundles of the corpora."""
+
+from __future__ import annotations
+
+import pytest
+
+from kit.shared import needs_shared
+from kit.validation import deviations, judged
+from opmkit.bundle.validation.rule import Dialect
+
+pytestmark = needs_shared
+
+
+@pytest.mark.parametrize(
+    ("dialect", "corpora"), [(Dialect.OPM_1_26, ("bundles", "invalid-api")), (Dialect.NEWEST, ("invalid-api",))]
+)
+def test_the_format_of_bundles_is_judged_as_recorded(dialect: Dialect, corpora: tuple[str, ...]) -> None:
+    """Format is judged of bundles alone; the newer reference was not asked about those of the catalogs."""
+    bundles = [one for one in judged(dialect, *corpora) if one.layout == "bundle"]
+    assert len(bundles) > 300
+    assert deviations(bundles, "format") == {}
