@@ -1,0 +1,101 @@
+"""The rules of the validator ``bundle``: what each finds, and in which line."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from kit.demo import CRD, CSV, FILES, demo, line_of
+from kit.validation import findings, found, view
+from opmkit.bundle.validation.catalogue import validators
+from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rules.bundle import MAX_SIZE
+
+IMAGE = FILES[CSV].partition("    image: ")[2].partition("\n")[0]
+ACCOUNT = "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n"
+OWNED = "    - name: demos.demo.example.com\n      version: v1\n      kind: Demo\n"
+
+# Rule, what is changed, more files, and how the line begins that is found.
+FAULTS = [
+    ("BUNDLE-CRD-DUPLICATE", ("", ""), {"manifests/second.yaml": FILES[CRD]}, "- name: v1"),
+    ("BUNDLE-OWNED-CRD-MISSING", ("      kind: Demo\n", "      kind: Dmo\n"), {}, "- name: demos.demo.example.com"),
+    ("BUNDLE-CRD-NOT-OWNED", (OWNED, OWNED.replace("kind: Demo", "kind: Dmo")), {}, "- name: v1"),
+    ("BUNDLE-SA-CONFLICT", ("", ""), {"manifests/account.yaml": ACCOUNT.format("demo-account")}, "name: demo-account"),
+    ("BUNDLE-RELATED-IMAGE-EMPTY", (f"manager\n    image: {IMAGE}", "manager\n    image: ''"), {}, "- name: manager"),
+    ("BUNDLE-RELATED-IMAGE-INVALID", ("manager\n    image: quay", "manager\n    image: https://quay"), {}, "image:"),
+    ("BUNDLE-RELATED-IMAGE-INVALID", ("manager\n    image: quay.io/e", "manager\n    image: quay.io/E"), {}, "image:"),
+    ("BUNDLE-RELEASE-NAME", ("  version: 1.2.3", "  version: 1.2.3\n  release: '1'"), {}, "name: demo.v1.2.3"),
+]
+
+
+@pytest.mark.parametrize(("rule", "change", "more", "line"), FAULTS)
+def test_a_fault_is_found_in_its_line(rule: str, change: tuple[str, str], more: dict[str, str], line: str) -> None:
+    bundle = demo(*([change] if change[0] else []), more=more)
+    (told,) = (one for one in findings(bundle, "bundle") if one.rule == rule)
+    assert line_of(bundle, told).startswith(line)
+
+
+def noise(size: int) -> bytes:
+    """A comment that can hardly be compressed, of so many bytes."""
+    return b"# " + random.Random(0).randbytes(size // 2).hex().encode()
+
+
+@pytest.mark.parametrize(
+    ("size", "rules"),
+    [(100_000, []), (1_250_000, ["BUNDLE-SIZE-NEAR"]), (1_700_000, ["BUNDLE-SIZE-MAX"])],
+)
+def test_the_size_is_bounded(size: int, rules: list[str]) -> None:
+    bundle = demo(more={"manifests/big.yaml": noise(size) + b"\nkind: ConfigMap"})
+    assert [one.rule for one in findings(bundle, "bundle")] == rules
+
+
+def test_the_metadata_counts_too_but_not_for_the_references() -> None:
+    more = {"manifests/big.yaml": noise(1_000_000), "metadata/big.yaml": noise(1_000_000)}
+    assert [one.rule for one in findings(demo(more=more), "bundle")] == ["BUNDLE-SIZE-MAX"]
+    assert findings(demo(more=more, dialect=Dialect.NEWEST), "bundle") == []
+    assert MAX_SIZE == 1024 * 1024
+
+
+def test_every_rule_is_tested_and_explained() -> None:
+    rules = validators()["bundle"]
+    sizes = {"BUNDLE-SIZE-MAX", "BUNDLE-SIZE-NEAR", "BUNDLE-SIZE-UNKNOWN"}
+    assert {one.id for one in rules} == {rule for rule, *_ in FAULTS} | sizes
+    assert all(one.explanation and one.bad and one.good for one in rules)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_nothing_is_found_in_a_sound_bundle(dialect: Dialect) -> None:
+    assert findings(demo(dialect=dialect), "bundle") == []
+
+
+def test_the_same_owned_twice_is_missing_for_the_references_alone() -> None:
+    change = (OWNED, OWNED + OWNED)
+    assert found(demo(change), "bundle") == Counter()
+    subject = "demo.example.com/v1, Kind=Demo"
+    recorded = Counter({("BUNDLE-OWNED-CRD-MISSING", "error", subject): 1})
+    assert found(demo(change, dialect=Dialect.NEWEST), "bundle") == recorded
+
+
+def test_deployments_without_an_account_do_not_clash_with_an_account_without_a_name() -> None:
+    change = ("              serviceAccountName: demo-account\n", "")
+    more = {"manifests/account.yaml": ACCOUNT.format("''")}
+    assert findings(demo(change, more=more), "bundle") == []
+    assert found(demo(change, more=more, dialect=Dialect.OPM_1_26), "bundle").total() == 1
+
+
+def test_a_release_is_named_by_the_package_of_the_annotations() -> None:
+    changes = [("  version: 1.2.3", "  version: 1.2.3\n  release: '1'"), ("name: demo.v1.2.3", "name: demo-v1.2.3-1")]
+    assert findings(demo(*changes), "bundle") == []
+    assert found(demo(*changes, dialect=Dialect.NEWEST), "bundle").total() == 1
+    assert findings(demo(*changes, dialect=Dialect.OPM_1_26), "bundle") == []
+
+
+@pytest.mark.parametrize("files", [{}, {"manifests/csv.yaml": ""}])
+def test_a_bundle_without_content_has_no_size(files: dict[str, str]) -> None:
+    assert [one.rule for one in findings(view(files), "bundle")] == ["BUNDLE-SIZE-UNKNOWN"]
+
+
+def test_there_is_nothing_to_compare_without_a_service_version() -> None:
+    assert findings(view({CRD: FILES[CRD]}), "bundle") == []

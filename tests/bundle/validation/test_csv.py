@@ -1,0 +1,106 @@
+"""The rules of the validator ``csv``: what each finds, and in which line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.demo import CSV, FILES, demo, line_of
+from kit.validation import findings, found
+from opmkit.bundle.validation.catalogue import validators
+from opmkit.bundle.validation.rule import Dialect
+
+if TYPE_CHECKING:
+    from opmkit.bundle.validation.finding import Finding
+
+EXAMPLE = '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}]'
+WITHOUT_ANNOTATIONS = (FILES[CSV].partition("  annotations:")[2].partition("spec:")[0], " {}\n")
+
+# Rule, what is changed, and how the line begins that is found.
+FAULTS = [
+    ("CSV-NAME-FORMAT", ("name: demo.v1.2.3", "name: Demo.v1.2.3"), "name: Demo"),
+    ("CSV-NAME-FORMAT", ("  name: demo.v1.2.3\n", ""), "metadata:"),
+    ("CSV-REPLACES-FORMAT", ("replaces: demo.v1.2.2", "replaces: demo:1.2.2"), "replaces:"),
+    ("CSV-NO-ANNOTATIONS", WITHOUT_ANNOTATIONS, "annotations:"),
+    ("CSV-NO-EXAMPLES", (f"    alm-examples: '{EXAMPLE}'\n", ""), "annotations:"),
+    ("CSV-BOTH-EXAMPLES", ("    capabilities:", "    olm.examples: '[]'\n    capabilities:"), "olm.examples:"),
+    ("CSV-EXAMPLES-JSON", (EXAMPLE, "[1,]"), "alm-examples:"),
+    ("CSV-EXAMPLES-JSON", (EXAMPLE, " "), "alm-examples:"),
+    ("CSV-EXAMPLES-JSON", (EXAMPLE, "[NaN]"), "alm-examples:"),
+    ("CSV-EXAMPLES-JSON", (EXAMPLE, "[" * 100_000), "alm-examples:"),
+    ("CSV-EXAMPLES-DECODE", (EXAMPLE, "{}"), "alm-examples:"),
+    ("CSV-EXAMPLES-DECODE", (EXAMPLE, "[1]"), "alm-examples:"),
+    ("CSV-EXAMPLES-DECODE", (EXAMPLE, '[{"kind": ""}]'), "alm-examples:"),
+    ("CSV-EXAMPLES-DECODE", (EXAMPLE, '[{"kind": "Demo", "apiVersion": "a/b/c"}]'), "alm-examples:"),
+    ("CSV-OWNED-CRD-NAME", ("- name: demos.demo.example.com", "- name: demos"), "- name: demos"),
+    ("CSV-EXAMPLE-NOT-PROVIDED", ("demo.example.com/v1", "other.example.com/v1"), "alm-examples:"),
+    ("CSV-PROVIDED-NO-EXAMPLE", (EXAMPLE, "[]"), "- name: demos.demo.example.com"),
+    ("CSV-INSTALLMODES-MISSING", ("  installModes:\n", "  installModes: []\n  x:\n"), "installModes: []"),
+    ("CSV-INSTALLMODES-NONE", ("supported: true", "supported: false"), "installModes:"),
+    ("CSV-INSTALLMODES-DUPLICATE", ("type: OwnNamespace", "type: AllNamespaces"), "- type: AllNamespaces"),
+    ("CSV-CONVERSION-ALLNAMESPACES", ("supported: false", "supported: true"), "conversionCRDs:"),
+    ("CSV-REQUIRED-FIELD", ("displayName: Demo", "displayName: ''"), "displayName: ''"),
+    ("CSV-REQUIRED-FIELD", ("    strategy: deployment\n", ""), "install:"),
+    ("ANNOTATION-KEY-CASE", ("olm.skipRange", "olm.skiprange"), "olm.skiprange:"),
+    ("CSV-OLM-PROPERTIES", ("    capabilities:", "    olm.properties: '[]'\n    capabilities:"), "olm.properties:"),
+    ("CSV-APIVERSION", ("apiVersion: operators.coreos.com/v1alpha1\n", ""), "kind: ClusterServiceVersion"),
+    ("CSV-KIND", ("operators.coreos.com/v1alpha1", "a/b/c"), "apiVersion: a/b/c"),
+    ("MINKUBE-MISSING", ("minKubeVersion: 1.27.0", "minKubeVersion: ' '"), "minKubeVersion: ' '"),
+    ("MINKUBE-INVALID", ("minKubeVersion: 1.27.0", "minKubeVersion: v1.27"), "minKubeVersion: v1.27"),
+]
+
+
+def of_rule(rule: str, *changes: tuple[str, str], dialect: Dialect = Dialect.OPMKIT) -> list[tuple[Finding, str]]:
+    """What a rule finds, with the line that it points at."""
+    bundle = demo(*changes, dialect=dialect)
+    return [(one, line_of(bundle, one)) for one in findings(bundle, "csv") if one.rule == rule]
+
+
+@pytest.mark.parametrize(("rule", "change", "line"), FAULTS)
+def test_a_fault_is_found_in_its_line(rule: str, change: tuple[str, str], line: str) -> None:
+    (told,) = of_rule(rule, change)
+    assert told[1].startswith(line)
+    assert told[0].remedy
+
+
+def test_every_rule_is_tested_and_explained() -> None:
+    rules = validators()["csv"]
+    assert {one.id for one in rules} == {rule for rule, _, _ in FAULTS}
+    assert all(one.explanation and one.bad and one.good for one in rules)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_nothing_is_found_in_a_sound_bundle(dialect: Dialect) -> None:
+    assert findings(demo(dialect=dialect), "csv") == []
+
+
+def test_required_fields_are_named_as_in_the_file_or_as_in_the_reference() -> None:
+    change = ("displayName: Demo\n", "displayName:\n")
+    assert [one.subject for one, _ in of_rule("CSV-REQUIRED-FIELD", change)] == ["spec.displayName"]
+    told = of_rule("CSV-REQUIRED-FIELD", change, dialect=Dialect.NEWEST)
+    assert [one.subject for one, _ in told] == ["Spec.DisplayName"]
+
+
+def test_a_field_of_a_wrong_type_stops_the_references_and_is_not_taken_for_missing() -> None:
+    changes = [
+        ("displayName: Demo\n", "displayName: [Demo]\n"),
+        ("minKubeVersion: 1.27.0", "minKubeVersion: {}"),
+        ("  installModes:\n", "  installModes: all\n  modes:\n"),
+        ("replaces: demo.v1.2.2", "replaces: A B"),
+    ]
+    assert set(found(demo(*changes), "csv")) == {("CSV-REPLACES-FORMAT", "error", "")}
+    assert findings(demo(*changes, dialect=Dialect.NEWEST), "csv") == []
+
+
+def test_all_examples_at_fault_are_told() -> None:
+    change = (EXAMPLE, '[1, {"kind": "Demo"}, {"apiVersion": "v1"}]')
+    assert [one.message.partition(": ")[2] for one, _ in of_rule("CSV-EXAMPLES-DECODE", change)] == [
+        "number 1 is no object",
+        "number 3 has no kind",
+    ]
+    assert len(of_rule("CSV-EXAMPLES-DECODE", change, dialect=Dialect.OPM_1_26)) == 1
+
+
+def test_the_older_reference_does_not_look_at_the_kubernetes_version() -> None:
+    assert of_rule("MINKUBE-MISSING", ("minKubeVersion: 1.27.0", ""), dialect=Dialect.OPM_1_26) == []
