@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _PIECE = 64 * 1024
 _OWN_HEADERS = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"})
@@ -71,7 +71,15 @@ class Rewrite:
     headers: Mapping[str, str | None]
 
 
-Action = Answer | Reset | ResetUpload | Truncate | Corrupt | Delay | Rewrite
+@dataclass(frozen=True)
+class Unheard:
+    """Let the registry do it, then do something else, and answer that the registry failed."""
+
+    then: Callable[[], object]
+    status: int = 500
+
+
+Action = Answer | Reset | ResetUpload | Truncate | Corrupt | Delay | Rewrite | Unheard
 
 
 @dataclass
@@ -166,6 +174,10 @@ class _Handler(QuietHandler):
             body_sent = self._chunks() if chunked else self._body()
             upstream.request(self.command, self.path, body_sent, dict(self.headers), encode_chunked=chunked)
             response = upstream.getresponse()
+            if isinstance(action, Unheard):
+                response.read()
+                action.then()
+                return self.answer(action.status)
             headers = {k: v for k, v in response.getheaders() if k.lower() not in _OWN_HEADERS}
             if isinstance(action, Rewrite):
                 headers = {k: v for k, v in headers.items() if k not in action.headers}

@@ -1,11 +1,12 @@
 """Values of flags and arguments that are ready without a schema library.
 
-typer converts every value by pydantic, which takes longer to load than most commands to run. Text, switches, paths and
-lists of text need none of it; whatever else there is goes typer's way.
+typer converts every value by pydantic, which takes longer to load than most commands to run. Text, switches, paths,
+choices and lists of text need none of it; whatever else there is goes typer's way.
 """
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ class PlainValues:
             return value
         if wanted is Path and isinstance(value, str):
             return Path(value)
+        if isinstance(wanted, type) and issubclass(wanted, StrEnum) and value in list(wanted):
+            return wanted(value)
         if wanted == list[str] and isinstance(value, (list, tuple)):
             return list(value)
         param._runtime_param = None

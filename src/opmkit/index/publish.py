@@ -30,7 +30,7 @@ from opmkit.index.image import made_from
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from opmkit.imagetools.image import Image, MultiImage
     from opmkit.imagetools.progress import Progress
@@ -144,7 +144,7 @@ class Publisher:
                 self._put(image, target, progress)
             except TagMoved as error:
                 # Of an attempt that failed only to our eyes another writer may have seen the outcome before us.
-                if target.place is None or not _includes(target.place, target.tag, image.digest, target.replacing):
+                if target.place is None or not _includes(target.place, target.tag, {image.digest}, target.replacing):
                     raise IndexMoved(target.reference, error.message) from error
 
     def _put(self, image: Image | MultiImage, target: Target, progress: Progress) -> None:
@@ -162,16 +162,16 @@ class Publisher:
 
     def _await_tag(self, target: Target, place: Repository, digest: str) -> None:
         """Raises IndexMoved where another writer has moved the tag to what this index is not in."""
-        seen = digest
-        for _ in range(_STEPS):
+        seen = [digest]
+        for _ in range(_STEPS):  # no longer: if others go on from this index all the time, it is well in there
             time.sleep(self.settle)
             now = _named(place, target.tag)
-            if now == seen:
+            if now == seen[-1]:
                 return
-            if not _includes(place, now, digest, target.replacing):
+            if not _includes(place, now, seen, target.replacing):
                 problem = f"another writer moved the tag at the same time, to {now or 'nothing'}: this update was lost"
                 raise IndexMoved(target.reference, problem)
-            seen = now
+            seen.append(now)
 
 
 def _named(repository: Repository, tag: str) -> str:
@@ -182,8 +182,8 @@ def _named(repository: Repository, tag: str) -> str:
         return ""
 
 
-def _includes(repository: Repository, identifier: str, digest: str, before: str | None) -> bool:
-    """Whether what a tag or digest names was made from the index ``digest``, in steps that begin at ``before``."""
+def _includes(repository: Repository, identifier: str, known: Collection[str], before: str | None) -> bool:
+    """Whether what a tag or digest names goes back to one of the ``known`` indexes, which were made from ``before``."""
     for _ in range(_STEPS):
         if identifier in ("", before):
             return False
@@ -191,7 +191,7 @@ def _includes(repository: Repository, identifier: str, digest: str, before: str 
             manifest = repository.get_manifest(identifier)
         except NotFound:
             return False
-        if manifest.digest == digest:
+        if manifest.digest in known:
             return True
         identifier = made_from(manifest)
     return False
