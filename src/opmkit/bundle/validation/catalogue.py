@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.rule import Rule
+from opmkit.bundle.validation.rule import Dialect, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +27,21 @@ def validators() -> Mapping[str, tuple[Rule, ...]]:
             if isinstance(one, Rule):
                 found.setdefault(one.validator, []).append(one)
     return {name: tuple(rules) for name, rules in found.items()}
+
+
+def rules() -> Mapping[str, Rule]:
+    """All rules by their ids, those of ours in the dialect that is ours."""
+    found: dict[str, Rule] = {}
+    for group in validators().values():
+        for one in group:
+            if one.id not in found or Dialect.OPMKIT not in found[one.id].dialects:
+                found[one.id] = one
+    return found
+
+
+def entry_versions() -> list[str]:
+    """The distributions that add rules, and their versions."""
+    return sorted(f"{entry.dist.name} {entry.dist.version}" for entry in entry_points(group=ENTRY_POINTS) if entry.dist)
 
 
 def _modules() -> Iterator[ModuleType]:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.rule import Path
 
 
+_EXCERPT = 160
+"""Characters of a line that are shown."""
+
+
 @dataclass(frozen=True)
 class Content:
     """What the bytes of one file say. ``error`` is why they say nothing; ``value`` is that of the first document.
@@ -57,6 +61,15 @@ class Content:
                 break
             node, mark = child, (key or child).start_mark
         return mark.line + 1, mark.column + 1
+
+    def excerpt(self, line: int) -> str:
+        """That line, from 1, without the blanks around it, and shortened if it is long; "" if there is none."""
+        found = self._lines[line - 1].decode("utf-8", "replace") if 0 < line <= len(self._lines) else ""
+        return " ".join("".join(sign if sign.isprintable() else " " for sign in found[:_EXCERPT]).split())
+
+    @cached_property
+    def _lines(self) -> list[bytes]:
+        return self.raw.split(b"\n")
 
     @cached_property
     def _node(self) -> yaml.Node | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -19,6 +19,7 @@ class Finding:
 
     ``subject`` is what it is about, such as an API, an image or a field, "" for the whole. ``file`` is relative to the
     bundle's root, "" where no file is at fault; ``line`` and ``column`` count from 1, and are 0 where not known.
+    ``excerpt`` is the offending line, shortened if it is long.
     """
 
     rule: str
@@ -30,6 +31,7 @@ class Finding:
     file: str = ""
     line: int = 0
     column: int = 0
+    excerpt: str = field(default="", compare=False)
 
     @property
     def place(self) -> str:

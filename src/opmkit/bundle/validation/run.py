@@ -22,9 +22,12 @@ def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
 
 
 def _finding(bundle: BundleView, rule: Rule, fault: Fault) -> Finding:
-    line, column = fault.line, fault.column
-    if not line and fault.file in bundle.files:
-        line, column = bundle.manifest(fault.file).content.locate(fault.path)
+    line, column, excerpt = fault.line, fault.column, ""
+    if fault.file in bundle.files:
+        content = bundle.manifest(fault.file).content
+        if not line:
+            line, column = content.locate(fault.path)
+        excerpt = content.excerpt(line)
     return Finding(
         rule.id,
         rule.validator,
@@ -35,4 +38,5 @@ def _finding(bundle: BundleView, rule: Rule, fault: Fault) -> Finding:
         fault.file,
         line,
         column,
+        excerpt,
     )

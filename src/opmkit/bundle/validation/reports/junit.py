@@ -1,0 +1,61 @@
+"""JUnit XML, which CI servers show: a suite a bundle, a case a rule that found something."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.bundle.validation.finding import Finding, Severity
+    from opmkit.bundle.validation.verdict import Verdict
+
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def report(verdicts: Sequence[Verdict], fail_on: Severity) -> str:
+    """The document. What is less grave than ``fail_on`` is in a case that passes, as its output."""
+    root = ET.Element("testsuites", name="bundle validation")
+    for verdict in verdicts:
+        root.append(_suite(verdict, fail_on))
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(verdict: Verdict, fail_on: Severity) -> ET.Element:
+    suite = ET.Element("testsuite", name=_clean(verdict.target))
+    if verdict.error:
+        case = ET.SubElement(suite, "testcase", classname=_clean(verdict.target), name="read")
+        ET.SubElement(case, "error", message=_clean(verdict.error)).text = _clean(verdict.advice)
+    elif not verdict.findings:
+        ET.SubElement(suite, "testcase", classname=_clean(verdict.target), name="all rules")
+    for rule, findings in groupby(sorted(verdict.findings, key=lambda finding: finding.rule), lambda one: one.rule):
+        case = ET.SubElement(suite, "testcase", classname=_clean(verdict.target), name=_clean(rule))
+        for finding in findings:
+            _outcome(case, finding, fail_on)
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(sum(case.find("failure") is not None for case in suite)))
+    suite.set("errors", str(sum(case.find("error") is not None for case in suite)))
+    return suite
+
+
+def _outcome(case: ET.Element, finding: Finding, fail_on: Severity) -> None:
+    place = f"{finding.place}: " if finding.file else ""
+    text = _clean(f"{place}{finding.message}\n{finding.remedy}".rstrip())
+    if finding.severity in ("error", fail_on):
+        failure = ET.SubElement(case, "failure", message=_clean(finding.message), type=finding.severity.value)
+        failure.text = text
+    else:
+        output = case.find("system-out")
+        output = ET.SubElement(case, "system-out") if output is None else output
+        output.text = "\n".join(part for part in (output.text, text) if part)
+
+
+def _clean(text: str) -> str:
+    """The text without characters that XML can't have."""
+    return _NO_XML.sub("\ufffd", text)

@@ -1,0 +1,159 @@
+"""Bundles to validate: where they are, and what they look like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.bundle import labels as names
+from opmkit.bundle.document import MAX_BYTES
+from opmkit.bundle.errors import NotABundle
+from opmkit.bundle.load import not_a_bundle
+from opmkit.bundle.source import parse_place
+from opmkit.imagetools.errors import LimitExceeded
+from opmkit.imagetools.layer import IN_MEMORY, Limits
+from opmkit.imagetools.layer.limits import Meter
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.tools import ContainerTool
+
+_LIST_MARK = "@"
+_ALL_TAGS = ":*"
+_LIST_BYTES = 16 << 20
+_LIMITS = Limits(
+    total_bytes=IN_MEMORY.total_bytes, kept_bytes=128 << 20, file_bytes=MAX_BYTES, entries=10_000, path_depth=32
+)
+_DIRECTORIES = ("manifests", "metadata", "tests")
+_DIRECTORY_LABELS = (names.MANIFESTS, names.METADATA)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A bundle's directory, or its image, as it was named."""
+
+    target: str
+    place: ImageReference | Path
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFiles:
+    """All that is looked at of a bundle. ``labels`` are its image's, None for a directory."""
+
+    files: Mapping[str, bytes]
+    directories: frozenset[str]
+    labels: Mapping[str, str] | None = None
+
+    @property
+    def bare(self) -> bool:
+        """Whether the root itself holds the manifests."""
+        return not self.directories & {"manifests", "metadata"} and names.MANIFESTS not in (self.labels or {})
+
+
+def expand(targets: Iterable[str], tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
+    """The bundles that targets name: directories, images, repositories (all their ``tags``), lists of these.
+
+    A target is ``DIR``, an image reference with a tag or digest, ``REGISTRY/REPO`` or ``REGISTRY/REPO:*``, or
+    ``@FILE`` with one target a line (``#`` begins a comment). Raises InvalidReference, NotABundle, StoreError, and what
+    listing tags raises.
+    """
+    for target in targets:
+        if target.startswith(_LIST_MARK):
+            yield from expand(_listed(Path(target.removeprefix(_LIST_MARK))), tags)
+        elif Path(target).is_dir():
+            yield Source(target, Path(target))
+        else:
+            yield from _images(target, tags)
+
+
+def _listed(path: Path) -> list[str]:
+    with disk_errors(path):
+        if path.stat().st_size > _LIST_BYTES:
+            raise NotABundle(f"{path} has more than {_LIST_BYTES} bytes", advice="Give a file with a reference a line.")
+        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+    targets = [line.partition("#")[0].strip() for line in lines]
+    if any(target.startswith(_LIST_MARK) for target in targets):
+        raise NotABundle(f"{path} names another list", advice="Name all lists on the command line.")
+    return [target for target in targets if target]
+
+
+def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
+    place = parse_place(target.removesuffix(_ALL_TAGS))
+    if isinstance(place, Path):
+        raise NotABundle(f"{target}: no such directory", advice="Give the directory that manifests/ is in.")
+    if isinstance(place, Reference) and not place.tag and not place.digest:
+        repository = target.removesuffix(_ALL_TAGS)
+        for tag in tags(place):
+            yield Source(f"{repository}:{tag}", place.with_tag(tag))
+    else:
+        yield Source(target, place)
+
+
+def read_files(tool: ContainerTool, source: Source) -> BundleFiles:
+    """Read all that is looked at of a bundle.
+
+    Raises:
+        NotABundle: for a directory or an image that holds none.
+        ImageToolsError: where it can't be read, or exceeds a bound.
+    """
+    if isinstance(source.place, Path):
+        return _read_directory(source.place)
+    labels = tool.inspect(source.place).labels
+    named = (labels.get(label, "").strip("/") for label in _DIRECTORY_LABELS)
+    files = tool.read_tree(source.place, sorted({*_DIRECTORIES, *filter(None, named)}), _LIMITS)
+    if not files:
+        raise not_a_bundle(source.target, tool.inspect(source.place))
+    return BundleFiles(files, _parents(files), labels)
+
+
+def read_labels(tool: ContainerTool, source: Source) -> BundleFiles:
+    """Read the labels of a bundle's image and nothing else; raises NotABundle and ImageToolsError."""
+    if isinstance(source.place, Path):
+        raise NotABundle(f"{source.target} is a directory, which has no labels", advice="Validate it as a whole.")
+    return BundleFiles({}, frozenset(), tool.inspect(source.place).labels)
+
+
+def _read_directory(root: Path) -> BundleFiles:
+    """Read the files below a directory; links that lead out of it are passed over."""
+    meter = Meter(_LIMITS)
+    files: dict[str, bytes] = {}
+    directories: set[str] = set()
+    with disk_errors(root):
+        resolved = root.resolve()
+        for path in _walk(root):
+            meter.spend("entries", 1, str(root))
+            name = path.relative_to(root).as_posix()
+            meter.check("path_depth", name.count("/"), str(root))
+            if not path.resolve().is_relative_to(resolved):
+                continue
+            if path.is_dir():
+                directories.add(name)
+            elif path.is_file():
+                meter.spend("kept_bytes", path.stat().st_size, str(root))
+                files[name] = _read_file(path)
+    if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
+        raise NotABundle(f"{root} holds no bundle", advice="Give the directory that manifests/ and metadata/ are in.")
+    return BundleFiles(files, frozenset(directories))
+
+
+def _read_file(path: Path) -> bytes:
+    if path.stat().st_size > MAX_BYTES:
+        raise LimitExceeded(f"{path} has more than {MAX_BYTES} bytes", advice="keep nothing but a bundle there")
+    return path.read_bytes()
+
+
+def _walk(directory: Path) -> Iterator[Path]:
+    """All below a directory; what a linked directory holds is not followed."""
+    for path in sorted(directory.iterdir()):
+        yield path
+        if path.is_dir() and not path.is_symlink():
+            yield from _walk(path)
+
+
+def _parents(files: Iterable[str]) -> frozenset[str]:
+    return frozenset(path.rsplit("/", depth)[0] for path in files for depth in range(1, path.count("/") + 1))

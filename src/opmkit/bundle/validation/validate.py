@@ -1,0 +1,112 @@
+"""Validating many bundles: what waits for the network waits side by side, and nothing is judged twice."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.errors import BundleError
+from opmkit.bundle.labels import PACKAGE
+from opmkit.bundle.validation.bundle import BundleView
+from opmkit.bundle.validation.cache import digest_of_files
+from opmkit.bundle.validation.content import ContentCache
+from opmkit.bundle.validation.sources import BundleFiles, read_files
+from opmkit.bundle.validation.verdict import Verdict
+from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.progress import SILENT, Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from opmkit.bundle.validation.bundle import Options
+    from opmkit.bundle.validation.cache import VerdictCache
+    from opmkit.bundle.validation.finding import Finding
+    from opmkit.bundle.validation.rule import Dialect
+    from opmkit.bundle.validation.sources import Source
+    from opmkit.imagetools.tools import ContainerTool
+
+WORKERS = 8
+_AHEAD = 4 * WORKERS  # bounds the memory: what was pulled waits here until it is judged
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How bundles are validated: by ``judge``, in ``dialect``, with ``options``; ``read`` gives what is looked at."""
+
+    tool: ContainerTool
+    judge: Callable[[BundleView], Iterable[Finding]]
+    dialect: Dialect
+    options: Options
+    read: Callable[[ContainerTool, Source], BundleFiles] = read_files
+    cache: VerdictCache | None = None
+    contents: ContentCache = field(default_factory=ContentCache)
+
+    def run(self, sources: Iterable[Source], *, progress: Progress = SILENT) -> Iterator[Verdict]:
+        """A verdict a source, in their order; one that can't be read is told as such, and the others go on."""
+        waiting: deque[tuple[Source, Future[_Pulled]]] = deque()
+        pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
+        progress.begin("Validating", None, unit="bundles")
+        try:
+            for source in sources:
+                waiting.append((source, pool.submit(self._pull, source)))
+                if len(waiting) > _AHEAD:
+                    yield self._next(waiting, progress)
+            while waiting:
+                yield self._next(waiting, progress)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            progress.end()
+
+    def _pull(self, source: Source) -> _Pulled:
+        """What was found out about it before, or its files."""
+        digest = "" if isinstance(source.place, Path) or self.cache is None else self.tool.digest(source.place)
+        known = self.cache.get(digest, source.target) if self.cache and digest else None
+        if known is not None:
+            return _Pulled(digest, verdict=known)
+        bundle = self.read(self.tool, source)
+        if self.cache and isinstance(source.place, Path):
+            digest = digest_of_files(bundle.files)
+            known = self.cache.get(digest, source.target)
+        return _Pulled(digest, bundle, known)
+
+    def _next(self, waiting: deque[tuple[Source, Future[_Pulled]]], progress: Progress) -> Verdict:
+        source, future = waiting.popleft()
+        try:
+            pulled = future.result()
+            verdict = pulled.verdict
+            if pulled.bundle is not None and verdict is None:
+                verdict = self._judge(source, pulled.bundle)
+                if self.cache and pulled.digest:
+                    self.cache.put(pulled.digest, verdict)
+        except AdvisedError as error:
+            verdict = Verdict(source.target, error=error.message, advice=error.advice)
+        progress.advance(1)
+        if verdict is None:
+            raise BundleError(f"{source.target}: nothing was read")
+        return verdict
+
+    def _judge(self, source: Source, bundle: BundleFiles) -> Verdict:
+        view = BundleView(
+            source.target,
+            bundle.files,
+            bundle.directories,
+            bundle.labels,
+            bundle.bare,
+            self.dialect,
+            self.options,
+            self.contents,
+        )
+        findings = tuple(self.judge(view))
+        return Verdict(
+            source.target, findings, view.csv.object_name if view.csv else "", view.annotations.get(PACKAGE, "")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pulled:
+    digest: str
+    bundle: BundleFiles | None = None
+    verdict: Verdict | None = None

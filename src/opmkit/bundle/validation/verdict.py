@@ -1,0 +1,36 @@
+"""What becomes of a bundle under validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.validation.finding import Severity
+
+if TYPE_CHECKING:
+    from opmkit.bundle.validation.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The findings on one bundle, or why it could not be looked at.
+
+    ``target`` is how it was named. ``name`` and ``package`` are what the bundle says of itself, "" where it does not.
+    ``error`` and ``advice`` tell what kept it from being read at all.
+    """
+
+    target: str
+    findings: tuple[Finding, ...] = ()
+    name: str = ""
+    package: str = ""
+    error: str = ""
+    advice: str = ""
+
+    def count(self, severity: Severity) -> int:
+        """How many findings are of that severity."""
+        return sum(finding.severity is severity for finding in self.findings)
+
+    def passes(self, fail_on: Severity) -> bool:
+        """Whether it could be read, and nothing as grave as that was found."""
+        grave = {Severity.ERROR} if fail_on is Severity.ERROR else set(Severity)
+        return not self.error and not any(finding.severity in grave for finding in self.findings)

@@ -1,0 +1,109 @@
+"""Policies: severities, ignores, baselines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.validation.policy import InvalidPolicy, baseline, read_baseline, read_policy, without_known
+from opmkit.bundle.validation.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RULES = ("CSV-A", "CSV-B", "GP-C")
+A = Finding("CSV-A", "csv", Severity.ERROR, "a", subject="one", file="manifests/csv.yaml", line=3)
+B = Finding("CSV-B", "csv", Severity.WARNING, "b", file="manifests/csv.yaml")
+C = Finding("GP-C", "good-practices", Severity.WARNING, "c", subject="manager")
+VERDICT = Verdict("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "policy.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_policy_says_what_counts(tmp_path: Path) -> None:
+    text = """
+profile: operatorhub
+fail-on: warning
+severity: {CSV-B: error, CSV-A: off}
+ignore:
+- {rule: GP-*, bundle: "demo.v1.*", subject: man*, reason: it is small}
+- {rule: GP-C, bundle: other, reason: it is not there}
+baseline: known.json
+optional: [good-practices]
+optional-values: {k8s-version: 1.25}
+"""
+    policy = read_policy(write(tmp_path, text), RULES)
+    assert (policy.profile, policy.fail_on, policy.baseline) == ("operatorhub", Severity.WARNING, "known.json")
+    assert (policy.optional, policy.optional_values) == (("good-practices",), (("k8s-version", "1.25"),))
+    assert [(one.rule, one.severity) for one in policy.apply(VERDICT).findings] == [("CSV-B", Severity.ERROR)]
+
+
+@pytest.mark.parametrize(
+    ("ignore", "left"),
+    [
+        ("rule: CSV-A", "CSV-B GP-C"),
+        ("rule: CSV-A, subject: two", "CSV-A CSV-B GP-C"),
+        ("rule: CSV-*, file: manifests/*", "GP-C"),
+        ("rule: '*', bundle: demo/*", ""),
+        ("rule: '*', bundle: demo.v2*", "CSV-A CSV-B GP-C"),
+    ],
+)
+def test_ignores_cover_what_they_say(ignore: str, left: str, tmp_path: Path) -> None:
+    policy = read_policy(write(tmp_path, f"ignore: [{{{ignore}, reason: so}}]"), RULES)
+    assert " ".join(one.rule for one in policy.apply(VERDICT).findings) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "says"),
+    [
+        ("a: b: c", ":1:5", ""),
+        ("- a", ":1:1", "mapping"),
+        ("profil: x", ":1:1", "unknown"),
+        ("severity:\n  CSV-a: off", ":2:3", "CSV-A"),
+        ("severity:\n  CSV-A: fatal", ":2:3", "error or warning"),
+        ("ignore:\n- rule: CSV-A", ":2:3", "reason"),
+        ("ignore:\n- rule: CSV-A\n  because: x", ":3:3", "unknown"),
+        ("ignore: {}\nfail-on: never", ":2:1", "error or warning"),
+        ("ignore: CSV-A", ":1:1", "list"),
+        ("optional: good-practices", ":1:1", "list"),
+        ("profile: [1]", ":1:1", "text"),
+        ("optional-values: {a: [1]}", ":1:19", "text"),
+    ],
+)
+def test_what_is_no_policy_is_told_with_its_line(text: str, place: str, says: str, tmp_path: Path) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(InvalidPolicy) as raised:
+        read_policy(path, RULES)
+    assert str(raised.value).startswith(f"{path}{place}")
+    assert says in f"{raised.value} {raised.value.advice}"
+
+
+def test_an_empty_policy_changes_nothing(tmp_path: Path) -> None:
+    assert read_policy(write(tmp_path, "# nothing yet\n"), RULES).apply(VERDICT) == VERDICT
+
+
+def test_a_baseline_lets_new_findings_through_only(tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    path.write_bytes(baseline([VERDICT]))
+    known = read_baseline(path)
+    moved = Finding("CSV-A", "csv", Severity.ERROR, "a, elsewhere", subject="one", file="manifests/csv.yaml", line=90)
+    new = Finding("GP-C", "good-practices", Severity.WARNING, "c", subject="sidecar")
+    later = Verdict("elsewhere", (moved, moved, B, C, new), "demo.v1.0.0", "demo")
+    assert without_known(later, known).findings == (moved, new)
+    assert without_known(VERDICT, known).findings == ()
+    other = Verdict("other", (A,), "other.v1.0.0")
+    assert without_known(other, known) == other
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "findings": []}', '{"version": 1, "findings": [1]}'])
+def test_what_is_no_baseline_is_told(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "known.json"
+    path.write_text(text)
+    with pytest.raises(InvalidPolicy, match="is no baseline"):
+        read_baseline(path)

@@ -1,0 +1,151 @@
+"""The forms of reports."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.validation.reports import github, junit, sarif, text
+from opmkit.bundle.validation.reports import json as json_report
+from opmkit.bundle.validation.rule import rule
+from opmkit.bundle.validation.verdict import Verdict
+
+BAD = Finding(
+    "CSV-X", "csv", Severity.ERROR, "spec.x is 7%", "Write 6,\nor: less.", "x", "manifests/a b.yaml", 3, 5, "x: 7%"
+)
+MEDIOCRE = Finding("GP-Y", "good-practices", Severity.WARNING, "y is \x00 odd & <long>")
+VERDICTS = [
+    Verdict("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
+    Verdict("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
+    Verdict("quay.io/me/gone:1", error="there is none", advice="name another"),
+]
+
+
+@rule("CSV-X", "csv", Severity.ERROR, "x is too large", remedy="Write less.")
+def _x(_bundle: object) -> list[object]:
+    """Large x break clusters."""
+    return []
+
+
+def test_text_groups_by_bundle_and_file_and_shows_the_line() -> None:
+    assert [line for line, _ in text.lines(VERDICTS)] == [
+        "./demo:",
+        "    warning GP-Y: y is \x00 odd & <long>",
+        "  manifests/a b.yaml",
+        "    3:5 error CSV-X: spec.x is 7%",
+        "      | x: 7%",
+        "      hint: Write 6,\nor: less.",
+        "quay.io/me/fine:1: all is well",
+        "quay.io/me/gone:1: there is none",
+        "  hint: name another",
+        "3 bundles, 1 error, 1 warning, 1 not readable",
+    ]
+
+
+def test_json_tells_all_and_whether_it_passes() -> None:
+    report = json_report.report(VERDICTS, Severity.ERROR)
+    assert (report["version"], report["passed"], report["errors"], report["warnings"]) == (1, False, 1, 1)
+    demo, fine, gone = report["bundles"]
+    assert (demo["passed"], fine["passed"], gone["passed"]) == (False, True, False)
+    assert gone["error"] == {"message": "there is none", "advice": "name another"}
+    assert demo["findings"][1] == {
+        "rule": "CSV-X",
+        "validator": "csv",
+        "severity": "error",
+        "message": "spec.x is 7%",
+        "remedy": "Write 6,\nor: less.",
+        "subject": "x",
+        "file": "manifests/a b.yaml",
+        "line": 3,
+        "column": 5,
+    }
+    json.dumps(report)
+
+
+@pytest.mark.parametrize(
+    ("findings", "fail_on", "passes"),
+    [
+        ((), Severity.WARNING, True),
+        ((MEDIOCRE,), Severity.ERROR, True),
+        ((MEDIOCRE,), Severity.WARNING, False),
+        ((BAD,), Severity.ERROR, False),
+        ((BAD,), Severity.WARNING, False),
+    ],
+)
+def test_what_passes(findings: tuple[Finding, ...], fail_on: Severity, passes: bool) -> None:
+    assert Verdict("demo", findings).passes(fail_on) is passes
+
+
+def test_json_alpha1_is_what_the_sdk_prints() -> None:
+    assert json_report.json_alpha1(VERDICTS[0]) == {
+        "passed": False,
+        "outputs": [
+            {"type": "warning", "message": MEDIOCRE.message},
+            {"type": "error", "message": BAD.message},
+        ],
+    }
+    assert json_report.json_alpha1(VERDICTS[2])["outputs"] == [{"type": "error", "message": "there is none"}]
+    passed = json_report.json_alpha1(VERDICTS[1])
+    assert passed["passed"] is True
+    assert [output["type"] for output in passed["outputs"]] == ["info"]
+
+
+def test_sarif() -> None:
+    report = sarif.report(VERDICTS, {"CSV-X": _x})
+    assert report["version"] == "2.1.0"
+    (run,) = report["runs"]
+    known, unknown = run["tool"]["driver"]["rules"]
+    assert (known["id"], known["fullDescription"]["text"]) == ("CSV-X", "Large x break clusters.")
+    assert unknown == {"id": "GP-Y"}
+    assert [result["ruleId"] for result in run["results"]] == ["GP-Y", "CSV-X"]
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+    location = run["results"][1]["locations"][0]["physicalLocation"]
+    assert location == {
+        "artifactLocation": {"uri": "demo/manifests/a%20b.yaml"},
+        "region": {"startLine": 3, "startColumn": 5},
+    }
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    assert "quay.io/me/gone:1" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+
+
+def test_sarif_knows_a_finding_again_when_lines_have_moved() -> None:
+    moved = Finding(*(getattr(BAD, name) for name in ("rule", "validator", "severity", "message", "remedy", "subject")))
+    results = [
+        sarif.report([Verdict("./demo", (one,), "demo.v1.0.0")], {})["runs"][0]["results"][0]["partialFingerprints"]
+        for one in (
+            BAD,
+            Finding(BAD.rule, "csv", BAD.severity, "x", "", BAD.subject, BAD.file, 99, 1, BAD.excerpt),
+            moved,
+        )
+    ]
+    assert results[0] == results[1] != results[2]
+
+
+def test_junit_is_xml_whatever_is_in_it() -> None:
+    root = ET.fromstring(junit.report(VERDICTS, Severity.ERROR))
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("4", "1", "1")
+    demo, fine, gone = root
+    assert {case.get("name") for case in demo} == {"CSV-X", "GP-Y"}
+    failure = demo.find("testcase/failure")
+    assert failure is not None
+    assert (failure.text or "").startswith("manifests/a b.yaml:3:5: spec.x is 7%")
+    output = demo.find("testcase/system-out")
+    assert output is not None
+    assert output.text == "y is \ufffd odd & <long>"
+    assert [len(case) for case in fine] == [0]
+    assert gone.find("testcase/error") is not None
+    strict = ET.fromstring(junit.report(VERDICTS, Severity.WARNING))
+    assert strict.get("failures") == "2"
+
+
+def test_github_annotations_are_escaped() -> None:
+    assert list(github.lines(VERDICTS)) == [
+        "::warning title=GP-Y::y is \x00 odd & <long>",
+        "::error title=CSV-X,file=demo/manifests/a b.yaml,line=3,col=5::spec.x is 7%25%0AWrite 6,%0Aor: less.",
+        "::error title=not readable::quay.io/me/gone:1: there is none",
+    ]
