@@ -159,6 +159,28 @@ def test_of_equal_keys_the_last_wins() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: 1\nb: 2\na: 3\na: 4", [("a", 3, 1), ("a", 4, 1)]),
+        ("x:\n- {b: 1, 'b': 2}\n- {b: 1}", [("b", 2, 10)]),
+        ("1: a\n'1': b\n? &x 1\n: c", [("1", 2, 1), ("1", 3, 3)]),
+        ("m: &m {a: 1, a: 2}\nn: *m", [("a", 1, 14)]),
+        ("m: &m {a: 1}\nn:\n  <<: *m\n  a: 2\n  b: 1\n  b: 2", [("b", 6, 3)]),
+    ],
+)
+def test_duplicate_keys_are_told_with_their_places(text: str, told: list[tuple[str, int, int]]) -> None:
+    duplicates: list[goyaml.Duplicate] = []
+    goyaml.load(text.encode(), duplicates)
+    assert duplicates == told
+
+
+def test_not_all_duplicates_of_a_bomb_are_told() -> None:
+    duplicates: list[goyaml.Duplicate] = []
+    goyaml.load(b"{" + b"a: 1, " * 10_000 + b"}", duplicates)
+    assert len(duplicates) == goyaml.MAX_DUPLICATES
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [
         ("{<<: {a: 1}, b: 2}", {"a": 1, "b": 2}),

@@ -12,6 +12,7 @@ import orjson
 from opmkit.bundle.errors import InvalidDocument
 
 if TYPE_CHECKING:
+    from opmkit.bundle.goyaml import Duplicate
     from opmkit.bundle.jsonvalue import JsonValue
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -25,11 +26,15 @@ _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The value of a document: ``is_json`` tells its syntax, ``more`` that other documents follow it in the file."""
+    """The value of a document: ``is_json`` tells its syntax, ``more`` that other documents follow it in the file.
+
+    ``duplicates`` are the keys that a mapping of a YAML document has twice.
+    """
 
     value: JsonValue
     is_json: bool
     more: bool
+    duplicates: tuple[Duplicate, ...] = ()
 
 
 def read_document(content: bytes) -> Document:
@@ -47,7 +52,9 @@ def read_document(content: bytes) -> Document:
 
     end = _first_end(content)
     more = _CONTENT.search(content, content.find(b"\n", end)) if end < len(content) else None
-    return Document(goyaml.load(content[:end]), is_json=False, more=more is not None)
+    duplicates: list[Duplicate] = []
+    value = goyaml.load(content[:end], duplicates)
+    return Document(value, is_json=False, more=more is not None, duplicates=tuple(duplicates))
 
 
 def _first_end(content: bytes) -> int:

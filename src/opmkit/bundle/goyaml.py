@@ -10,7 +10,7 @@ import base64
 import binascii
 import math
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import yaml
 
@@ -26,6 +26,8 @@ MAX_DEPTH = 200
 """Collections within collections; nothing that a cluster accepts comes near."""
 MAX_EXPANSION = 64 * 1024 * 1024
 """Characters and values that a document may have after its aliases are expanded."""
+MAX_DUPLICATES = 100
+"""Keys that a mapping has twice of which a caller is told."""
 
 _TAG = "tag:yaml.org,2002:"
 _TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
@@ -48,8 +50,18 @@ _UINT64 = 2**64
 _INT64_MIN = -(2**63)
 
 
-def load(content: bytes) -> JsonValue:
+class Duplicate(NamedTuple):
+    """A key that its mapping has before already, with the line and column of the later one, from 1."""
+
+    key: str
+    line: int
+    column: int
+
+
+def load(content: bytes, duplicates: list[Duplicate] | None = None) -> JsonValue:
     """Read the first document of ``content``; nothing, or comments alone, is None.
+
+    Of keys that a mapping has twice, the last counts; ``duplicates`` is where they are told, up to MAX_DUPLICATES.
 
     Raises:
         InvalidDocument: with line and column, if it is no YAML, holds what JSON can't, or exceeds the bounds.
@@ -60,7 +72,7 @@ def load(content: bytes) -> JsonValue:
         if not loader.check_event(yaml.DocumentStartEvent):
             return None
         loader.get_event()
-        return _Reader(loader).document()
+        return _Reader(loader, duplicates).document()
     except yaml.YAMLError as error:
         raise _invalid(error, content) from error
     finally:
@@ -82,11 +94,12 @@ def _invalid(error: yaml.YAMLError, content: bytes) -> InvalidDocument:
 class _Reader:
     """Builds values out of the events of one document."""
 
-    def __init__(self, loader: yaml.CSafeLoader) -> None:
+    def __init__(self, loader: yaml.CSafeLoader, duplicates: list[Duplicate] | None) -> None:
         self._next = cast("Callable[[], Any]", loader.get_event)
         self._anchors: dict[str, tuple[JsonValue, int] | None] = {}
         self._keys: dict[str, str] = {}  # plain keys seen before, with what they mean
         self._expansion = 0
+        self._duplicates = duplicates
 
     def document(self) -> JsonValue:
         """Read the node that makes up the document."""
@@ -125,6 +138,7 @@ class _Reader:
     def _mapping(self, depth: int) -> dict[str, JsonValue]:
         """Read the members. Nearly all keys and values are scalars, which are read without further calls."""
         members: dict[str, JsonValue] = {}
+        merged: frozenset[str] = frozenset()
         take, keys, scalar = self._next, self._keys, yaml.ScalarEvent
         while (event := take()).__class__ is not yaml.MappingEndEvent:
             plain = event.__class__ is scalar and event.implicit[0] and not event.anchor
@@ -132,12 +146,15 @@ class _Reader:
             if key is None:
                 if _is_merge(event):
                     self._merge(members, depth)
+                    merged = frozenset(members)
                     continue
                 key = _key(self._value(event, depth), event)
                 if plain:
                     keys[event.value] = key
             else:
                 self._expansion += 1 + len(key)
+            if key in members and key not in merged:
+                self._tell_duplicate(key, event)
             event = take()
             if event.__class__ is scalar and not event.anchor:
                 self._expansion += 1 + len(event.value)
@@ -145,6 +162,11 @@ class _Reader:
             else:
                 members[key] = self._value(event, depth)
         return members
+
+    def _tell_duplicate(self, key: str, event: yaml.NodeEvent) -> None:
+        if self._duplicates is not None and len(self._duplicates) < MAX_DUPLICATES:
+            mark = cast("yaml.Mark", event.start_mark)
+            self._duplicates.append(Duplicate(key, mark.line + 1, mark.column + 1))
 
     def _merge(self, members: dict[str, JsonValue], depth: int) -> None:
         """Take over the members of the mappings after ``<<``; of several, the first has the last word."""

@@ -15,6 +15,7 @@ from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import InvalidDocument
 
 if TYPE_CHECKING:
+    from opmkit.bundle.goyaml import Duplicate
     from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.bundle.validation.rule import Path
 
@@ -27,6 +28,8 @@ _EXCERPT = 160
 class Content:
     """What the bytes of one file say. ``error`` is why they say nothing; ``value`` is that of the first document.
 
+    ``more`` tells of other documents after it, ``duplicates`` of keys that a mapping of its YAML has twice.
+
     Contents are shared between the bundles that repeat them, so that each is read and judged once: ``memo`` is where
     rules keep what they found out about it, by a key of their own.
     """
@@ -36,6 +39,7 @@ class Content:
     error: InvalidDocument | None = None
     is_json: bool = False
     more: bool = False
+    duplicates: tuple[Duplicate, ...] = ()
     memo: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -47,7 +51,7 @@ class Content:
             return cls(raw, error=error)
         except RecursionError:
             return cls(raw, error=InvalidDocument("it is nested too deeply"))
-        return cls(raw, document.value, None, document.is_json, document.more)
+        return cls(raw, document.value, None, document.is_json, document.more, document.duplicates)
 
     def locate(self, path: Path) -> tuple[int, int]:
         """Line and column, from 1, of the value that ``path`` leads to, or of the nearest there is on the way."""
