@@ -1,6 +1,6 @@
 """Values read into typed fields, as Go's decoders do it: all that has a wrong type, and all fields that are unknown.
 
-The table of fields is :mod:`opmkit.bundle.validation.csvfields`. The rules are those of Go's ``encoding/json``, which
+The tables of fields are :mod:`.csvfields` and :mod:`.crdfields`. The rules are those of Go's ``encoding/json``, which
 ``sigs.k8s.io/yaml`` feeds, and of the conversion of untyped objects in ``k8s.io/apimachinery``; unlike them, this goes
 on after the first fault.
 """
@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.fields import describe
-from opmkit.bundle.validation import csvfields
+from opmkit.bundle.validation import crdfields, csvfields
 from opmkit.bundle.validation.bundle import mapping
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.scalars import READ_NULL, SCALARS, Reading
@@ -107,7 +107,10 @@ def written(path: Iterable[str | int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A list or map of ``of``, a struct of that name, or the scalar ``of``; what is ``kept`` is so at any value."""
+    """A list or map of ``of``, a struct of that name, it or another (``|``), or the scalar ``of``.
+
+    What is ``kept`` is so at any value.
+    """
 
     kind: str
     of: str
@@ -115,6 +118,7 @@ class _Type:
 
 
 _FIELDS = re.compile(r"([\w\s-]+):\s+([^\s;]+)")
+_STRUCTS = {**csvfields.STRUCTS, **crdfields.STRUCTS}
 
 
 @cache
@@ -122,14 +126,16 @@ def _type(text: str) -> _Type:
     pointed = text.removeprefix("*")
     if pointed[:2] in ("[]", "{}"):
         return _Type(pointed[:2], pointed[2:], kept=True)
-    kind = "struct" if pointed in csvfields.STRUCTS else "scalar"
+    if "|" in pointed:
+        return _Type("|", pointed, kept=True)
+    kind = "struct" if pointed in _STRUCTS else "scalar"
     return _Type(kind, pointed, kept=pointed != text or pointed == "any")
 
 
 @cache
 def _fields(struct: str) -> tuple[dict[str, _Type], dict[str, str]]:
     """The fields of a struct with their types, and their names by themselves in lower case."""
-    fields = {name: _type(text) for names, text in _FIELDS.findall(csvfields.STRUCTS[struct]) for name in names.split()}
+    fields = {name: _type(text) for names, text in _FIELDS.findall(_STRUCTS[struct]) for name in names.split()}
     return fields, {name.lower(): name for name in fields}
 
 
@@ -145,6 +151,7 @@ class _Reader:
         self._readers: Mapping[str, Callable[[JsonValue, str], JsonValue]] = {
             "[]": self._list,
             "{}": self._map,
+            "|": self._either,
             "struct": self.struct,
             "scalar": self._scalar,
         }
@@ -181,6 +188,20 @@ class _Reader:
             return None
         members = {key: self._member(key, member, _type(item)) for key, member in value.items()}
         return {key: _zero(item) if read is None else read for key, read in members.items()}
+
+    def _either(self, value: JsonValue, name: str) -> JsonValue:
+        """Read a struct or the other that it may be, which a decoder of its own does that takes nothing for a text."""
+        struct, _, other = name.partition("|")
+        before = self._reading
+        self._reading = Reading.JSON if before is Reading.YAML else before
+        try:
+            if isinstance(value, dict):
+                return self.struct(value, struct)
+            if other == "bool":
+                return self._scalar(value, "bool")
+            return self._list(value, struct if other == "list" else "string") if isinstance(value, list) else None
+        finally:
+            self._reading = before
 
     def _member(self, step: str | int, value: JsonValue, kind: _Type) -> JsonValue:
         if value is None and (kind.of not in READ_NULL or self._reading is Reading.OBJECT):

@@ -9,6 +9,7 @@ Raises:
 
 from __future__ import annotations
 
+import base64
 import re
 from datetime import datetime
 from enum import Enum
@@ -97,6 +98,22 @@ def _time(value: JsonValue, _reading: Reading) -> JsonValue:
     return value
 
 
+def _bytes(value: JsonValue, _reading: Reading) -> JsonValue:
+    if not isinstance(value, str):
+        raise TypeError("a text")
+    try:
+        base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
+    except ValueError as error:
+        raise ValueError("is not encoded as base64") from error
+    return value
+
+
+def _number(value: JsonValue, _reading: Reading) -> JsonValue:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("a number")
+    return value
+
+
 def _int_or_string(value: JsonValue, reading: Reading) -> JsonValue:
     if isinstance(value, str):
         return value
@@ -143,6 +160,8 @@ SCALARS: Final[Mapping[str, Callable[[JsonValue, Reading], JsonValue]]] = {
     "bool": _bool,
     "int32": _int32,
     "int64": _int64,
+    "number": _number,
+    "bytes": _bytes,
     "quantity": _quantity,
     "time": _time,
     "intOrString": _int_or_string,
