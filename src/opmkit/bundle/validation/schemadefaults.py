@@ -1,0 +1,70 @@
+"""Whether the default in a schema is a value that the schema itself allows, as far as can be told cheaply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle.validation.bundle import items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_OF_OBJECTS = ("apiVersion", "kind", "metadata")
+_IS: Mapping[str, Callable[[object], bool]] = {
+    "array": lambda value: isinstance(value, list),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: _is_number(value) and float(value).is_integer(),  # type: ignore[arg-type]
+    "number": lambda value: _is_number(value),
+    "object": lambda value: isinstance(value, dict),
+    "string": lambda value: isinstance(value, str),
+}
+_MAX_DEPTH = 50
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def default_problem(schema: Mapping[str, Any]) -> str:
+    """What is wrong with the default of a schema, to be said of it; "" if nothing is, or if there is none."""
+    default = schema.get("default")
+    return "" if default is None else _problem(default, schema, "", 0)
+
+
+def _problem(value: object, schema: Mapping[str, Any], place: str, depth: int) -> str:
+    """The first thing that keeps a value from being allowed by a schema; ``place`` is where in the default it is."""
+    kind = text(schema.get("type"))
+    at = f" at {place}" if place else ""
+    if depth > _MAX_DEPTH or value is None:
+        return ""
+    if schema.get("x-kubernetes-int-or-string") is True:
+        return "" if _IS["integer"](value) or isinstance(value, str) else f"has{at} neither an integer nor a text"
+    if kind in _IS and not _IS[kind](value):
+        return f"has{at} a value that is not of the type {kind}"
+    allowed = items(schema.get("enum"))
+    if allowed and not any(isinstance(one, bool) is isinstance(value, bool) and one == value for one in allowed):
+        return f"has{at} a value that is not in the enum"
+    if isinstance(value, dict):
+        return _object_problem(value, schema, place, depth)
+    if isinstance(value, list):
+        each = mapping(schema.get("items"))
+        problems = (_problem(item, each, f"{place}[{number}]", depth + 1) for number, item in enumerate(value))
+        return next(filter(None, problems), "")
+    return ""
+
+
+def _object_problem(value: dict[str, Any], schema: Mapping[str, Any], place: str, depth: int) -> str:
+    described, others = mapping(schema.get("properties")), schema.get("additionalProperties")
+    is_open = others not in (None, False) or schema.get("x-kubernetes-preserve-unknown-fields") is True
+    embedded = schema.get("x-kubernetes-embedded-resource") is True
+    lacking = [name for name in items(schema.get("required")) if isinstance(name, str) and name not in value]
+    if lacking:
+        return f"lacks the required field {f'{place}.{lacking[0]}'.lstrip('.')}"
+    for name, member in value.items():
+        below = f"{place}.{name}".lstrip(".")
+        known = described.get(name, others if isinstance(others, dict) else None)
+        if known is None and not is_open and not (embedded and name in _OF_OBJECTS):
+            return f"has the field {below}, which the schema does not know"
+        if problem := _problem(member, mapping(known), below, depth + 1):
+            return problem
+    return ""

@@ -1,0 +1,300 @@
+"""The rules of the validator ``crd``: each fires where it should, at its line, and not on what is right."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+
+from kit.validation import findings, view
+from opmkit.bundle.validation.rule import Dialect
+
+FILE = "manifests/crd.yaml"
+GOOD = """\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: demos.example.com
+spec:
+  group: example.com
+  scope: Namespaced
+  names:
+    kind: Demo
+    plural: demos
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer, default: 1}
+"""
+OLD = """\
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata:
+  name: demos.example.com
+spec:
+  group: example.com
+  version: v1
+  preserveUnknownFields: false
+  names:
+    kind: Demo
+    plural: demos
+  validation:
+    openAPIV3Schema: {type: object}
+"""
+
+
+def told(text: str, dialect: Dialect = Dialect.OPMKIT) -> list[tuple[str, str, int]]:
+    """Rule, subject and line of all findings."""
+    return [(one.rule, one.subject, one.line) for one in findings(view({FILE: text}, dialect), "crd")]
+
+
+@pytest.mark.parametrize("text", [GOOD, OLD])
+def test_sound_definitions_pass(text: str) -> None:
+    assert told(text) == []
+
+
+CHANGES = [
+    ("name: demos.example.com", "name: demos.other.com", "CRD-NAME-MISMATCH", "demos.other.com", 4),
+    ("metadata:\n", "metadata:\n  namespace: x\n", "CRD-META", "metadata.namespace", 4),
+    ("  name: demos.example.com\n", "  generateName: demos\n", "CRD-META", "metadata.name", 3),
+    ("name: demos.example.com", "name: demos.example.com\n  labels: {a b: c}", "CRD-META", "metadata.labels.a b", 5),
+    ("scope: Namespaced", "scope: namespaced", "CRD-SCOPE", "namespaced", 7),
+    ("plural: demos", "plural: demos\n    shortNames: [D_X]", "CRD-NAMES", "D_X", 11),
+    ("plural: demos", "plural: demos\n    listKind: Demo", "CRD-NAMES", "Demo", 11),
+    ("storage: true", "storage: false", "CRD-STORAGE-VERSION", "spec.versions", 11),
+    ("- name: v1\n", "- name: V1\n", "CRD-VERSION-NAME", "V1", 12),
+    ("served: true", "deprecationWarning: old", "CRD-DEPRECATION-WARNING", "spec.versions[0].deprecationWarning", 13),
+    ("scope:", "preserveUnknownFields: true\n  scope:", "CRD-PRESERVE-UNKNOWN-FIELDS", "spec.preserveUnknownFields", 7),
+    ("scope:", "conversion: {strategy: webhook}\n  scope:", "CRD-CONVERSION-STRATEGY", "webhook", 7),
+    (
+        "served: true",
+        "additionalPrinterColumns: [{name: A, type: float, jsonPath: .a}]",
+        "CRD-PRINTER-COLUMN",
+        "float",
+        13,
+    ),
+    (
+        "served: true",
+        "subresources: {scale: {specReplicasPath: .x, statusReplicasPath: .status.x}}",
+        "CRD-SUBRESOURCES",
+        ".x",
+        13,
+    ),
+    (
+        "served: true",
+        "subresources: {scale: {specReplicasPath: .spec.x, statusReplicasPath: .x}}",
+        "CRD-SUBRESOURCES-STATUS",
+        ".x",
+        13,
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "rule", "subject", "line"), CHANGES, ids=lambda value: str(value)[:30])
+def test_what_is_wrong_is_found_at_its_line(old: str, new: str, rule: str, subject: str, line: int) -> None:
+    text = GOOD.replace(old, new, 1)
+    assert text != GOOD
+    assert (rule, subject, line) in told(text)
+
+
+@pytest.mark.parametrize(("group", "subject"), [("''", "spec.group"), ("Demo_x", "Demo_x"), ("demo", "demo")])
+def test_groups(group: str, subject: str) -> None:
+    assert ("CRD-GROUP", subject, 6) in told(GOOD.replace("group: example.com", f"group: {group}"))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "fires"),
+    [("", True), ("soon", True), ("https://example.com/review", False), ("unapproved, ours alone", False)],
+)
+def test_groups_of_kubernetes_need_approval(annotation: str, fires: bool) -> None:
+    text = GOOD.replace("example.com", "demo.k8s.io").replace(
+        "  name:", f"  annotations: {{api-approved.kubernetes.io: '{annotation}'}}\n  name:", 1
+    )
+    found = [rule for rule, _, line in told(text) if line == 4]
+    assert found == ["CRD-API-APPROVED"] * fires
+
+
+def test_a_version_name_repeated_is_told_once() -> None:
+    version = "\n  - {name: v1, schema: {openAPIV3Schema: {type: object}}}"
+    assert told(GOOD + 2 * version.replace("\n  -", "  -", 1).join(["", "\n"])) == [
+        ("CRD-VERSION-DUPLICATE", "spec.versions", 23)
+    ]
+
+
+WEBHOOK = "strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: %s}"
+
+
+@pytest.mark.parametrize(
+    ("conversion", "expected"),
+    [
+        (WEBHOOK % "{url: 'https://a.b/c'}", []),
+        (WEBHOOK % "{service: {name: a, namespace: b, path: /c.d}}", []),
+        (WEBHOOK % "{}", [("CRD-CONVERSION-CLIENT-CONFIG", "spec.conversion.webhookClientConfig")]),
+        (WEBHOOK % "{url: 'http://a.b?c#d'}", [("CRD-CONVERSION-CLIENT-CONFIG", s) for s in ("http", "d", "c")]),
+        (WEBHOOK % "{url: '%zz'}", [("CRD-CONVERSION-CLIENT-CONFIG", "spec.conversion.webhookClientConfig.url")]),
+        (
+            WEBHOOK % "{service: {name: a, port: 0, path: /x//Y}}",
+            [
+                ("CRD-CONVERSION-CLIENT-CONFIG", "spec.conversion.webhookClientConfig.service.namespace"),
+                ("CRD-CONVERSION-CLIENT-CONFIG", "spec.conversion.webhookClientConfig.service.port"),
+                *[("CRD-CONVERSION-CLIENT-CONFIG", "/x//Y")] * 2,
+            ],
+        ),
+        (
+            "strategy: Webhook, webhook: {conversionReviewVersions: [v2, v2], clientConfig: {url: 'https://a.b'}}",
+            [("CRD-CONVERSION-REVIEW-VERSIONS", s) for s in ("v2", "spec.conversion.conversionReviewVersions")],
+        ),
+        ("webhook: {clientConfig: {url: x}}, strategy: None", [("CRD-CONVERSION-CLIENT-CONFIG", "*")]),
+    ],
+)
+def test_conversion(conversion: str, expected: list[tuple[str, str]]) -> None:
+    found = told(GOOD.replace("  scope:", f"  conversion: {{{conversion}}}\n  scope:", 1))
+    assert [line for _, _, line in found] == [7] * len(found)
+    wanted = [(rule, "spec.conversion.webhookClientConfig" if s == "*" else s) for rule, s in expected]
+    assert sorted((rule, subject) for rule, subject, _ in found) == sorted(wanted)
+
+
+def test_an_old_definition_keeps_unknown_fields_unless_it_says_otherwise() -> None:
+    text = OLD.replace("  preserveUnknownFields: false\n", "")
+    assert told(text) == [("CRD-PRESERVE-UNKNOWN-FIELDS", "spec.preserveUnknownFields", 5)]
+    assert len(told(text.replace("{type: object}", "{type: object, default: {}}"))) == 2
+
+
+def test_the_version_at_the_top_is_the_first() -> None:
+    text = OLD + "  versions: [{name: v2, served: true, storage: true}]\n"
+    assert told(text) == [("CRD-V1BETA1-VERSION", "v1", 7)]
+    named = GOOD.replace("- name: v1", "- name: V1")
+    assert [rule for rule, _, _ in told(named, Dialect.NEWEST)] == ["CRD-VERSION-NAME", "CRD-V1BETA1-VERSION"]
+    assert [rule for rule, _, _ in told(named)] == ["CRD-VERSION-NAME"]
+
+
+def test_what_stands_at_the_top_and_in_versions() -> None:
+    version = "{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}"
+    assert told(OLD + f"  versions: [{version}]\n") == [
+        ("CRD-SCHEMA-EXCLUSIVE", "spec.validation", 12),
+        ("CRD-PER-VERSION-TOP-LEVEL", "spec.versions", 14),
+    ]
+
+
+SCHEMAS = [
+    ("CRD-STRUCTURAL-TYPE", {"properties": {"a": {"minimum": 1}}}, "properties.a.type"),
+    ("CRD-STRUCTURAL-TYPE", {"properties": {"a": {"type": "null"}}}, "properties.a.type"),
+    ("CRD-STRUCTURAL-TYPE", {"properties": {"a": {"type": "array"}}}, "properties.a.items"),
+    ("CRD-STRUCTURAL-TYPE", {"type": "string"}, "type"),
+    ("CRD-STRUCTURAL-UNSUPPORTED", {"properties": {"a": {"type": "object", "$ref": "#/b"}}}, "properties.a.$ref"),
+    ("CRD-STRUCTURAL-UNSUPPORTED", {"additionalProperties": {"type": "string"}}, "additionalProperties"),
+    ("CRD-STRUCTURAL-UNSUPPORTED", {"nullable": True}, "nullable"),
+    (
+        "CRD-STRUCTURAL-NESTED",
+        {"anyOf": [{"properties": {"size": {"type": "integer"}}}]},
+        "anyOf[0].properties.size.type",
+    ),
+    ("CRD-STRUCTURAL-INCOMPLETE", {"anyOf": [{"properties": {"b": {"minimum": 1}}}]}, "anyOf[0].properties.b"),
+    (
+        "CRD-STRUCTURAL-INCOMPLETE",
+        {"not": {"properties": {"size": {"items": {"minimum": 1}}}}},
+        "not.properties.size.items",
+    ),
+    (
+        "CRD-STRUCTURAL-METADATA",
+        {"properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}}},
+        "properties.metadata",
+    ),
+    ("CRD-STRUCTURAL-METADATA", {"properties": {"kind": {"type": "object"}}}, "properties.kind.type"),
+    (
+        "CRD-STRUCTURAL-EXTENSION",
+        {"properties": {"l": {"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "map"}}},
+        "properties.l.x-kubernetes-list-map-keys",
+    ),
+    (
+        "CRD-STRUCTURAL-EXTENSION",
+        {"properties": {"l": {"type": "array", "items": {"type": "object"}, "x-kubernetes-list-type": "set"}}},
+        "properties.l.items.x-kubernetes-map-type",
+    ),
+    (
+        "CRD-STRUCTURAL-EXTENSION",
+        {"x-kubernetes-validations": [{"rule": "a ==\nb"}]},
+        "x-kubernetes-validations[0].message",
+    ),
+    ("CRD-STRUCTURAL-PATTERN", {"properties": {"a": {"type": "string", "pattern": "^(?!b)"}}}, "properties.a.pattern"),
+    ("CRD-STRUCTURAL-DEFAULT", {"properties": {"a": {"type": "integer", "default": "1"}}}, "properties.a.default"),
+    ("CRD-STRUCTURAL-DEFAULT", {"properties": {"a": {"type": "object", "default": {"b": 1}}}}, "properties.a.default"),
+    ("CRD-STRUCTURAL-DEFAULT", {"properties": {"kind": {"type": "string", "default": "A"}}}, "properties.kind.default"),
+]
+
+
+@pytest.mark.parametrize(("rule", "schema", "place"), SCHEMAS, ids=lambda value: str(value)[:40])
+def test_schemas_that_clusters_refuse(rule: str, schema: dict[str, Any], place: str) -> None:
+    text = with_schema(schema)
+    found = {(one.rule, one.subject) for one in findings(view({FILE: text}), "crd")}
+    assert found == {(rule, f"spec.versions[0].schema.openAPIV3Schema.{place}")}
+    assert told(text, Dialect.NEWEST) == []  # the references drop them
+
+
+def with_schema(more: dict[str, Any]) -> str:
+    crd = deepcopy(yaml.safe_load(GOOD))
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["size"] = {"type": "integer"}
+    schema.update({**more, "properties": {**schema["properties"], **more.get("properties", {})}})
+    return json.dumps(crd)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}}},
+        {"properties": {"a": {"x-kubernetes-preserve-unknown-fields": True, "default": {"b": 1}}}},
+        {"properties": {"a": {"type": "object", "additionalProperties": {"type": "string"}, "default": {"b": "c"}}}},
+        {"properties": {"metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}}}},
+        {"properties": {"a": {"type": "string", "pattern": r"^[(?=]\\(?:a|b)\d+$"}}},
+        {"anyOf": [{"required": ["size"]}, {"properties": {"size": {"minimum": 1}}}]},
+    ],
+)
+def test_schemas_that_clusters_take(schema: dict[str, Any]) -> None:
+    assert told(with_schema(schema)) == []
+
+
+def test_a_version_without_schema() -> None:
+    assert told(GOOD[: GOOD.index("    schema:")]) == [
+        ("CRD-SCHEMA", "spec.versions[0].schema.openAPIV3Schema", 12),
+    ]
+
+
+@pytest.mark.parametrize("value", ["x", 1, None, [], {}, [[]], [None], {"a": 1}, True])
+def test_no_type_is_taken_for_granted(value: object) -> None:
+    crd = yaml.safe_load(GOOD)
+    holders = [crd, crd["spec"], crd["spec"]["names"], crd["spec"]["versions"][0]]
+    for holder in holders:
+        for name in [*holder, "conversion", "subresources", "additionalPrinterColumns", "validation"]:
+            changed = deepcopy(crd)
+            place = [crd, crd["spec"], crd["spec"]["names"], crd["spec"]["versions"][0]].index(holder)
+            targets = [changed, changed["spec"], changed["spec"]["names"], changed["spec"]["versions"][0]]
+            targets[place][name] = value
+            for version in ("v1", "v1beta1"):
+                text = json.dumps(changed).replace("k8s.io/v1", f"k8s.io/{version}")
+                assert isinstance(told(text), list)
+
+
+def test_schemas_that_never_end() -> None:
+    deep = '{"type": "object", "properties": {"a": ' * 300 + "{}" + "}}" * 300
+    text = with_schema({}).replace('"type": "integer"', f'"type": "object", "not": {deep}', 1)
+    assert isinstance(told(text), list)
+
+
+def test_equal_files_are_judged_once() -> None:
+    bundle = view({FILE: OLD, "manifests/other.yaml": OLD.replace("  preserveUnknownFields: false\n", "")})
+    again = view({"manifests/third.yaml": bundle.files["manifests/other.yaml"]}, contents=bundle.contents)
+    first, second = findings(bundle, "crd"), findings(again, "crd")
+    assert [one.file for one in first + second] == ["manifests/other.yaml", "manifests/third.yaml"]
+    assert len(bundle.manifest("manifests/other.yaml").content.memo) == len(again.manifests[0].content.memo)
