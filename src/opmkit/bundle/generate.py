@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 DOCKERFILE = "bundle.Dockerfile"
 _ANNOTATIONS = "annotations.yaml"
+_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _DOCKERFILE_ORDER = (MEDIA_TYPE, MANIFESTS, METADATA, PACKAGE, CHANNELS, DEFAULT_CHANNEL)
 _PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+/, -]*[A-Za-z0-9_.+/-])?")
 _DATE = re.compile(r"\d{4}-\d")
@@ -56,6 +58,7 @@ def generate(
     output: Path | None = None,
     base_image: str = "scratch",
     overwrite: bool = True,
+    needs_dockerfile: bool = True,
     working_directory: Path | None = None,
 ) -> Generated:
     """Write the annotations and the Dockerfile of the bundle whose manifests are in ``directory``.
@@ -63,7 +66,8 @@ def generate(
     The annotations go to ``metadata/`` beside the manifests; with ``output`` the manifests are copied to
     ``output/manifests`` and the annotations go to ``output/metadata``. The Dockerfile goes to the working directory.
     What ``place`` leaves open is told from the package directory around. Without ``overwrite`` files that are there
-    stay, and annotations that are there must agree.
+    stay, and annotations that are there must agree. Where nobody ``needs_dockerfile``, a working directory that can't
+    be written gets none, with a warning.
 
     Raises:
         InvalidBundle: if there are no manifests, the place can't be told, or the annotations disagree.
@@ -89,7 +93,8 @@ def generate(
             _write(metadata / _ANNOTATIONS, annotations_yaml(annotations))
         if overwrite or not (working_directory / DOCKERFILE).exists():
             sources = [Path(os.path.relpath(path, working_directory)).as_posix() for path in (manifests, metadata)]
-            _write(working_directory / DOCKERFILE, dockerfile(annotations, base_image, *sources))
+            text = dockerfile(annotations, base_image, *sources)
+            warnings += _write_dockerfile(working_directory / DOCKERFILE, text, needed=needs_dockerfile)
     return Generated(manifests, metadata, annotations, warnings)
 
 
@@ -198,6 +203,17 @@ def _copy(source: Path, target: Path, *, overwrite: bool) -> None:
             _copy(path, target / source.name, overwrite=overwrite)
         elif overwrite or not (target / path.name).exists():
             _write(target / path.name, path.read_bytes(), mode=path.stat().st_mode & 0o777)
+
+
+def _write_dockerfile(path: Path, text: str, *, needed: bool) -> tuple[str, ...]:
+    """Write it, or give the warning that its directory can't be written."""
+    try:
+        _write(path, text)
+    except OSError as error:
+        if needed or error.errno not in _CLOSED:
+            raise
+        return (f"{path} is not written: {error.strerror}",)
+    return ()
 
 
 def _write(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:

@@ -44,14 +44,19 @@ class Source:
     ] = None
     base_image: Annotated[str, typer.Option(metavar="IMAGE", help="Image that the bundle is layered on.")] = "scratch"
 
-    def generate(self, ctx: typer.Context, *, overwrite: bool) -> Generated:
+    def generate(self, ctx: typer.Context, *, overwrite: bool, needs_dockerfile: bool = True) -> Generated:
         """Write the annotations and the Dockerfile, and tell what there is to say of the manifests."""
         from opmkit.bundle.generate import Place, generate
 
         require_flags(ctx, "directory")
         place = Place(self.package, self.channels, self.default)
         generated = generate(
-            self.directory, place, output=self.output_dir, base_image=self.base_image, overwrite=overwrite
+            self.directory,
+            place,
+            output=self.output_dir,
+            base_image=self.base_image,
+            overwrite=overwrite,
+            needs_dockerfile=needs_dockerfile,
         )
         for warning in generated.warnings:
             print_warning(warning)
@@ -121,7 +126,7 @@ def build(
     target = parse_image_reference(tag)
     tool = connection.tool_named(image_builder, form)
     base = None if source.base_image == "scratch" else parse_image_reference(source.base_image)
-    generated = source.generate(ctx, overwrite=overwrite)
+    generated = source.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
     recipe = bundle_recipe(generated.manifests, generated.metadata, created=source_date_epoch())
     with progress() as bars:
         digest = tool.build(recipe, base, [target], push=push, progress=bars)
