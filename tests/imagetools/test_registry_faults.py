@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import shutil
 import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING
@@ -11,14 +13,39 @@ from zlib import crc32
 import pytest
 
 from kit.content import described, noise, put, put_image
-from kit.faults import Action, Answer, Corrupt, Delay, Fault, FaultProxy, Reset, ResetUpload, Rewrite, Truncate
-from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, LimitExceeded, NotFound, RegistryUnavailable
+from kit.faults import (
+    Action,
+    Answer,
+    Corrupt,
+    CorruptUpload,
+    Delay,
+    Fault,
+    FaultProxy,
+    Meanwhile,
+    Reset,
+    ResetUpload,
+    Rewrite,
+    Trickle,
+    Truncate,
+)
+from kit.images import multi_image, small_image
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.errors import (
+    DigestMismatch,
+    ImageToolsError,
+    InvalidImage,
+    LimitExceeded,
+    NotFound,
+    RegistryUnavailable,
+)
+from opmkit.imagetools.image import load_any
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
-from opmkit.imagetools.spec import MANIFEST_SIZE
+from opmkit.imagetools.spec import MANIFEST_SIZE, Manifest, mediatypes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from kit.registry import Registry
 
@@ -112,6 +139,32 @@ def test_a_manifest_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRe
         repository.get_manifest("1" if identifier == "tag" else manifest.digest)
 
 
+@pytest.mark.parametrize("said", ["text/html", "application/json; charset=utf-8", "", None])
+def test_a_manifest_whose_type_is_told_by_itself_alone(
+    proxy: FaultProxy, repository: RegistryRepository, said: str | None
+) -> None:
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Content-Type": said}))]
+    assert repository.get_manifest("1") == manifest
+
+
+@pytest.mark.parametrize("said", [mediatypes.OCI_INDEX, mediatypes.DOCKER_MANIFEST])
+def test_a_manifest_that_the_registry_calls_something_else(
+    proxy: FaultProxy, repository: RegistryRepository, said: str
+) -> None:
+    put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Content-Type": said}))]
+    with pytest.raises(InvalidImage, match=f"{NAME}:1: the registry calls .* {re.escape(said)}"):
+        repository.get_manifest("1")
+
+
+def test_a_manifest_with_the_digest_of_something_else(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Docker-Content-Digest": described(b"y").digest}))]
+    with pytest.raises(DigestMismatch, match=f"{NAME}:1"):
+        repository.get_manifest("1")
+
+
 def test_a_manifest_without_end(proxy: FaultProxy, repository: RegistryRepository) -> None:
     proxy.faults = [Fault("GET", MANIFESTS, Answer(200, body=b" " * (MANIFEST_SIZE + 1)))]
     with pytest.raises(LimitExceeded, match=NAME):
@@ -154,6 +207,14 @@ def test_a_download_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRe
         stream.read()
 
 
+@pytest.mark.parametrize("content", [LAYER[:-1], LAYER + b"!", b""])
+def test_a_download_of_another_length(proxy: FaultProxy, repository: RegistryRepository, content: bytes) -> None:
+    descriptor = put(repository, LAYER)
+    proxy.faults = [Fault("GET", BLOBS, Answer(200, body=content), times=99)]
+    with pytest.raises(DigestMismatch, match=descriptor.digest), repository.open_blob(descriptor) as stream:
+        stream.read()
+
+
 def test_a_download_that_never_ends_well(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
     descriptor = put(repository, LAYER)
     proxy.faults = [Fault("GET", BLOBS, Truncate(0), times=99)]
@@ -172,6 +233,30 @@ def test_a_silent_registry(proxy: FaultProxy, waits: list[float]) -> None:
     proxy.faults = [Fault("GET", MANIFESTS, Delay(5), times=99)]
     with pytest.raises(RegistryUnavailable, match="no answer in time"):
         impatient.repository(Reference(proxy.host, NAME)).get_manifest("1")
+
+
+def test_a_trickle_that_comes_to_its_end(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    data = noise(20_000, seed=14)
+    descriptor = put(repository, data)
+    manifest = put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", BLOBS, Trickle(2000, 0.02)), Fault("GET", MANIFESTS, Trickle(50, 0.02))]
+    with repository.open_blob(descriptor) as stream:
+        assert stream.read() == data
+    assert repository.get_manifest("1") == manifest
+
+
+@pytest.mark.parametrize("path", [BLOBS, MANIFESTS])
+def test_a_trickle_without_end(proxy: FaultProxy, waits: list[float], path: str) -> None:
+    """No single wait is long, but all together they are."""
+    impatient = RegistryClient(RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append))
+    repository = impatient.repository(Reference(proxy.host, NAME))
+    data = noise(20_000, seed=15)
+    descriptor = put(repository, data)
+    put_image(repository, "1", b"x")
+    proxy.faults = [Fault("GET", path, Trickle(10, 0.05), times=99)]
+    with pytest.raises(RegistryUnavailable, match=f"{NAME}.*: the answer comes too slowly"):
+        repository.open_blob(descriptor).read() if path == BLOBS else repository.get_manifest("1")
+    assert proxy.count("GET", path) == 1
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
@@ -198,6 +283,39 @@ def test_an_upload_in_chunks_is_started_anew(
     descriptor = put(repository, data)
     assert repository.has_blob(descriptor)
     assert proxy.count("PATCH") == 3 + 4
+
+
+def forget_uploads(registry: Registry) -> None:
+    """What a registry does that restarts, or cleans up, between two requests of an upload."""
+    shutil.rmtree(registry.path / f"data/docker/registry/v2/repositories/{NAME}/_uploads")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_an_upload_that_the_registry_forgets(
+    registry: Registry, proxy: FaultProxy, waits: list[float], chunked: bool
+) -> None:
+    repository = client(waits, chunked_above=0 if chunked else 1 << 30).repository(Reference(proxy.host, NAME))
+    data = noise(3 << 20, seed=16 + chunked)
+    method = "PATCH" if chunked else "PUT"
+    proxy.faults = [Fault(method, f"/v2/{NAME}/blobs", Meanwhile(lambda: forget_uploads(registry)), skip=chunked)]
+    descriptor = put(repository, data)
+    with repository.open_blob(descriptor) as stream:
+        assert stream.read() == data
+    assert proxy.count("POST", f"/v2/{NAME}/blobs") == 2
+
+
+def test_uploads_that_are_always_forgotten(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", Answer(404), times=99)]
+    with pytest.raises(RegistryUnavailable, match=f"{NAME}@sha256:.* forgotten the upload; given up after 6 attempts"):
+        put(repository, noise(1000, seed=18))
+
+
+def test_an_upload_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "firm", b"old")
+    proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", CorruptUpload(70_000))]
+    with pytest.raises(DigestMismatch, match=f"{NAME}@sha256:.*the registry answered 400"):
+        put_image(repository, "firm", noise(100_000, seed=19))
+    assert repository.resolve("firm") == manifest.descriptor
 
 
 @pytest.mark.parametrize("status", [405, 413])
@@ -262,3 +380,24 @@ def test_a_connection_that_was_closed_while_idle(proxy: FaultProxy, repository: 
     proxy.faults = [Fault("GET", MANIFESTS, Reset())]
     assert repository.get_manifest("1") == manifest
     assert repository.get_manifest("1") == manifest
+
+
+def test_a_manifest_whose_layer_is_not_there(repository: RegistryRepository) -> None:
+    old = put_image(repository, "solid", b"old")
+    manifest = Manifest.build(old.config, [described(noise(1000, seed=20))])
+    with pytest.raises(ImageToolsError, match=f"{NAME}:solid: .*BLOB_UNKNOWN"):
+        repository.put_manifest(manifest, "solid")
+    assert repository.resolve("solid") == old.descriptor
+
+
+def test_an_index_whose_image_is_not_there(proxy: FaultProxy, repository: RegistryRepository, tmp_path: Path) -> None:
+    images = [
+        small_image(tmp_path, {"a": name.encode()}, platform=f"linux/{name}") for name in ("amd64", "arm64", "s390x")
+    ]
+    whole = multi_image(images)
+    copy_image(whole, repository, "many")
+    assert load_any(repository, "many").digest == whole.digest
+    missing = images[1].digest
+    proxy.faults = [Fault("GET", f"{MANIFESTS}{missing}", Answer(404), times=99)]
+    with pytest.raises(NotFound, match=f"{NAME}@{missing}: not found"):
+        load_any(repository, "many")

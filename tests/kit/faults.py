@@ -58,6 +58,28 @@ class Corrupt:
 
 
 @dataclass(frozen=True)
+class CorruptUpload:
+    """Flip the bits of the byte at that offset in the request's body."""
+
+    at: int = 0
+
+
+@dataclass(frozen=True)
+class Trickle:
+    """Wait so long before each piece of the answer's body, of so many bytes."""
+
+    size: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Meanwhile:
+    """Do something before the registry gets the request."""
+
+    first: Callable[[], object]
+
+
+@dataclass(frozen=True)
 class Delay:
     """Wait that many seconds before the answer."""
 
@@ -79,14 +101,17 @@ class Unheard:
     status: int = 500
 
 
-Action = Answer | Reset | ResetUpload | Truncate | Corrupt | Delay | Rewrite | Unheard
+Action = (
+    Answer | Reset | ResetUpload | Truncate | Corrupt | CorruptUpload | Trickle | Meanwhile | Delay | Rewrite | Unheard
+)
 
 
 @dataclass
 class Fault:
     """An action for requests whose method and path match (regular expressions, the path from its start).
 
-    The first ``skip`` such requests pass, the next ``times`` ones fail, later ones pass again.
+    The first ``skip`` such requests pass, the next ``times`` ones fail, later ones pass again. Of those that would fail
+    only one in ``every`` does.
     """
 
     method: str
@@ -94,16 +119,16 @@ class Fault:
     action: Action
     times: int = 1
     skip: int = 0
+    every: int = 1
+    matched: int = field(default=0, init=False)
 
     def applies(self, method: str, path: str) -> bool:
         """Whether this request fails; counts it."""
         if not re.fullmatch(self.method, method) or not re.match(self.path, path):
             return False
-        if self.skip > 0:
-            self.skip -= 1
-            return False
-        self.times -= 1
-        return self.times >= 0
+        self.matched += 1
+        failing = self.matched - self.skip
+        return 0 < failing <= self.times * self.every and failing % self.every == 0
 
 
 @dataclass(frozen=True)
@@ -163,6 +188,8 @@ class _Handler(QuietHandler):
             case _:
                 if isinstance(action, Delay):
                     time.sleep(action.seconds)
+                elif isinstance(action, Meanwhile):
+                    action.first()
                 self._forward(action)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 (http.server's names)
@@ -172,6 +199,8 @@ class _Handler(QuietHandler):
         try:
             chunked = self.headers.get("Transfer-Encoding") == "chunked"
             body_sent = self._chunks() if chunked else self._body()
+            if isinstance(action, CorruptUpload) and body_sent:
+                body_sent = _flipped(body_sent, action.at)
             upstream.request(self.command, self.path, body_sent, dict(self.headers), encode_chunked=chunked)
             response = upstream.getresponse()
             if isinstance(action, Unheard):
@@ -218,14 +247,15 @@ class _Handler(QuietHandler):
 
     def _send(self, body: Iterator[bytes], action: Action | None) -> None:
         sent = 0
-        for piece in body:
+        for piece in _flipped(body, action.at) if isinstance(action, Corrupt) else body:
             match action:
                 case Reset(after=after) | Truncate(after=after) if sent + len(piece) > after:
                     self.wfile.write(piece[: after - sent])
                     return self._reset() if isinstance(action, Reset) else self._close()
-                case Corrupt(at=at) if sent <= at < sent + len(piece):
-                    at -= sent
-                    self.wfile.write(piece[:at] + bytes([piece[at] ^ 0xFF]) + piece[at + 1 :])
+                case Trickle(size=size, seconds=seconds):
+                    for begin in range(0, len(piece), size):
+                        time.sleep(seconds)
+                        self.wfile.write(piece[begin : begin + size])
                 case _:
                     self.wfile.write(piece)
             sent += len(piece)
@@ -240,3 +270,13 @@ class _Handler(QuietHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
         self.close_connection = True
+
+
+def _flipped(pieces: Iterator[bytes], at: int) -> Iterator[bytes]:
+    """The pieces with the bits of the byte at that offset flipped."""
+    for piece in pieces:
+        if 0 <= at < len(piece):
+            yield piece[:at] + bytes([piece[at] ^ 0xFF]) + piece[at + 1 :]
+        else:
+            yield piece
+        at -= len(piece)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import DigestMismatch
 from opmkit.imagetools.registry.retry import Transient
+from opmkit.imagetools.registry.transport import SLOWEST
 
 if TYPE_CHECKING:
     import requests
 
     from opmkit.imagetools.registry.exchange import Request
+    from opmkit.imagetools.registry.retry import Deadline
     from opmkit.imagetools.registry.transport import Transport
 
 _PIECE = 1 << 20
@@ -24,7 +26,7 @@ class BlobStream(io.RawIOBase):
     """The answer to ``request``, ``size`` bytes long, read from the network as it is read, from ``offset`` on.
 
     After a break the rest is asked for with a Range header, or skipped to where ranges are not supported. What arrives
-    isn't checked here.
+    isn't checked here. Each piece earns the time for a next one; the time between two reads doesn't count.
     """
 
     def __init__(self, transport: Transport, request: Request, size: int, offset: int = 0) -> None:
@@ -33,9 +35,10 @@ class BlobStream(io.RawIOBase):
         self._request = request
         self._size = size
         self._offset = offset
-        self._deadline = transport.deadline(size)
+        self._seconds = transport.options.deadline
         self._response: requests.Response | None = None
-        transport.retry.run(self._connect, self._deadline)
+        deadline = transport.deadline()
+        transport.retry.run(lambda: self._connect(deadline), deadline)
 
     def readable(self) -> bool:
         """Always."""
@@ -45,16 +48,19 @@ class BlobStream(io.RawIOBase):
         """The next bytes, at most ``size`` and at most 1 MiB; all that are left with -1."""
         if size < 0:
             return self.readall()
-        return self._transport.retry.run(lambda: self._read(min(size, _PIECE)), self._deadline)
+        deadline = self._transport.retry.deadline(self._seconds)
+        piece = self._transport.retry.run(lambda: self._read(min(size, _PIECE), deadline), deadline)
+        self._seconds = deadline.left() + len(piece) / SLOWEST
+        return piece
 
     def close(self) -> None:
         """Let go of the connection."""
         self._disconnect()
         super().close()
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, size: int, deadline: Deadline) -> bytes:
         try:
-            piece = self._transport.read(self._request, self._connect(), size)
+            piece = self._transport.read(self._request, self._connect(deadline), size, deadline)
             if not piece and self._offset < self._size and size:
                 raise Transient(f"{self._request.subject}: the connection ended early")
         except Transient:
@@ -63,14 +69,14 @@ class BlobStream(io.RawIOBase):
         self._offset += len(piece)
         return piece
 
-    def _connect(self) -> requests.Response:
+    def _connect(self, deadline: Deadline) -> requests.Response:
         if self._response is None:
             request = self._request
             if self._offset:
                 ranged = {**request.headers, "Range": f"bytes={self._offset}-"}
                 request = replace(request, headers=ranged, ok=(200, 206))
-            self._response = self._transport.open(request, self._deadline)
-            self._skip(self._response)
+            self._response = self._transport.open(request, deadline)
+            self._skip(self._response, deadline)
         return self._response
 
     def _disconnect(self) -> None:
@@ -78,7 +84,7 @@ class BlobStream(io.RawIOBase):
             self._response.close()
             self._response = None
 
-    def _skip(self, response: requests.Response) -> None:
+    def _skip(self, response: requests.Response, deadline: Deadline) -> None:
         """Come to where the reading stopped, in an answer that may begin there or at the blob's start."""
         begin = 0
         if response.status_code == 206:
@@ -91,5 +97,5 @@ class BlobStream(io.RawIOBase):
                 advice="if it stays so, the copy in the registry is damaged: push it anew",
             )
         left = self._offset - begin
-        while left and (piece := self._transport.read(self._request, response, min(left, _PIECE))):
+        while left and (piece := self._transport.read(self._request, response, min(left, _PIECE), deadline)):
             left -= len(piece)

@@ -18,6 +18,7 @@ from opmkit.imagetools.registry.endpoint import Endpoint, host_of
 from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
 from opmkit.imagetools.registry.failures import no_answer, refusal
 from opmkit.imagetools.registry.provider import Registry
+from opmkit.imagetools.registry.retry import Transient
 from opmkit.imagetools.registry.schemes import Schemes
 from opmkit.imagetools.registry.tls import Sessions, Trust
 from opmkit.imagetools.registry.tokens import Authenticator
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0
 """Seconds that a connection, or the next piece of an answer, may take."""
 SLOWEST = 16 << 10
-"""Bytes a second that a transfer may always take without meeting its deadline."""
+"""Bytes a second below which a transfer is too slow, once the time that a call may take is used up."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _REDIRECT_LIMIT = 5
@@ -68,7 +69,7 @@ class Transport:
         self._sessions.close()
 
     def deadline(self, size: int = 0) -> Deadline:
-        """The deadline of a call that starts now and moves ``size`` bytes."""
+        """The deadline of a call that starts now and sends ``size`` bytes."""
         return self.retry.deadline(self.options.deadline + size / SLOWEST)
 
     def call(self, request: Request) -> Answer:
@@ -79,7 +80,7 @@ class Transport:
     def once(self, request: Request, deadline: Deadline) -> Answer:
         """Send and read the answer, one attempt."""
         with self.open(request, deadline) as response:
-            return self._answer(request, response)
+            return self._answer(request, response, deadline)
 
     def open(self, request: Request, deadline: Deadline) -> requests.Response:
         """Send, one attempt; the answer's body is still to be read, and the answer to be closed.
@@ -98,12 +99,14 @@ class Transport:
             response = self._follow(request, header, deadline)
         if response.status_code in request.ok:
             return response
-        raise self._refusal(request, response)
+        raise self._refusal(request, response, deadline)
 
     def pages(self, first: Request, take: Callable[[Answer], bool]) -> None:
         """Hand each page of a list to ``take``, along the Link headers, until there is none or it says no."""
         try:
-            _Pages(self, first)._do_paginated_request(first.url, lambda response: take(self._answer(first, response)))
+            _Pages(self, first)._do_paginated_request(
+                first.url, lambda response: take(self._answer(first, response, self.deadline()))
+            )
         except ValueError as error:  # oras follows a link that is no URL
             raise RegistryUnavailable(f"{first.subject}: the registry's list goes on nowhere") from error
 
@@ -168,29 +171,35 @@ class Transport:
         trust = Trust(self.options.verify_tls and not place.insecure, found)
         return trust if request.for_token or self._is_registry(url, request) else trust.without_client()
 
-    def _answer(self, request: Request, response: requests.Response) -> Answer:
+    def _answer(self, request: Request, response: requests.Response, deadline: Deadline) -> Answer:
         body = bytearray()
-        while piece := self.read(request, response, _PIECE):
+        while piece := self.read(request, response, _PIECE, deadline):
             body += piece
             if len(body) > request.limit:
                 raise LimitExceeded(f"{request.subject}: the answer is longer than {request.limit} bytes")
         return Answer(response.status_code, response.headers, bytes(body))
 
-    def read(self, request: Request, response: requests.Response, size: int) -> bytes:
-        """The next ``size`` bytes of an answer's body, fewer only at its end; Transient if the connection breaks."""
+    def read(self, request: Request, response: requests.Response, size: int, deadline: Deadline) -> bytes:
+        """What has come of an answer's body, at most ``size`` bytes; nothing only at its end.
+
+        Raises Transient if the connection breaks, or the deadline passes while the body trickles in.
+        """
         try:
-            piece: bytes = response.raw.read(size)
+            piece: bytes = response.raw.read1(size) or b""
         except (urllib3.exceptions.HTTPError, OSError) as error:
             response.close()
             raise no_answer(request, error) from None
         self.meter.count(read=len(piece))
+        if not deadline.left():
+            response.close()
+            raise Transient(f"{request.subject}: the answer comes too slowly", advice="try again later")
         return piece
 
-    def _refusal(self, request: Request, response: requests.Response) -> ImageToolsError:
-        body = b""
-        with response, suppress(RegistryUnavailable):
-            body = self.read(request, response, _PIECE)
-        error = refusal(request, Answer(response.status_code, response.headers, body))
+    def _refusal(self, request: Request, response: requests.Response, deadline: Deadline) -> ImageToolsError:
+        answer = Answer(response.status_code, response.headers, b"")
+        with response, suppress(RegistryUnavailable, LimitExceeded):
+            answer = self._answer(request, response, deadline)
+        error = refusal(request, answer)
         if not isinstance(error, AuthenticationFailed) or request.for_token:
             return error
         if not self._is_registry(response.url, request):

@@ -10,6 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, NotFound, RegistryUnavailable
 from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
+from opmkit.imagetools.registry.retry import Transient
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -131,7 +132,13 @@ class Upload:
     ) -> Answer:
         octets = {"Content-Type": "application/octet-stream", **(headers or {})} if body else {}
         factory = (lambda: body) if body else None
-        return self.transport.once(Request(method, url, self._subject, self.access, octets, factory, ok), deadline)
+        request = Request(method, url, self._subject, self.access, octets, factory, ok)
+        try:
+            return self.transport.once(request, deadline)
+        except NotFound as error:
+            if method == "POST":
+                raise
+            raise Transient(f"{error.message}: it has forgotten the upload", advice="try again later") from error
 
     def _location(self, url: str, answer: Answer) -> str:
         """Where the upload goes on."""
