@@ -212,7 +212,7 @@ def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
         (["-p", "crane"], "'crane' is no container tool that is known here"),
         (["-u", "crane"], "'crane' is no container tool that is known here"),
         (["-c", "docker", "--format", "oci"], "docker builds images in docker's own format only"),
-        (["-c", "podman", "--ca-file", "ca.pem"], "podman can't be told of certificate authorities"),
+        (["-c", "podman", "--ca-file", "ca.pem"], "podman can't be told of certificates"),
         (["-c", "podman", "--platform", "linux/arm64"], "podman builds an index for the platform of its base"),
         (["-u", "buildah", "--push", "--on-conflict", "rebase"], "--on-conflict rebase doesn't go with it"),
         (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: podman knows images by names in registries only"),

@@ -212,12 +212,13 @@ def test_formats(engine: str, form: ImageFormat, registry: Registry) -> None:
 
 @pytest.mark.parametrize("engine", ["podman", "buildah"], indirect=True)
 def test_the_same_files_give_the_same_digest_at_another_time(tool: EngineTool, reference: Reference) -> None:
-    digests = [tool.build(RECIPE, None, [reference], push=True)]
+    recipe = replace(RECIPE, labels={str(number): "" for number in range(20)})  # in an order of any kind
+    tool.build(recipe, None, [reference], push=True)
     time.sleep(1.1)  # no clock that ticks in seconds may show in the result
-    digests.append(tool.build(RECIPE, None, [reference.with_tag("later")], push=True))
-    assert digests[0] == digests[1]
-    later = tool.build(replace(RECIPE, created=86400), None, [reference.with_tag("dated")], push=True)
-    assert later != digests[0]
+    tool.build(recipe, None, [reference.with_tag("later")], push=True)
+    first, later = in_registry(reference), in_registry(reference.with_tag("later"))
+    assert (first.config.raw, first.manifest.raw) == (later.config.raw, later.manifest.raw)
+    tool.build(replace(recipe, created=86400), None, [reference.with_tag("dated")], push=True)
     assert in_registry(reference.with_tag("dated")).config.created.startswith("1970-01-02T00:00:00")
 
 
@@ -320,6 +321,27 @@ def test_no_secret_is_on_a_command_line(
     assert "secret" not in seen
     assert base64.b64encode(b"tester:secret").decode() not in seen
     assert set((tmp_path / "modes").read_text().split()) == {"600"}
+
+
+def test_without_root_buildahs_files_are_read_in_its_user_namespace(
+    registry: Registry, container_storage: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = require("buildah")
+    for key, value in container_storage.settings.items():
+        monkeypatch.setenv(key, value)
+    wrapper = tmp_path / "bin" / "buildah"  # the namespace itself can't be had where the tests may run as root only
+    wrapper.parent.mkdir()
+    wrapper.write_text(
+        f'#!/bin/sh\nif [ "$1" = unshare ]; then touch {tmp_path}/unshared; shift; exec "$@"; fi\nexec {program} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    tool = open_engine("buildah", HTTP)
+    reference = Reference(registry.host, "engines/rootless", "1")
+    tool.build(RECIPE, None, [reference])
+    assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
+    assert (tmp_path / "unshared").exists()
 
 
 @pytest.mark.parametrize("engine", ["podman", "buildah"], indirect=True)
@@ -484,6 +506,18 @@ class TestPodmanAddress:
         monkeypatch.setenv("CONTAINER_HOST", "unix:///nowhere/podman.sock")
         with pytest.raises(EngineUnavailable, match=r"tried unix:///nowhere/podman\.sock"):
             open_engine("podman", RegistryOptions()).inspect(Reference.parse("x"))
+
+    def test_a_service_that_goes_away(
+        self, service: PodmanService, container_storage: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("CONTAINER_HOST", service.url)
+        self.find(container_storage, monkeypatch)
+        tool = open_engine("podman", RegistryOptions())
+        with pytest.raises(RegistryUnavailable):
+            tool.inspect(Reference("127.0.0.1:1", "nothing", "1"))
+        service.stop()
+        with pytest.raises(EngineError, match="its service doesn't answer \\(no such file or directory\\)"):
+            tool.inspect(Reference("127.0.0.1:1", "nothing", "1"))
 
     def test_a_service_that_does_not_start(self, tmp_path: Path) -> None:
         broken = tmp_path / "podman"

@@ -99,8 +99,8 @@ class BuildahEngine:
         arguments = [
             *("bud", "--pull-never", "--layers=false", "--identity-label=false"),
             *(f"--format={_FORMATS[self._form]}", f"--timestamp={recipe.created}"),
-            *(f"--label={key}={value}" for key, value in recipe.labels.items()),
-            *(f"--annotation={key}={value}" for key, value in recipe.annotations.items()),
+            *(f"--label={key}={value}" for key, value in sorted(recipe.labels.items())),
+            *(f"--annotation={key}={value}" for key, value in sorted(recipe.annotations.items())),
             *(f"--tag={name}" for name in names),
         ]
         # Buildah takes an archive, too, but one that it can't unpack for a Dockerfile that makes no sense.

@@ -17,7 +17,7 @@ from docker.utils import kwargs_from_env
 
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
 from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, auth_config, stream_of
-from opmkit.imagetools.tools.failures import build_failure, engine_failure, one_line
+from opmkit.imagetools.tools.failures import build_failure, engine_failure, one_line, root_cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -150,7 +150,7 @@ def connect(environ: Mapping[str, str]) -> _Client:
                 **address, timeout=_SILENCE_SECONDS, version=probe.api_version, use_ssh_client=True, max_pool_size=16
             )
         except (DockerException, requests.RequestException, OSError, ValueError) as error:
-            failures.append(f"{address['base_url']} ({_reason(error)})")
+            failures.append(f"{address['base_url']} ({root_cause(error)})")
     raise EngineUnavailable(
         f"docker can't be reached: tried {', '.join(failures)}",
         advice="start it, or name its address in DOCKER_HOST or its context in DOCKER_CONTEXT; "
@@ -203,16 +203,6 @@ def _of_context(name: str) -> dict[str, Any]:
     return arguments
 
 
-def _reason(error: BaseException) -> str:
-    """What the operating system said, where it did."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror.lower()
-        cause = cause.__cause__ or cause.__context__
-    return one_line(str(error))
-
-
 def _parts(name: str) -> tuple[str, str]:
     """Repository, and tag or digest."""
     repository, at, digest = name.partition("@")
@@ -248,4 +238,4 @@ def _reported(name: str) -> Iterator[None]:
             name, "docker", str(error.explanation or error), insecure_advice=_INSECURE_ADVICE
         ) from error
     except (DockerException, requests.RequestException) as error:
-        raise EngineError(f"{name}: docker: {_reason(error)}", advice="see whether the daemon is up") from error
+        raise EngineError(f"{name}: docker: {root_cause(error)}", advice="see whether the daemon is up") from error

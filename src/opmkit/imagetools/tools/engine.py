@@ -54,10 +54,10 @@ class EngineImage:
     def from_inspect(cls, found: Mapping[str, object]) -> EngineImage:
         """Read what docker's API, and podman's as well, tells of an image."""
         config: dict[str, object] = {
-            "os": found["Os"],
-            "architecture": found["Architecture"],
-            "created": found["Created"],
-            "config": found["Config"] or {},
+            "os": found.get("Os"),
+            "architecture": found.get("Architecture"),
+            "created": found.get("Created"),
+            "config": found.get("Config"),
         }
         digest = f"sha256:{str(found['Id']).removeprefix('sha256:')}"
         annotations = found.get("Annotations")

@@ -70,5 +70,15 @@ def one_line(text: str) -> str:
     return _printable(" ".join(text.split()))[:_TEXT_LENGTH] or "it doesn't say why"
 
 
+def root_cause(error: BaseException) -> str:
+    """Why an engine could not be spoken to: what the operating system said, where it did."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror.lower()
+        cause = cause.__cause__ or cause.__context__
+    return one_line(str(error))
+
+
 def _printable(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else " " for char in text)

@@ -19,7 +19,7 @@ from podman.errors import APIError, PodmanError
 
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
 from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, auth_config, stream_of
-from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure, one_line
+from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure, root_cause
 from opmkit.imagetools.tools.podman_service import PodmanService
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class PodmanEngine:
             "dockerfile": "Dockerfile",
             "t": list(names),
             "outputformat": self._form.manifest_type,
-            "labels": json.dumps(dict(recipe.labels)),
-            "annotations": json.dumps([f"{key}={value}" for key, value in recipe.annotations.items()]),
+            "labels": _pairs(recipe.labels),  # it takes an object, too, but then their steps come in any order
+            "annotations": _pairs(recipe.annotations),
             "timestamp": recipe.created,
             "identitylabel": False,
             "pullpolicy": "never",
@@ -153,13 +153,12 @@ class PodmanEngine:
         """Turn what the SDK raises into errors that name the image."""
         try:
             yield
-        except APIError as error:
-            said = str(error.explanation or error)
-            raise engine_failure(name, self.name, said, insecure_advice=CONTAINERS_INSECURE) from error
         except (PodmanError, requests.RequestException) as error:
-            raise EngineError(
-                f"{name}: {self.name}: {one_line(str(error))}", advice="see whether podman's service is up"
-            ) from error
+            if isinstance(error, APIError) and error.response is not None:
+                said = str(error.explanation or error)
+                raise engine_failure(name, self.name, said, insecure_advice=CONTAINERS_INSECURE) from error
+            reason = f"{name}: {self.name}: its service doesn't answer ({root_cause(error)})"
+            raise EngineError(reason, advice="see whether it is up") from error
 
 
 def connect(environ: Mapping[str, str]) -> PodmanClient:
@@ -175,7 +174,7 @@ def connect(environ: Mapping[str, str]) -> PodmanClient:
                 return client
             failures.append(f"{address['base_url']} (it doesn't answer as podman)")
         except (PodmanError, requests.RequestException, OSError, ValueError) as error:
-            failures.append(f"{address['base_url']} ({one_line(str(error))})")
+            failures.append(f"{address['base_url']} ({root_cause(error)})")
     program = None if environ.get("CONTAINER_HOST") else shutil.which("podman", path=environ.get("PATH"))
     if program is not None:
         return _ServedClient(PodmanService(program, environ))
@@ -213,6 +212,10 @@ def _auth_header(credentials: Credentials | None) -> dict[str, str]:
     if credentials is None:
         return {}
     return {"X-Registry-Auth": encode_auth_header(auth_config(credentials)).decode()}
+
+
+def _pairs(values: Mapping[str, str]) -> str:
+    return json.dumps([f"{key}={value}" for key, value in sorted(values.items())])
 
 
 def _items(answer: APIResponse) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -31,8 +32,8 @@ class PodmanService:
     def __init__(self, program: str, environ: Mapping[str, str]) -> None:
         """Start it and wait until it answers; raises EngineUnavailable with what it said."""
         self._directory = Path(tempfile.mkdtemp(prefix="opm-podman-"))
-        socket = self._directory / "podman.sock"
-        self.url = f"unix://{socket}"
+        path = self._directory / "podman.sock"
+        self.url = f"unix://{path}"
         log = self._directory / "log"
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -45,7 +46,7 @@ class PodmanService:
             )
         self.stop = weakref.finalize(self, _stop, self._process, self._directory)
         deadline = time.monotonic() + _READY_SECONDS
-        while not socket.exists():
+        while not _answers(path):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 said = one_line(log.read_text(errors="replace"))
                 self.stop()
@@ -54,6 +55,12 @@ class PodmanService:
                     advice="try `podman info`; or use the tool none, which needs no engine",
                 )
             time.sleep(0.02)
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens at a socket; it may be there before that."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 def _stop(process: subprocess.Popen[bytes], directory: Path) -> None:
