@@ -77,7 +77,8 @@ class BundleView:
 
     ``files`` are all that it has, by their paths from its root with ``/`` between; ``directories`` those that are
     there, also without files. ``image_labels`` are those of its image, None for a directory. ``bare`` tells that the
-    root itself is a manifests directory without metadata.
+    root itself is a manifests directory without metadata. ``memo`` is where rules keep what they found out about it, by
+    keys of their own.
     """
 
     name: str
@@ -88,6 +89,7 @@ class BundleView:
     dialect: Dialect = Dialect.OPMKIT
     options: Options = Options()
     contents: ContentCache = field(default_factory=ContentCache, repr=False)
+    memo: dict[object, object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def manifest(self, path: str) -> Manifest:
         """The file of that path; KeyError if there is none."""

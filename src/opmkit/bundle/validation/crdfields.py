@@ -1,7 +1,7 @@
-"""The fields of CustomResourceDefinitions, written as those of :mod:`opmkit.bundle.validation.csvfields` are.
+"""The fields of CustomResourceDefinitions, and those that all objects have.
 
-``STRUCT|bool`` is such a struct or a boolean, ``STRUCT|list`` one or a list of them, ``STRUCT|texts`` one or a list of
-texts. Facts as of k8s.io/apiextensions-apiserver v0.26.
+They are written as in :mod:`opmkit.bundle.validation.csvfields`. ``STRUCT|bool`` is such a struct or a boolean,
+``STRUCT|list`` one or a list of them, ``STRUCT|texts`` one or a list of texts. Facts as of apiextensions-apiserver v0.26.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ ROOTS: Final[Mapping[str, str]] = {
 }
 """The entry of each version."""
 
+OBJECT: Final = "PartialObjectMetadata"
+"""The entry of what all objects have."""
+
 STRUCTS: Final[Mapping[str, str]] = {
+    "PartialObjectMetadata": "kind apiVersion: string; metadata: ObjectMeta",
     "CustomResourceDefinition": """
         kind apiVersion: string
         metadata: ObjectMeta

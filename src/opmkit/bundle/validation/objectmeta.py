@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.fields import describe
 from opmkit.bundle.validation.bundle import items, mapping, members, text
 from opmkit.bundle.validation.fieldtypes import written
 from opmkit.bundle.validation.names import label_value, qualified_name
@@ -37,15 +36,6 @@ def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[Fault]:
     for path, problem in _problems(metadata):
         where = written(path)
         yield Fault(f"{where} {problem}", path=path, subject=name or where)
-
-
-def untyped_faults(metadata: Mapping[str, Any]) -> Iterator[Fault]:
-    """The labels and annotations that are no texts, and therefore count for nothing or are refused."""
-    for field in ("labels", "annotations"):
-        for key, value in mapping(metadata.get(field)).items():
-            if not isinstance(value, str):
-                told = f"metadata.{field} has {key!r}, which is {describe(value)}, not a text"
-                yield Fault(told, path=(*_METADATA, field, key), remedy="Put the value in quotes.")
 
 
 def _problems(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
