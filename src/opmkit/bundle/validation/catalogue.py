@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.validation.opmcontent import composed
 from opmkit.bundle.validation.rule import Dialect, Rule
 
 if TYPE_CHECKING:
@@ -15,10 +17,28 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "opmkit.rules"
 """The group of entry points by which other distributions add modules of rules."""
 
-_MODULES: tuple[str, ...] = ()
+_MODULES: tuple[str, ...] = (
+    "rules.load",
+    "rules.format",
+    "rules.dependencies",
+    "rules.content",
+    "rules.csv",
+    "rules.bundle",
+    "rules.crd",
+    "rules.crd_conversion",
+    "rules.crd_columns",
+    "rules.crd_schema",
+    "rules.own",
+    "rules.own_annotations",
+    "rules.own_files",
+    "rules.own_install",
+    "rules.own_webhooks",
+    "rules.own_apis",
+)
 """The modules of rules, in the order in which their findings are told."""
 
 
+@cache
 def validators() -> Mapping[str, tuple[Rule, ...]]:
     """The rules of each validator, ours first, then those of other distributions; loads the modules that hold them."""
     found: dict[str, list[Rule]] = {}
@@ -26,6 +46,8 @@ def validators() -> Mapping[str, tuple[Rule, ...]]:
         for one in vars(module).values():
             if isinstance(one, Rule):
                 found.setdefault(one.validator, []).append(one)
+    for name, more in composed(found).items():
+        found.setdefault(name, []).extend(more)
     return {name: tuple(rules) for name, rules in found.items()}
 
 

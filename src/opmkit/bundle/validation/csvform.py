@@ -69,6 +69,10 @@ class Csv:
         """Tell whether there is nothing but a zero value, and no value of a wrong type, at a path."""
         return self.at(path) is None and not any(self.typed.faulty(*path[:end]) for end in range(1, len(path) + 1))
 
+    def sound(self, path: Path) -> bool:
+        """Tell whether no value at a path, above or below it has a wrong type."""
+        return not any(path[: len(at)] == at[: len(path)] for at in (fault.path for fault in self.typed.faults))
+
     def at(self, path: Path) -> Any:
         """What is there, None if nothing is."""
         value: Any = self.typed.value

@@ -1,0 +1,351 @@
+"""Our own rules for what a ClusterServiceVersion says of itself: names, versions, modes, icon, and unknown fields."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.validation.csvform import Csv, each_csv
+from opmkit.bundle.validation.fieldtypes import written
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.icons import icon_data, image_problem
+from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.validation.rules.csv import INSTALL_MODES, NAME, REPLACES, name_problems
+from opmkit.bundle.validation.versions import VersionRange, strict_version, tolerant_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from semver import Version
+
+    from opmkit.bundle.validation.rule import Path
+
+VALIDATOR = "opmkit"
+SKIPS: Path = ("spec", "skips")
+SKIP_RANGE: Path = ("metadata", "annotations", "olm.skipRange")
+API_VERSION = "operators.coreos.com/v1alpha1"
+MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
+
+_NAMED_VERSION = re.compile(r"v?(\d+\.\d+\.\d+.*)")
+
+
+def _version(csv: Csv) -> Version:
+    """Its version, 0.0.0 where there is none."""
+    return tolerant_version(csv.spec.get("version", "") or "0.0.0")
+
+
+def named_version(name: str) -> Version | None:
+    """The version that the name of a ClusterServiceVersion ends with, after its first dot; None if it has none."""
+    match = _NAMED_VERSION.fullmatch(name.partition(".")[2])
+    try:
+        return strict_version(match.group(1)) if match else None
+    except ValueError:
+        return None
+
+
+@rule(
+    "CSV-APIVERSION-UNKNOWN",
+    VALIDATOR,
+    Severity.ERROR,
+    "a ClusterServiceVersion is of an API that there is not",
+    remedy=f"Set apiVersion: {API_VERSION}.",
+    bad="apiVersion: operators.coreos.com/v1\nkind: ClusterServiceVersion",
+    good=f"apiVersion: {API_VERSION}\nkind: ClusterServiceVersion",
+    dialects=OURS,
+)
+@each_csv
+def api_version_unknown(csv: Csv) -> Iterator[Fault]:
+    """There is one version of this API; a cluster refuses an object of any other."""
+    version = csv.typed.value.get("apiVersion", API_VERSION)
+    if version != API_VERSION:
+        yield Fault(f"apiVersion is {version!r}, not {API_VERSION}", path=("apiVersion",), subject=version)
+
+
+@rule(
+    "CSV-VERSION-MISSING",
+    VALIDATOR,
+    Severity.WARNING,
+    "a ClusterServiceVersion has no version",
+    remedy="Set spec.version to the version of the operator, such as 1.2.3.",
+    bad="metadata: {name: demo.v1.2.3}\nspec: {}",
+    good="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3}",
+    dialects=OURS,
+)
+@each_csv
+def version_missing(csv: Csv) -> Iterator[Fault]:
+    """Without a version it counts as 0.0.0: no range selects it, and nothing tells it from the next one without."""
+    if csv.lacks("spec", "version") and "spec" in csv.typed.value:
+        yield Fault("spec.version is missing, or 0.0.0", path=("spec", "version"))
+
+
+@rule(
+    "CSV-NAME-VERSION",
+    VALIDATOR,
+    Severity.WARNING,
+    "the name of a ClusterServiceVersion does not end with its version",
+    remedy="Name it PACKAGE.vVERSION, with the version of spec.version (PACKAGE-vVERSION-RELEASE if it has a release).",
+    bad="metadata: {name: demo.v1.2.2}\nspec: {version: 1.2.3}",
+    good="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3}",
+    dialects=OURS,
+)
+@each_csv
+def name_version(csv: Csv) -> Iterator[Fault]:
+    """People and tools read the version from the name; where the two differ, the name was mostly forgotten."""
+    version = csv.spec.get("version")
+    if version and csv.name and not csv.spec.get("release"):
+        plain = str(_version(csv)).partition("+")[0]
+        if not csv.name.endswith((f".v{plain}", f".v{version}", f".v{_version(csv)}")):
+            yield Fault(f"the name {csv.name!r} does not end with .v{plain}, the version", path=NAME, subject=csv.name)
+
+
+@rule(
+    "CSV-REPLACES-SELF",
+    VALIDATOR,
+    Severity.ERROR,
+    "a ClusterServiceVersion replaces itself",
+    remedy="Set spec.replaces to the name of the version before, or remove it from the first version.",
+    bad="metadata: {name: demo.v1.2.3}\nspec: {replaces: demo.v1.2.3}",
+    good="metadata: {name: demo.v1.2.3}\nspec: {replaces: demo.v1.2.2}",
+    dialects=OURS,
+)
+@each_csv
+def replaces_self(csv: Csv) -> Iterator[Fault]:
+    """It would be an update to itself, which no catalog takes."""
+    if csv.name and csv.spec.get("replaces") == csv.name:
+        yield Fault(f"spec.replaces is {csv.name!r}, its own name", path=REPLACES, subject=csv.name)
+
+
+@rule(
+    "CSV-REPLACES-LATER",
+    VALIDATOR,
+    Severity.WARNING,
+    "a ClusterServiceVersion replaces a later version",
+    remedy="Set spec.replaces to the name of the version before this one.",
+    bad="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3, replaces: demo.v1.3.0}",
+    good="metadata: {name: demo.v1.3.0}\nspec: {version: 1.3.0, replaces: demo.v1.2.3}",
+    dialects=OURS,
+)
+@each_csv
+def replaces_later(csv: Csv) -> Iterator[Fault]:
+    """Updates would lead people to an older version, and by semantic versioning the other way."""
+    replaces = csv.spec.get("replaces", "")
+    other = named_version(replaces)
+    if other is not None and csv.spec.get("version") and other.compare(_version(csv)) > 0:
+        message = f"spec.replaces is {replaces!r}, which is later than {csv.spec['version']}"
+        yield Fault(message, path=REPLACES, subject=replaces)
+
+
+@rule(
+    "CSV-SKIPS-SELF",
+    VALIDATOR,
+    Severity.ERROR,
+    "a ClusterServiceVersion skips itself",
+    remedy="Remove its own name from spec.skips.",
+    bad="metadata: {name: demo.v1.2.3}\nspec: {skips: [demo.v1.2.3]}",
+    good="metadata: {name: demo.v1.2.3}\nspec: {skips: [demo.v1.2.2]}",
+    dialects=OURS,
+)
+@each_csv
+def skips_self(csv: Csv) -> Iterator[Fault]:
+    """What is skipped is never installed."""
+    for path, name in _skips(csv):
+        if name and name == csv.name:
+            yield Fault(f"{written(path)} is {name!r}, its own name", path=path, subject=name)
+
+
+@rule(
+    "CSV-SKIPS-DUPLICATE",
+    VALIDATOR,
+    Severity.WARNING,
+    "a ClusterServiceVersion skips the same one twice",
+    remedy="Keep one of the entries.",
+    bad="spec: {skips: [demo.v1.2.2, demo.v1.2.2]}",
+    good="spec: {skips: [demo.v1.2.2, demo.v1.2.1]}",
+    dialects=OURS,
+)
+@each_csv
+def skips_duplicate(csv: Csv) -> Iterator[Fault]:
+    """It changes nothing, so another name was probably meant."""
+    seen: set[str] = set()
+    for path, name in _skips(csv):
+        if name in seen:
+            yield Fault(f"{written(path)} is {name!r}, which is listed before already", path=path, subject=name)
+        seen.add(name)
+
+
+@rule(
+    "CSV-SKIPS-FORMAT",
+    VALIDATOR,
+    Severity.WARNING,
+    "what is skipped is no name of a ClusterServiceVersion",
+    remedy="Write the metadata.name of the version to be skipped; a range of versions belongs to olm.skipRange.",
+    bad="spec: {skips: ['<1.2.3']}",
+    good="metadata: {annotations: {olm.skipRange: '<1.2.3'}}",
+    dialects=OURS,
+)
+@each_csv
+def skips_format(csv: Csv) -> Iterator[Fault]:
+    """What is skipped is found by its name; a text that no ClusterServiceVersion may have for a name finds none."""
+    for path, name in _skips(csv):
+        if problems := name_problems(name):
+            yield Fault(f"{written(path)} is {name!r}, no such name: {'; '.join(problems)}", path=path, subject=name)
+
+
+def _skips(csv: Csv) -> list[tuple[Path, str]]:
+    return [((*SKIPS, number), name) for number, name in enumerate(csv.spec.get("skips", ()))]
+
+
+def _skip_range(csv: Csv) -> VersionRange | None:
+    """Its range, None if it has none or one that can't be read."""
+    try:
+        return VersionRange.parse(csv.annotations["olm.skipRange"])
+    except (KeyError, ValueError):
+        return None
+
+
+@rule(
+    "CSV-SKIPRANGE-INVALID",
+    VALIDATOR,
+    Severity.ERROR,
+    "olm.skipRange is no range of versions",
+    remedy="Write full versions with operators before them and spaces between: >=1.0.0 <1.2.3.",
+    bad="annotations: {olm.skipRange: '>=1.0, <1.2.3'}",
+    good="annotations: {olm.skipRange: '>=1.0.0 <1.2.3'}",
+    dialects=OURS,
+)
+@each_csv
+def skip_range_invalid(csv: Csv) -> Iterator[Fault]:
+    """A range that can't be read skips nothing, so that people on the versions meant are left without this update."""
+    text = csv.annotations.get("olm.skipRange")
+    if text is None:
+        return
+    try:
+        complete = VersionRange.parse(text).is_complete
+        problem = "" if complete else "there is nothing between two ||"
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        yield Fault(f"olm.skipRange is {text!r}, which is no range: {problem}", path=SKIP_RANGE, subject=text)
+
+
+@rule(
+    "CSV-SKIPRANGE-DROPPED",
+    VALIDATOR,
+    Severity.WARNING,
+    "part of olm.skipRange counts for nothing",
+    remedy="Write both ends with operators, without a hyphen or a comma: >=1.0.0 <=1.2.3.",
+    bad="annotations: {olm.skipRange: 1.0.0 - 1.2.3}",
+    good="annotations: {olm.skipRange: '>=1.0.0 <=1.2.3'}",
+    dialects=OURS,
+)
+@each_csv
+def skip_range_dropped(csv: Csv) -> Iterator[Fault]:
+    """A single character between blanks is passed over. So ``1.0.0 - 1.2.3`` is both versions at once: none."""
+    read = _skip_range(csv)
+    if read is not None and read.dropped:
+        text, dropped = csv.annotations["olm.skipRange"], " ".join(read.dropped)
+        yield Fault(f"olm.skipRange is {text!r}, of which {dropped!r} is passed over", path=SKIP_RANGE, subject=text)
+
+
+@rule(
+    "CSV-SKIPRANGE-SELF",
+    VALIDATOR,
+    Severity.WARNING,
+    "olm.skipRange holds the version itself",
+    remedy="End the range below the version itself: <1.2.3 for version 1.2.3.",
+    bad="metadata: {annotations: {olm.skipRange: '>=1.0.0 <=1.2.3'}}\nspec: {version: 1.2.3}",
+    good="metadata: {annotations: {olm.skipRange: '>=1.0.0 <1.2.3'}}\nspec: {version: 1.2.3}",
+    dialects=OURS,
+)
+@each_csv
+def skip_range_self(csv: Csv) -> Iterator[Fault]:
+    """The range says from which versions one can update to this one: itself, and mostly later ones, are not meant."""
+    read = _skip_range(csv)
+    if read is not None and csv.spec.get("version") and _version(csv) in read:
+        text = csv.annotations["olm.skipRange"]
+        yield Fault(f"olm.skipRange {text!r} holds {csv.spec['version']} itself", path=SKIP_RANGE, subject=text)
+
+
+# What else it says
+
+
+@rule(
+    "CSV-INSTALLMODES-UNKNOWN",
+    VALIDATOR,
+    Severity.WARNING,
+    "an install mode is none that there is",
+    remedy=f"Use {', '.join(MODES)}.",
+    bad="installModes: [{type: AllNamespace, supported: true}]",
+    good="installModes: [{type: AllNamespaces, supported: true}]",
+    dialects=OURS,
+)
+@each_csv
+def install_modes_unknown(csv: Csv) -> Iterator[Fault]:
+    """Modes that nobody knows are passed over, so that the operator can't be installed as its author meant."""
+    for path, mode in csv.each(INSTALL_MODES):
+        kind = mode.get("type", "")
+        if kind not in MODES and not csv.typed.faulty(*path, "type"):
+            yield Fault(f"the install mode {kind!r} is none of {', '.join(MODES)}", path=path, subject=kind)
+
+
+@rule(
+    "CSV-UNKNOWN-FIELD",
+    VALIDATOR,
+    Severity.WARNING,
+    "a ClusterServiceVersion has a field that there is not",
+    remedy="Correct its name or place (case counts), or remove it.",
+    bad="spec: {miniKubeVersion: 1.27.0}",
+    good="spec: {minKubeVersion: 1.27.0}",
+    dialects=OURS,
+)
+@each_csv
+def unknown_field(csv: Csv) -> Iterator[Fault]:
+    """What nobody knows is dropped without a word, and what was meant by it is missing."""
+    for field in csv.typed.unknown:
+        hint = f"; {field.nearest} is near it" if field.nearest else ""
+        where = written(field.path)
+        yield Fault(f"there is no field {where}{hint}", path=field.path, subject=where)
+
+
+@rule(
+    "CSV-ICON-DATA",
+    VALIDATOR,
+    Severity.WARNING,
+    "an icon can't be decoded",
+    remedy="Encode the image with base64 alone, for instance: base64 -w0 icon.svg.",
+    bad="icon: [{base64data: 'data:image/png;base64,iVBORw0KGgo=', mediatype: image/png}]",
+    good="icon: [{base64data: iVBORw0KGgo=, mediatype: image/png}]",
+    dialects=OURS,
+)
+@each_csv
+def icon_undecodable(csv: Csv) -> Iterator[Fault]:
+    """Consoles show a broken image, or none."""
+    for path, entry in csv.each(("spec", "icon")):
+        try:
+            icon_data(entry.get("base64data", ""))
+        except ValueError as error:
+            if not csv.typed.faulty(*path, "base64data"):
+                yield Fault(f"the data of the icon {error}", path=(*path, "base64data"))
+
+
+@rule(
+    "CSV-ICON-IMAGE",
+    VALIDATOR,
+    Severity.WARNING,
+    "an icon is not the kind of image that it claims to be",
+    remedy="Set mediatype to that of the image, or encode the right file.",
+    bad="icon: [{base64data: PHN2Zy8+, mediatype: image/png}]",
+    good="icon: [{base64data: PHN2Zy8+, mediatype: image/svg+xml}]",
+    dialects=OURS,
+)
+@each_csv
+def icon_image(csv: Csv) -> Iterator[Fault]:
+    """Browsers go by the media type, and show nothing if the data is of another."""
+    for path, entry in csv.each(("spec", "icon")):
+        media_type = entry.get("mediatype", "")
+        try:
+            problem = image_problem(icon_data(entry.get("base64data", "")), media_type)
+        except ValueError:
+            continue  # it has a rule of its own
+        if problem:
+            yield Fault(f"the icon is no {media_type}: {problem}", path=(*path, "mediatype"), subject=media_type)

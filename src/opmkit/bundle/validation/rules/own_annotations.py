@@ -1,0 +1,98 @@
+"""Our own rules for the annotations of a bundle: its package, its channels, its directories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.bundle import labels
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.rule import OURS, Fault, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.bundle.validation.bundle import BundleView
+
+VALIDATOR = "opmkit"
+
+
+@rule(
+    "ANN-PACKAGE-EMPTY",
+    VALIDATOR,
+    Severity.ERROR,
+    "a bundle names no package",
+    remedy="Set the annotation to the name of the package.",
+    bad=f"annotations: {{{labels.PACKAGE}: ''}}",
+    good=f"annotations: {{{labels.PACKAGE}: demo-operator}}",
+    dialects=OURS,
+)
+def package_empty(bundle: BundleView) -> Iterator[Fault]:
+    """A catalog files a bundle under its package, and takes none without."""
+    if bundle.annotations_file and not bundle.annotations.get(labels.PACKAGE, "missing").strip():
+        yield _annotation_fault(bundle, labels.PACKAGE, "is empty")
+
+
+@rule(
+    "ANN-DEFAULT-CHANNEL-UNKNOWN",
+    VALIDATOR,
+    Severity.WARNING,
+    "the default channel is none of the bundle's channels",
+    remedy="Add the default channel to the channels, or make one of them the default.",
+    bad=f"annotations: {{{labels.CHANNELS}: 'alpha,beta', {labels.DEFAULT_CHANNEL}: stable}}",
+    good=f"annotations: {{{labels.CHANNELS}: 'alpha,stable', {labels.DEFAULT_CHANNEL}: stable}}",
+    dialects=OURS,
+)
+def default_channel_unknown(bundle: BundleView) -> Iterator[Fault]:
+    """A package whose default channel has no bundle can't be installed without naming a channel.
+
+    It is right for a bundle that is not in its package's default channel, as long as another one is.
+    """
+    default = bundle.annotations.get(labels.DEFAULT_CHANNEL, "").strip()
+    listed = bundle.annotations.get(labels.CHANNELS, "")
+    channels = {channel.strip() for channel in listed.split(",")}
+    if default and listed and default not in channels:
+        yield _annotation_fault(bundle, labels.DEFAULT_CHANNEL, f"is {default!r}, none of {listed!r}")
+
+
+@rule(
+    "ANN-CHANNELS-ODD",
+    VALIDATOR,
+    Severity.WARNING,
+    "a channel is blank, listed twice, or has blanks around it",
+    remedy="Write the channels with a comma between and nothing else: alpha,stable.",
+    bad=f"annotations: {{{labels.CHANNELS}: 'alpha, stable,,alpha'}}",
+    good=f"annotations: {{{labels.CHANNELS}: 'alpha,stable'}}",
+    dialects=OURS,
+)
+def channels_odd(bundle: BundleView) -> Iterator[Fault]:
+    """Catalogs take what is between the commas for the name of a channel, blanks and all."""
+    listed = bundle.annotations.get(labels.CHANNELS, "")
+    channels = listed.split(",") if listed else []
+    odd = {channel for channel in channels if channel.strip() != channel or not channel or channels.count(channel) > 1}
+    for channel in sorted(odd):
+        told = "is listed twice" if channels.count(channel) > 1 else "is blank or has blanks around it"
+        yield _annotation_fault(bundle, labels.CHANNELS, f"is {listed!r}: the channel {channel!r} {told}")
+
+
+@rule(
+    "ANN-DIRECTORY-UNKNOWN",
+    VALIDATOR,
+    Severity.ERROR,
+    "the annotations name a directory that is not there",
+    remedy="Write the directory as it is in the image: manifests/ and metadata/.",
+    bad=f"annotations: {{{labels.MANIFESTS}: deploy/}}  # and the files are in manifests/",
+    good=f"annotations: {{{labels.MANIFESTS}: manifests/}}",
+    dialects=OURS,
+)
+def directory_unknown(bundle: BundleView) -> Iterator[Fault]:
+    """An image is unpacked by what its labels say: a bundle whose manifests are elsewhere is installed without any."""
+    for key in (labels.MANIFESTS, labels.METADATA):
+        value = bundle.annotations.get(key)
+        directory = (value or "").strip("/").removeprefix("./")
+        if value is not None and directory not in ("", ".") and directory not in bundle.directories:
+            yield _annotation_fault(bundle, key, f"is {value!r}, a directory that the bundle does not have")
+
+
+def _annotation_fault(bundle: BundleView, key: str, told: str) -> Fault:
+    file = bundle.annotations_file.path if bundle.annotations_file else ""
+    return Fault(f"the annotation {key} {told}", file, ("annotations", key), subject=key)

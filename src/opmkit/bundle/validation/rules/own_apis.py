@@ -1,0 +1,174 @@
+"""Our own rules for the APIs that an operator owns: their entries, descriptors and examples."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle.validation.bundle import items, mapping, members, text
+from opmkit.bundle.validation.crdform import Crd, known_crds
+from opmkit.bundle.validation.csvform import OWNED_CRDS, Csv, each_csv
+from opmkit.bundle.validation.examples import Examples
+from opmkit.bundle.validation.fieldtypes import written
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.rule import OURS, Fault, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.csvform import Entry
+
+VALIDATOR = "opmkit"
+
+_PARTS = {"specDescriptors": "spec", "statusDescriptors": "status"}
+_STEP = re.compile(r"\.?(?:([^.\[\]]+)|\[(?:\d+|\*)?\])")
+_KEPT = "x-kubernetes-preserve-unknown-fields"
+_EITHER = ("allOf", "anyOf", "oneOf")
+
+
+@rule(
+    "CSV-OWNED-DUPLICATE",
+    VALIDATOR,
+    Severity.WARNING,
+    "an API is listed twice",
+    remedy="Keep one entry for each API, under owned if the operator brings its CRD.",
+    bad="""owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]
+required: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
+    good="owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]",
+    dialects=OURS,
+)
+@each_csv
+def owned_duplicate(csv: Csv) -> Iterator[Fault]:
+    """What is owned need not be required; of two entries for one API, consoles show one."""
+    seen: set[tuple[str, str, str]] = set()
+    for side in ("owned", "required"):
+        for path, entry in csv.each((*OWNED_CRDS[:-1], side)):
+            name, version, kind = (entry.get(field, "") for field in ("name", "version", "kind"))
+            if (name, version, kind) in seen:
+                yield Fault(
+                    f"{name}, version {version}, kind {kind}, is listed before already", path=path, subject=name
+                )
+            seen.add((name, version, kind))
+
+
+@rule(
+    "CSV-EXAMPLES-DUPLICATE",
+    VALIDATOR,
+    Severity.WARNING,
+    "two examples are of the same object",
+    remedy="Give each example of an API another metadata.name, or keep one.",
+    bad="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}},
+  {"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}}]'""",
+    good="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}},
+  {"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "b"}}]'""",
+    dialects=OURS,
+)
+@each_csv
+def examples_duplicate(csv: Csv) -> Iterator[Fault]:
+    """Who creates all examples gets an error at the second."""
+    examples = Examples.of(csv)
+    seen: set[tuple[object, str, str]] = set()
+    for api, example in examples.objects:
+        metadata = mapping(example.get("metadata"))
+        name = text(metadata.get("name"))
+        key = (api, text(metadata.get("namespace")), name)
+        if name and key in seen:
+            yield Fault(f"there is an example {name!r} of {api} already", path=examples.path, subject=name)
+        seen.add(key)
+
+
+def _descriptors(csv: Csv) -> Iterator[tuple[str, Mapping[str, Any], Entry]]:
+    """The descriptors of owned CRDs: the part of objects that one is of, the entry of its CRD, its path, and itself."""
+    for path, entry in csv.each(OWNED_CRDS):
+        for kind, part in _PARTS.items():
+            for one in members(entry.get(kind), (*path, kind)):
+                yield part, entry, one
+
+
+@rule(
+    "CSV-DESCRIPTOR-DUPLICATE",
+    VALIDATOR,
+    Severity.WARNING,
+    "two descriptors are of the same field",
+    remedy="Keep one descriptor for each path, with all of its x-descriptors.",
+    bad="specDescriptors: [{path: size, displayName: Size}, {path: size, displayName: Count}]",
+    good="specDescriptors: [{path: size, displayName: Size}]",
+    dialects=OURS,
+)
+@each_csv
+def descriptor_duplicate(csv: Csv) -> Iterator[Fault]:
+    """Consoles show a field once, and which of the two descriptors holds is left to them."""
+    seen: set[tuple[int, str, str]] = set()
+    for part, entry, (path, descriptor) in _descriptors(csv):
+        field = descriptor.get("path", "")
+        if (id(entry), part, field) in seen:
+            yield Fault(f"there is a descriptor of {part}.{field} already", path=path, subject=field)
+        seen.add((id(entry), part, field))
+
+
+@rule(
+    "CSV-DESCRIPTOR-PATH",
+    VALIDATOR,
+    Severity.WARNING,
+    "a descriptor is of a field that the CRD does not have",
+    remedy="Write the path from spec or status on, without that word: pod.resources, users[0].name.",
+    bad="specDescriptors: [{path: spec.size}]",
+    good="specDescriptors: [{path: size}]",
+    dialects=OURS,
+)
+def descriptor_path(bundle: BundleView) -> Iterator[Fault]:
+    """Consoles find the field to show by this path in the schema of the CRD, and show nothing if it leads nowhere."""
+    csv = Csv.of(bundle)
+    if csv is None or bundle.csv is None:
+        return
+    schemas = dict(_schemas(bundle))
+    for part, entry, (path, descriptor) in _descriptors(csv):
+        schema = schemas.get((entry.get("name", ""), entry.get("version", "")))
+        field = descriptor.get("path", "")
+        if schema is not None and not csv.typed.faulty(*path, "path") and not _leads(schema, f"{part}.{field}"):
+            where = f"{part}.{field}" if field else "an empty path"
+            message = f"{written(path)} is of {where}, which the CRD {entry['name']} does not have"
+            yield Fault(message, bundle.csv.path, (*path, "path"), subject=field)
+
+
+def _schemas(bundle: BundleView) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
+    """The schemas of the CRDs, by name and version."""
+    for manifest in known_crds(bundle):
+        crd = Crd.of(manifest)
+        if crd.keeps_unknown_fields:
+            continue
+        for version in crd.versions:
+            own = version.at("schema", "openAPIV3Schema")
+            schema = own if own.present else crd.spec.at("validation", "openAPIV3Schema")
+            if mapping(schema.value):
+                yield (manifest.object_name, version.child("name").text), mapping(schema.value)
+
+
+def _leads(schema: Mapping[str, Any], path: str) -> bool:
+    """Whether a schema knows, or leaves open, what a path leads to. Lists may be entered without an index."""
+    steps = list(_STEP.finditer(path))
+    if sum(len(step.group()) for step in steps) != len(path) or path.endswith("."):
+        return "'" in path or '"' in path  # quoted names are not looked at
+    for step in steps:
+        name = step.group(1)
+        while name and schema.get("type") == "array":
+            schema = mapping(schema.get("items"))
+        inner = _member(schema, name) if name else schema.get("items")
+        if inner is None:
+            return False
+        schema = mapping(inner)
+        if not schema:
+            return True
+    return True
+
+
+def _member(schema: Mapping[str, Any], name: str) -> object:
+    """The schema of a member, {} where any is allowed, None if there is no such member."""
+    properties, others = mapping(schema.get("properties")), schema.get("additionalProperties")
+    if name in properties:
+        return properties[name] or {}
+    if others not in (None, False):
+        return others if isinstance(others, dict) else {}
+    open_ended = schema.get(_KEPT) or any(items(schema.get(word)) for word in _EITHER)
+    return {} if open_ended or not schema else None

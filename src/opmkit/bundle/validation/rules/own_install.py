@@ -1,0 +1,303 @@
+"""Our own rules for what a ClusterServiceVersion installs: deployments, their permissions and images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle.validation.bundle import items, mapping, members, text
+from opmkit.bundle.validation.csvform import DEPLOYMENTS, POD, Csv, each_csv
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.names import dns1123_label, dns1123_subdomain
+from opmkit.bundle.validation.rule import OURS, Fault, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.csvform import Entry
+    from opmkit.bundle.validation.rule import Path
+
+VALIDATOR = "opmkit"
+STRATEGY: Path = ("spec", "install", "strategy")
+INSTALL: Path = ("spec", "install", "spec")
+
+
+def _pods(csv: Csv) -> Iterator[tuple[str, Path, Mapping[str, Any]]]:
+    """The pods of the deployments: name of the deployment, path of the pod's spec, and that spec."""
+    for path, deployment in csv.each(DEPLOYMENTS):
+        pod: object = deployment
+        for step in POD:
+            pod = mapping(pod).get(str(step))
+        yield deployment.get("name", ""), (*path, *POD), mapping(pod)
+
+
+def _containers(path: Path, pod: Mapping[str, Any]) -> Iterator[Entry]:
+    for kind in ("initContainers", "containers"):
+        yield from members(pod.get(kind), (*path, kind))
+
+
+@rule(
+    "CSV-STRATEGY-UNKNOWN",
+    VALIDATOR,
+    Severity.ERROR,
+    "the install strategy is none that there is",
+    remedy="Set spec.install.strategy to deployment.",
+    bad="install: {strategy: Deployment}",
+    good="install: {strategy: deployment}",
+    dialects=OURS,
+)
+@each_csv
+def strategy_unknown(csv: Csv) -> Iterator[Fault]:
+    """There is one strategy; an operator with any other is not installed."""
+    strategy = csv.at(STRATEGY)
+    if strategy not in (None, "deployment"):
+        yield Fault(f"the install strategy is {strategy!r}, not 'deployment'", path=STRATEGY, subject=strategy)
+
+
+# Deployments
+
+
+@rule(
+    "CSV-DEPLOYMENT-NAME",
+    VALIDATOR,
+    Severity.ERROR,
+    "the name of a deployment is missing, misspelt, or taken twice",
+    remedy="Give each deployment a name of its own, of lower case letters, digits and '-'.",
+    bad="deployments: [{name: manager}, {name: manager}]",
+    good="deployments: [{name: manager}, {name: webhook}]",
+    dialects=OURS,
+)
+@each_csv
+def deployment_name(csv: Csv) -> Iterator[Fault]:
+    """A cluster takes no object without a name, and of two with one name the second changes the first."""
+    seen: set[str] = set()
+    for path, deployment in csv.each(DEPLOYMENTS):
+        name = deployment.get("name", "")
+        if csv.typed.faulty(*path) or csv.typed.faulty(*path, "name"):
+            continue
+        if problems := dns1123_subdomain(name):
+            yield Fault(
+                f"the name {name!r} of a deployment is no name: {problems[0]}", path=(*path, "name"), subject=name
+            )
+        elif name in seen:
+            yield Fault(f"there is a deployment {name!r} already", path=(*path, "name"), subject=name)
+        seen.add(name)
+
+
+@rule(
+    "CSV-DEPLOYMENT-SELECTOR",
+    VALIDATOR,
+    Severity.ERROR,
+    "a deployment does not select its own pods",
+    remedy="Repeat the labels of spec.selector.matchLabels in spec.template.metadata.labels.",
+    bad="spec: {selector: {matchLabels: {app: demo}}, template: {metadata: {labels: {app: other}}}}",
+    good="spec: {selector: {matchLabels: {app: demo}}, template: {metadata: {labels: {app: demo}}}}",
+    dialects=OURS,
+)
+@each_csv
+def deployment_selector(csv: Csv) -> Iterator[Fault]:
+    """A cluster refuses a deployment without a selector, or one whose selector does not match its template."""
+    for path, deployment in csv.each(DEPLOYMENTS):
+        spec, name = mapping(deployment.get("spec")), deployment.get("name", "")
+        selector = mapping(spec.get("selector"))
+        labels = mapping(mapping(mapping(spec.get("template")).get("metadata")).get("labels"))
+        where = (*path, "spec", "selector")
+        if not csv.sound(path):
+            continue
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            yield Fault(f"the deployment {name!r} has no selector", path=where, subject=name)
+        elif not _selects(selector, labels):
+            yield Fault(f"the selector of the deployment {name!r} does not match its pods", path=where, subject=name)
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    plain = all(labels.get(key) == value for key, value in mapping(selector.get("matchLabels")).items())
+    return plain and all(_holds(mapping(one), labels) for one in items(selector.get("matchExpressions")))
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = expression.get("key", ""), expression.get("values", [])
+    match expression.get("operator"):
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+    return False
+
+
+@rule(
+    "CSV-DEPLOYMENT-CONTAINERS",
+    VALIDATOR,
+    Severity.ERROR,
+    "a deployment has no containers, or one without a good name or image",
+    remedy="Give each container a name of its own and an image.",
+    bad="containers: [{name: manager, image: ''}]",
+    good="containers: [{name: manager, image: 'quay.io/example/demo:1.2.3'}]",
+    dialects=OURS,
+)
+@each_csv
+def deployment_containers(csv: Csv) -> Iterator[Fault]:
+    """A cluster refuses such a deployment, and the installation ends there."""
+    for deployment, path, pod in _pods(csv):
+        if not csv.sound(path):
+            continue
+        if not pod.get("containers"):
+            where = (*path, "containers")
+            yield Fault(f"the deployment {deployment!r} has no containers", path=where, subject=deployment)
+        seen: set[str] = set()
+        for where, container in _containers(path, pod):
+            name = container.get("name", "")
+            problems = [f"has no good name: {problem}" for problem in dns1123_label(name)]
+            problems += ["has the name of another"] if name in seen else []
+            problems += [] if container.get("image") else ["has no image"]
+            for problem in problems[:1]:
+                yield Fault(
+                    f"the container {name!r} of the deployment {deployment!r} {problem}", path=where, subject=name
+                )
+            seen.add(name)
+
+
+@rule(
+    "CSV-DEPLOYMENT-ACCOUNT",
+    VALIDATOR,
+    Severity.WARNING,
+    "a deployment runs under a service account that nothing makes",
+    remedy="Add permissions or clusterPermissions for the service account, or correct its name.",
+    bad="""permissions: [{serviceAccountName: demo}]
+deployments: [{spec: {template: {spec: {serviceAccountName: dmo}}}}]""",
+    good="""permissions: [{serviceAccountName: demo}]
+deployments: [{spec: {template: {spec: {serviceAccountName: demo}}}}]""",
+    dialects=OURS,
+)
+def deployment_account(bundle: BundleView) -> Iterator[Fault]:
+    """Accounts are made for those that have permissions, and from manifests. Pods of any other account never start."""
+    csv = Csv.of(bundle)
+    if csv is None or bundle.csv is None:
+        return
+    made = {text(entry.get("serviceAccountName")) for _, entry in _permissions(csv)}
+    made |= {manifest.object_name for manifest in bundle.manifests if manifest.kind == "ServiceAccount"}
+    for deployment, path, pod in _pods(csv):
+        name = pod.get("serviceAccountName") or pod.get("serviceAccount") or "default"
+        if name not in made | {"default"}:
+            message = f"the service account {name!r} of the deployment {deployment!r} has no permissions"
+            yield Fault(message, bundle.csv.path, (*path, "serviceAccountName"), subject=name)
+
+
+# Permissions
+
+
+def _permissions(csv: Csv) -> Iterator[Entry]:
+    for kind in ("permissions", "clusterPermissions"):
+        yield from csv.each((*INSTALL, kind))
+
+
+@rule(
+    "CSV-PERMISSION-ACCOUNT",
+    VALIDATOR,
+    Severity.ERROR,
+    "permissions are for no service account",
+    remedy="Set serviceAccountName to the account of the deployment.",
+    bad="permissions: [{serviceAccountName: '', rules: []}]",
+    good="permissions: [{serviceAccountName: demo, rules: []}]",
+    dialects=OURS,
+)
+@each_csv
+def permission_account(csv: Csv) -> Iterator[Fault]:
+    """The account is made, and bound to the rules, by its name."""
+    for path, entry in _permissions(csv):
+        name = entry.get("serviceAccountName", "")
+        if (problems := dns1123_subdomain(name)) and not csv.typed.faulty(*path, "serviceAccountName"):
+            message = f"the service account {name!r} has no good name: {problems[0]}"
+            yield Fault(message, path=(*path, "serviceAccountName"), subject=name)
+
+
+@rule(
+    "CSV-PERMISSION-RULE",
+    VALIDATOR,
+    Severity.ERROR,
+    "a rule of permissions is none that a cluster takes",
+    remedy="Give it verbs, and apiGroups and resources (or, for the whole cluster, nonResourceURLs).",
+    bad="rules: [{apiGroups: [''], resources: [pods]}]",
+    good="rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]",
+    dialects=OURS,
+)
+@each_csv
+def permission_rule(csv: Csv) -> Iterator[Fault]:
+    """A role with such a rule is refused, and the installation ends there."""
+    for path, entry in _permissions(csv):
+        for where, one in members(entry.get("rules"), (*path, "rules")):
+            if not any(fault.path[: len(where)] == where for fault in csv.typed.faults):
+                yield from (
+                    Fault(f"the rule {problem}", path=where) for problem in _rule_problems(one, "permissions" in path)
+                )
+
+
+def _rule_problems(one: Mapping[str, Any], namespaced: bool) -> Iterator[str]:
+    if not one.get("verbs"):
+        yield "has no verbs"
+    if one.get("nonResourceURLs"):
+        if namespaced:
+            yield "has nonResourceURLs, which only clusterPermissions may have"
+        elif one.get("resources") or one.get("apiGroups"):
+            yield "has both resources and nonResourceURLs"
+    elif not one.get("apiGroups"):
+        yield "has no apiGroups ('' is the core group)"
+    elif not one.get("resources"):
+        yield "has no resources"
+
+
+# Images
+
+RELATED_IMAGES: Path = ("spec", "relatedImages")
+
+
+@rule(
+    "CSV-IMAGE-NOT-RELATED",
+    VALIDATOR,
+    Severity.WARNING,
+    "an image that is run is not among the related images",
+    remedy="Add the image to spec.relatedImages, exactly as the container names it.",
+    bad="""relatedImages: [{name: db, image: 'quay.io/example/db:1'}]
+containers: [{image: 'quay.io/example/demo:1'}]""",
+    good="""relatedImages: [{name: demo, image: 'quay.io/example/demo:1'}]
+containers: [{image: 'quay.io/example/demo:1'}]""",
+    dialects=OURS,
+)
+@each_csv
+def image_not_related(csv: Csv) -> Iterator[Fault]:
+    """Related images are copied for clusters without a way to the internet; this one is missing there.
+
+    A ClusterServiceVersion without related images is not looked at.
+    """
+    related = {entry.get("image") for _, entry in csv.each(RELATED_IMAGES)}
+    for _, path, pod in _pods(csv) if related else ():
+        for where, container in _containers(path, pod):
+            image = container.get("image")
+            if image and image not in related:
+                yield Fault(f"the image {image} is not among spec.relatedImages", path=(*where, "image"), subject=image)
+
+
+@rule(
+    "CSV-IMAGE-UNPINNED",
+    VALIDATOR,
+    Severity.WARNING,
+    "some related images have digests and others have not",
+    remedy="Name all related images by digest.",
+    bad="relatedImages: [{image: 'quay.io/example/demo@sha256:…'}, {image: 'quay.io/example/db:latest'}]",
+    good="relatedImages: [{image: 'quay.io/example/demo@sha256:…'}, {image: 'quay.io/example/db@sha256:…'}]",
+    dialects=OURS,
+)
+@each_csv
+def image_unpinned(csv: Csv) -> Iterator[Fault]:
+    """Mirrors for clusters without a way to the internet find images by digest; those by tag stay unreachable there."""
+    related = [(path, entry["image"]) for path, entry in csv.each(RELATED_IMAGES) if entry.get("image")]
+    if any("@" in image for _, image in related):
+        for path, image in related:
+            if "@" not in image:
+                yield Fault(
+                    f"the related image {image} has no digest, others have", path=(*path, "image"), subject=image
+                )
