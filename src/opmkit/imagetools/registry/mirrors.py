@@ -65,7 +65,7 @@ class MirroredRepository(RegistryRepository):
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """A blob's content, verified while it is read; where a mirror breaks off, another place goes on."""
         stream = _BlobOfMany(self._sources[-1], partial(self._start, descriptor), self._note)
-        return verified(cast("BinaryIO", stream), descriptor)
+        return verified(cast("BinaryIO", stream), descriptor, self.name)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Whether one of the places has the blob."""

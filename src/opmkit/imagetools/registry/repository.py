@@ -94,7 +94,7 @@ class RegistryRepository:
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """A blob's content from the network, verified while it is read, resumed where the connection breaks."""
-        return verified(cast("BinaryIO", self.blob_from(descriptor, 0)), descriptor)
+        return verified(cast("BinaryIO", self.blob_from(descriptor, 0)), descriptor, self.name)
 
     def blob_from(self, descriptor: Descriptor, offset: int) -> BlobStream:
         """A blob's content from ``offset`` on, not verified."""

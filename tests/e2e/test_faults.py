@@ -1,0 +1,232 @@
+"""The commands against a registry that fails: the right image in the end, or one error that names what failed."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.bundles import bundle_image, put_under, tag_of
+from kit.faults import (
+    Answer,
+    Corrupt,
+    CorruptUpload,
+    Fault,
+    FaultProxy,
+    Reset,
+    ResetUpload,
+    Rewrite,
+    Trickle,
+    Truncate,
+)
+from opmkit.cli.main import run
+from opmkit.imagetools.registry import RetryPolicy
+from opmkit.imagetools.spec import mediatypes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kit.registry import Registry
+    from kit.tokenserver import TokenServer
+
+ALWAYS = 1 << 20
+IMAGE = "quay.io/tests/a:1.0.0"
+"""What the index records for the bundle, wherever it comes from, so that its digest is always the same."""
+
+
+@pytest.fixture(autouse=True)
+def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Don't really wait between attempts."""
+    hasty = partial(RetryPolicy, sleep=lambda seconds: None)
+    monkeypatch.setattr("opmkit.imagetools.registry.client.RetryPolicy", hasty)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A bundle in a registry, its digest, and that of the index that has it alone."""
+
+    bundle: str
+    bundle_digest: str
+    index_digest: str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The registry behind a proxy; in it the bundle, and a catalog of the test's own that still is something else."""
+
+    registry: Registry
+    proxy: FaultProxy
+    whole: Whole
+    catalog: str
+
+    def proxied(self, reference: str) -> str:
+        """The reference that leads through the proxy to what this one names."""
+        return reference.replace(self.registry.host, self.proxy.host)
+
+
+def add(bundle: str, catalog: str) -> tuple[str, ...]:
+    return ("index", "add", "-b", f"{bundle}={IMAGE}", "-i", "scratch", "-t", catalog, "--push", "--use-http")
+
+
+@pytest.fixture(scope="module")
+def whole(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    scratch = tmp_path_factory.mktemp("whole")
+    bundle = put_under(f"{registry.host}/faulty/a:1.0.0", bundle_image("a", "1.0.0", scratch))
+    index = f"{registry.host}/faulty/index:1"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPM_STORE", str(scratch / "store"))
+        assert run([*add(bundle, index)]) == 0
+    return Whole(bundle, tag_of(bundle), tag_of(index))
+
+
+@pytest.fixture
+def setting(registry: Registry, whole: Whole, tmp_path: Path) -> Iterator[Setting]:
+    name = tmp_path.name.replace("_", "-").lower()
+    catalog = put_under(f"{registry.host}/{name}/catalog:latest", bundle_image("before", "1.0.0", tmp_path))
+    with FaultProxy(registry.host) as proxy:
+        yield Setting(registry, proxy, whole, catalog)
+
+
+READ_FAULTS = {
+    "429": (Fault("GET", "/v2/.*/a/manifests", Answer(429, {"Retry-After": "3"}), times=2), ""),
+    "500": (Fault("GET", "/v2/.*/a/", Answer(500), times=3), ""),
+    "502": (Fault("GET", "/v2/.*/a/blobs", Answer(502), skip=1), ""),
+    "reset at once": (Fault("GET", "/v2/.*/a/", Reset(), times=2), ""),
+    "reset within a blob": (Fault("GET", "/v2/.*/a/blobs", Reset(100), skip=1), ""),
+    "truncated blob": (Fault("GET", "/v2/.*/a/blobs", Truncate(100), skip=1), ""),
+    "slow trickle": (Fault("GET", "/v2/.*/a/", Trickle(100, 0.01), times=ALWAYS), ""),
+    "type of something else": (
+        Fault("GET", "/v2/.*/a/manifests", Rewrite({"Content-Type": mediatypes.OCI_INDEX}), times=ALWAYS),
+        "the registry calls the manifest",
+    ),
+    "type of nothing": (Fault("GET", "/v2/.*/a/manifests", Rewrite({"Content-Type": "text/html"}), times=ALWAYS), ""),
+    "digest of something else": (
+        Fault("GET", "/v2/.*/a/manifests", Rewrite({"Docker-Content-Digest": f"sha256:{'0' * 64}"}), times=ALWAYS),
+        "with another digest than it should",
+    ),
+    "corrupted manifest": (Fault("GET", "/v2/.*/a/manifests", Corrupt(30)), "with another digest than it should"),
+    "corrupted config": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50)), "another digest than promised"),
+    "corrupted blob": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50), skip=1), "another digest than promised"),
+    "short blob": (
+        Fault("GET", "/v2/.*/a/blobs", Answer(200, body=b"x"), skip=1, times=ALWAYS),
+        "that were promised",
+    ),
+    "missing layer": (Fault("GET", "/v2/.*/a/blobs", Answer(404), skip=1, times=ALWAYS), "not found in the registry"),
+    "never well": (Fault("GET", "/v2/.*/a/", Answer(503), times=ALWAYS), "given up after 6 attempts"),
+}
+
+WRITE_FAULTS = {
+    "429": (Fault("POST", "/v2/.*/catalog/", Answer(429, {"Retry-After": "3"}), times=2), ""),
+    "500": (Fault("PUT", "/v2/.*/catalog/blobs", Answer(500), times=2), ""),
+    "502": (Fault("PUT", "/v2/.*/catalog/manifests", Answer(502), times=2), ""),
+    "reset at once": (Fault("HEAD|POST|PUT", "/v2/.*/catalog/", Reset(), times=3), ""),
+    "reset within a blob": (Fault("PUT", "/v2/.*/catalog/blobs", ResetUpload(50)), ""),
+    "upload that vanishes": (Fault("PUT", "/v2/.*/catalog/blobs", Answer(404), times=2), ""),
+    "corrupted blob": (Fault("PUT", "/v2/.*/catalog/blobs", CorruptUpload(50), times=ALWAYS), "DIGEST_INVALID"),
+    "blob said to be there": (Fault("HEAD", "/v2/.*/catalog/blobs", Answer(200), times=ALWAYS), "BLOB_UNKNOWN"),
+    "never well": (Fault("PUT", "/v2/.*/catalog/", Answer(503), times=ALWAYS), "given up after 6 attempts"),
+}
+
+
+def judge(setting: Setting, argv: tuple[str, ...], says: str, stderr: pytest.CaptureFixture[str]) -> bool:
+    """Whether the command succeeded, which it has to unless it ``says`` why not: in one error that names the image."""
+    stderr.readouterr()
+    fault = setting.proxy.faults[-1]
+    status = run(list(argv))
+    assert fault.matched > fault.skip
+    told = stderr.readouterr().err
+    errors = [line for line in told.splitlines() if line.startswith("Error: ")]
+    assert (status, len(errors)) == ((1, 1) if says else (0, 0)), told
+    assert all(says in error and setting.proxy.host in error for error in errors), told
+    assert "Traceback" not in told
+    return status == 0
+
+
+@pytest.mark.parametrize("fault", READ_FAULTS)
+def test_bundles_from_a_registry_that_fails(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = tag_of(setting.catalog)
+    failing, says = READ_FAULTS[fault]
+    setting.proxy.faults = [replace(failing)]
+    argv = add(setting.proxied(setting.whole.bundle), setting.catalog)
+    done = judge(setting, argv, says, capsys)
+    assert tag_of(setting.catalog) == (setting.whole.index_digest if done else before)
+
+
+@pytest.mark.parametrize("fault", WRITE_FAULTS)
+def test_an_index_to_a_registry_that_fails(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = tag_of(setting.catalog)
+    failing, says = WRITE_FAULTS[fault]
+    setting.proxy.faults = [replace(failing)]
+    argv = add(setting.whole.bundle, setting.proxied(setting.catalog))
+    done = judge(setting, argv, says, capsys)
+    assert tag_of(setting.catalog) == (setting.whole.index_digest if done else before)
+
+
+@pytest.mark.parametrize("fault", [*READ_FAULTS, *(f"{name}, writing" for name in WRITE_FAULTS)])
+def test_copies_between_registries_that_fail(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = tag_of(setting.catalog)
+    failing, says = READ_FAULTS.get(fault) or WRITE_FAULTS[fault.removesuffix(", writing")]
+    setting.proxy.faults = [Fault("POST", ".*mount=", Answer(403), times=ALWAYS), replace(failing)]
+    argv = ("image", "copy", setting.proxied(setting.whole.bundle), setting.proxied(setting.catalog), "--use-http")
+    done = judge(setting, argv, says, capsys)
+    assert tag_of(setting.catalog) == (setting.whole.bundle_digest if done else before)
+
+
+@pytest.mark.parametrize("failure", [Reset(), Answer(503)])
+@pytest.mark.parametrize("phase", range(3))
+def test_every_third_request_fails(
+    setting: Setting, phase: int, failure: Reset | Answer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    setting.proxy.faults = [Fault(".*", ".*", failure, times=ALWAYS, skip=phase, every=3)]
+    judge(setting, add(setting.proxied(setting.whole.bundle), setting.proxied(setting.catalog)), "", capsys)
+    assert tag_of(setting.catalog) == setting.whole.index_digest
+    assert sum(fault.matched for fault in setting.proxy.faults) > 10
+
+
+def authfile(directory: Path, host: str) -> str:
+    path = directory / "auth.json"
+    path.write_text(json.dumps({"auths": {host: {"auth": base64.b64encode(b"tester:secret").decode()}}}))
+    return str(path)
+
+
+def test_tokens_that_expire_on_the_way(
+    setting: Setting, token_registry: Registry, token_server: TokenServer, tmp_path: Path
+) -> None:
+    expired = Answer(401, {"WWW-Authenticate": f'Bearer realm="{token_server.realm}",service="registry-tests"'})
+    faults = [Fault(method, "/v2/team/", expired, skip=1) for method in ("HEAD", "POST", "PUT")]
+    with FaultProxy(token_registry.host, *faults) as proxy:
+        access = ("--authfile", authfile(tmp_path, proxy.host), "--use-http")
+        catalog, copy = f"{proxy.host}/team/catalog:1", f"oci:{tmp_path}/copy:1"
+        assert run([*add(setting.whole.bundle, catalog), *access]) == 0
+        assert run(["image", "copy", catalog, copy, *access]) == 0
+    assert tag_of(copy) == setting.whole.index_digest
+    assert len(token_server.issued) > 3
+
+
+def test_credentials_do_not_follow_to_where_the_registry_sends_us(
+    setting: Setting, basic_registry: Registry, tmp_path: Path
+) -> None:
+    digests = [part.digest for part in bundle_image("a", "1.0.0", tmp_path).manifest.parts]
+    moves = [
+        Fault(
+            "GET",
+            f"/v2/safe/a/blobs/{digest}",
+            Answer(307, {"Location": f"http://{setting.proxy.host}/v2/faulty/a/blobs/{digest}"}),
+        )
+        for digest in digests
+    ]
+    with FaultProxy(basic_registry.host) as proxy:
+        access = ("--authfile", authfile(tmp_path, proxy.host), "--use-http")
+        safe, copy = f"{proxy.host}/safe/a:1", f"oci:{tmp_path}/copy:1"
+        assert run(["image", "copy", setting.whole.bundle, safe, *access]) == 0
+        proxy.faults = moves
+        assert run(["image", "copy", safe, copy, *access]) == 0
+        assert any("Authorization" in seen.headers for seen in proxy.seen)
+    assert tag_of(copy) == setting.whole.bundle_digest
+    assert setting.proxy.count("GET") == len(digests)
+    assert not any("Authorization" in seen.headers for seen in setting.proxy.seen)
