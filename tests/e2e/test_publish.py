@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import signal
+import subprocess
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ import pytest
 
 from kit.bundles import bundle_image, put_under, tag_of
 from kit.crowd import Command, Crowd
-from kit.faults import FaultProxy, Seen, Unheard
+from kit.faults import Answer, FaultProxy, Seen, Unheard
 from opmkit.imagetools.errors import NotFound
 
 if TYPE_CHECKING:
@@ -124,7 +126,7 @@ class Staged(FaultProxy):
             if seen.method == method and re.match(path, seen.path):
                 del self._scenes[0]
                 given = happens()
-                return given if isinstance(given, Unheard) else None
+                return given if isinstance(given, (Answer, Unheard)) else None
         return super().action_for(seen)
 
     def prefix(self, prefix: str) -> str:
@@ -192,6 +194,29 @@ def test_a_move_whose_answer_was_lost_is_no_conflict_though_another_writer_went_
 ) -> None:
     with Staged(prefix.partition("/")[0], (MOVE, lambda: Unheard(other))) as proxy:
         opm_http(*adding(proxy.prefix(prefix), "a"))
+    assert packages(opm_http, catalog) == ["a", "b"]
+
+
+def test_a_tag_that_can_not_be_looked_at_any_more_was_moved_all_the_same(
+    opm_http: Opm, prefix: str, catalog: str
+) -> None:
+    host = prefix.partition("/")[0]
+    with Staged(host, (MOVE, lambda: None), (LOOK, lambda: Answer(403))) as proxy:
+        done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"), "--settle", "0.1")
+    assert done.returncode == 0
+    assert "Warning: " in done.stderr
+    assert "not seen to stand for a while: " in done.stderr
+    assert packages(opm_http, catalog) == ["a"]
+
+    def interrupt() -> None:
+        process.send_signal(signal.SIGINT)
+
+    with Staged(host, (MOVE, lambda: None), (LOOK, interrupt)) as proxy:
+        argv = opm_http.argv(*adding(proxy.prefix(prefix), "b"), "--settle", "0.1")
+        process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, errors
+    assert "interrupted" in errors
     assert packages(opm_http, catalog) == ["a", "b"]
 
 

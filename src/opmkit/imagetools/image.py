@@ -214,14 +214,19 @@ class MultiImage:
 
 def for_platforms(image: Image | MultiImage, platforms: Sequence[Platform], name: str) -> Image | MultiImage:
     """The image called ``name`` with these platforms alone: a plain image if that leaves one, else an index in its
-    order, without attestations. A platform without a variant stands for each of its variants.
+    order, without attestations; all of it if none are named. A platform without a variant stands for each of its
+    variants.
 
-    Raises NotFound, with the platforms there are in its advice.
+    Raises NotFound, with the platforms there are in its advice, also for an index without any image.
     """
     there = _platforms(image)
+    if not there:
+        raise NotFound(f"{name} has no image, for whatever platform", advice="name another image")
+    if not platforms:
+        return image
     for platform in platforms:
         if not any(each.runs(platform) for each in there):
-            has = ", ".join(map(str, there)) or "none"
+            has = ", ".join(map(str, there))
             raise NotFound(f"{name} has no image for {platform}", advice=f"choose among its platforms: {has}")
     kept = [position for position, each in enumerate(there) if any(each.runs(platform) for platform in platforms)]
     if isinstance(image, Image):
@@ -246,12 +251,15 @@ def load_image(repository: Source, identifier: str, platform: Platform | None = 
     Reads manifests and the configuration, no layer. Raises NotFound, InvalidImage, UnsupportedImage and what the
     repository raises.
     """
+    outer = manifest = repository.get_manifest(identifier)
     for _ in range(_NESTING):
-        manifest = repository.get_manifest(identifier)
         if isinstance(manifest, Manifest):
             return _with_config(repository, manifest)
-        identifier = manifest.select(platform).digest
-    raise InvalidImage(f"image indexes nested deeper than {_NESTING}", advice="name the image by its digest")
+        manifest = repository.get_manifest(manifest.select(platform).digest)
+    raise InvalidImage(
+        f"image index {outer.digest} holds others, nested deeper than {_NESTING}",
+        advice="name the image by its digest",
+    )
 
 
 def load_any(repository: Source, identifier: str) -> Image | MultiImage:

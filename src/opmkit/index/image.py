@@ -88,7 +88,7 @@ def extract_database(
     image = tool.load(reference)
     manifest = image.manifest if isinstance(image, Image) else image.index
     annotations = {key: manifest.annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in manifest.annotations}
-    image = for_platforms(image, platforms, f"index image {reference}") if platforms else image
+    image = for_platforms(image, platforms, f"index image {reference}")
     under = _under_database(tool, image, reference, destination)
     return Base(under, annotations, manifest.digest, made_from(manifest))
 
@@ -161,7 +161,7 @@ def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()
     reference = parse_image_reference(name)
     image = tool.load(reference)
     annotations = {BASE_NAME: str(reference), BASE_DIGEST: image.digest}
-    return Base(for_platforms(image, platforms, f"base image {reference}") if platforms else image, annotations)
+    return Base(for_platforms(image, platforms, f"base image {reference}"), annotations)
 
 
 def index_recipe(database: Path, annotations: Mapping[str, str], created: int) -> Recipe:

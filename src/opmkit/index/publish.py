@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from opmkit.imagetools.errors import AuthenticationFailed, NotFound, TagMoved
+from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, TagMoved
 from opmkit.imagetools.reference import DEFAULT_TAG, LayoutReference, Reference
 from opmkit.imagetools.repository import MOVE_SECONDS
 from opmkit.imagetools.store.locks import NamedLocks
@@ -158,7 +158,12 @@ class Publisher:
         for target in targets:
             watched = target.in_place or self.on_conflict is OnConflict.REBASE
             if watched and target.place and isinstance(target.reference, Reference) and self.settle:
-                self._await_tag(target, target.place, digest)
+                try:
+                    self._await_tag(target, target.place, digest)
+                except (KeyboardInterrupt, ImageToolsError) as error:  # it can't be said that nothing was changed
+                    problem = str(error) or "interrupted"
+                    _log.warning("%s was moved, but not seen to stand for a while: %s", target.reference, problem)
+                    return
 
     def _await_tag(self, target: Target, place: Repository, digest: str) -> None:
         """Raises IndexMoved where another writer has moved the tag to what this index is not in."""

@@ -1,0 +1,218 @@
+"""Which platforms an index has, and which image of several is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.bundles import bundle_image, put_under, repository_of, tag_of
+from kit.content import put_image
+from kit.images import multi_image, small_image
+from opmkit.imagetools.image import Image, MultiImage, load_any
+from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.spec import Descriptor, ImageIndex, Platform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.opm import Opm
+    from kit.registry import Registry
+
+PLATFORMS = ["linux/amd64", "linux/arm/v6", "linux/arm/v7", "linux/arm64", "linux/s390x"]
+
+
+@pytest.fixture
+def prefix(registry: Registry, tmp_path: Path) -> str:
+    """A part of the registry of the test's own."""
+    return f"{registry.host}/platforms-{tmp_path.name.replace('_', '-').replace('[', '').lower()}"
+
+
+def with_attestations(image: MultiImage, name: str) -> str:
+    """Put an image under its name as buildkit does: before each manifest one that vouches for it; the name."""
+    repository = repository_of(name)
+    put_under(name, image)
+    manifests: list[Descriptor] = []
+    for manifest in image.index.manifests:
+        statement = put_image(repository, "attestation", manifest.digest.encode()).descriptor
+        about = {"vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": manifest.digest}
+        manifests += [replace(statement, platform=Platform("unknown", "unknown"), annotations=about), manifest]
+    repository.put_manifest(ImageIndex.build(manifests), name.rpartition(":")[2])
+    return name
+
+
+@pytest.fixture
+def base(prefix: str, tmp_path: Path) -> str:
+    """A base image for several platforms, with attestations."""
+    images = [small_image(tmp_path, {"bin/opm": name.encode()}, platform=name) for name in PLATFORMS]
+    return with_attestations(multi_image(images), f"{prefix}/base:1")
+
+
+def loaded(name: str) -> Image | MultiImage:
+    return load_any(repository_of(name), parse_image_reference(name).identifier)  # type: ignore[union-attr]
+
+
+def platforms(name: str) -> list[str]:
+    """The platforms of the image index that a name names; no attestations are left in it."""
+    image = loaded(name)
+    assert isinstance(image, MultiImage)
+    assert len(image.index.manifests) == len(image.images)
+    assert [str(image.config.platform) for image in image.images] == [
+        str(manifest.platform) for manifest in image.index.manifests
+    ]
+    return [str(image.config.platform) for image in image.images]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], PLATFORMS),
+        (["--platform", "linux/s390x,linux/amd64"], ["linux/amd64", "linux/s390x"]),
+        (["--platform", "linux/s390x", "--platform", "linux/amd64"], ["linux/amd64", "linux/s390x"]),
+        (["--platform", "linux/arm"], ["linux/arm/v6", "linux/arm/v7"]),
+    ],
+)
+def test_an_index_has_the_platforms_of_its_base_or_those_named(
+    flags: list[str], expected: list[str], opm_http: Opm, prefix: str, base: str
+) -> None:
+    target = f"{prefix}/catalog:1"
+    opm_http.here("index", "add", "-b", "", "-i", base, "-t", target, "--push", *flags)
+    assert platforms(target) == expected
+
+
+def test_of_one_platform_it_is_a_plain_image(opm_http: Opm, prefix: str, base: str) -> None:
+    target = f"{prefix}/catalog:1"
+    for platform in ("linux/arm64", "linux/arm/v7"):
+        opm_http.here("index", "add", "-b", "", "-i", base, "-t", target, "--push", "--platform", platform)
+        image = loaded(target)
+        assert isinstance(image, Image)
+        assert str(image.config.platform) == platform
+        assert image.manifest.annotations["org.opencontainers.image.base.digest"] == tag_of(base)
+
+
+@pytest.mark.parametrize(
+    "change", [("add", "-b", ""), ("prune", "-p", "x"), ("prune-stranded",), ("update", "--rm", "")]
+)
+def test_every_change_can_narrow_an_index(change: tuple[str, ...], opm_http: Opm, prefix: str, base: str) -> None:
+    opm_http.here("index", "add", "-b", "", "-i", base, "-t", f"{prefix}/catalog:1", "--push")
+    flags = ("-f", f"{prefix}/catalog:1", "-t", f"{prefix}/catalog:2", "--push", "--platform", "linux/arm")
+    opm_http.here("index", *change, *flags)
+    assert platforms(f"{prefix}/catalog:2") == ["linux/arm/v6", "linux/arm/v7"]
+    assert platforms(f"{prefix}/catalog:1") == PLATFORMS
+
+
+def test_of_a_named_base_the_platforms_count_not_of_the_old_index(
+    opm_http: Opm, prefix: str, base: str, tmp_path: Path
+) -> None:
+    put_under(f"{prefix}/other:1", multi_image([small_image(tmp_path, {"x": b""}, platform="linux/ppc64le")]))
+    opm_http.here("index", "add", "-b", "", "-i", base, "-t", f"{prefix}/catalog:1", "--push")
+    flags = ("-i", f"{prefix}/other:1", "--platform", "linux/ppc64le", "-t", f"{prefix}/catalog:2", "--push")
+    opm_http.here("index", "add", "-b", "", "-f", f"{prefix}/catalog:1", *flags)
+    image = loaded(f"{prefix}/catalog:2")
+    assert isinstance(image, Image)
+    assert image.config.architecture == "ppc64le"
+
+
+def test_nothing_is_there_for_every_platform(opm: Opm) -> None:
+    for value, expected in (
+        ("linux/arm64", ["linux/arm64"]),
+        ("linux/arm64,linux/amd64", ["linux/arm64", "linux/amd64"]),
+    ):
+        opm.here("index", "add", "-b", "", "-i", "scratch", "-t", f"oci:{opm.directory}/x:1", "--platform", value)
+        described = json.loads(opm.here("image", "inspect", f"oci:{opm.directory}/x:1", "-o", "json"))
+        assert [image["platform"] for image in described["images"]] == expected
+
+
+def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
+    opm_http: Opm, prefix: str, base: str, tmp_path: Path
+) -> None:
+    target = f"{prefix}/catalog:1"
+    plain = put_under(f"{prefix}/plain:1", small_image(tmp_path, {"x": b""}, platform="linux/arm64"))
+    opm_http.here("index", "add", "-b", "", "-i", plain, "-t", target, "--push", "--platform", "linux/arm64")
+    cases = {
+        (base, "linux/ppc64le"): f"base image {base} has no image for linux/ppc64le",
+        (base, "linux/arm/v5"): ", ".join(PLATFORMS),
+        (base, "unknown/unknown"): "has no image for unknown/unknown",
+        (plain, "linux/amd64"): "choose among its platforms: linux/arm64\n",
+        (base, "arm64"): "'arm64' is no platform",
+        (base, "linux/amd64,linux"): "'linux' is no platform",
+    }
+    before = tag_of(target)
+    for (image, platform), problem in cases.items():
+        done = opm_http.attempt("index", "add", "-b", "", "-i", image, "-t", target, "--push", "--platform", platform)
+        assert done.returncode == 1
+        assert problem in done.stderr
+    assert tag_of(target) == before
+
+
+def test_a_dockerfile_has_no_platform(opm: Opm) -> None:
+    done = opm.attempt("index", "add", "-b", "", "--generate", "--platform", "linux/amd64")
+    assert done.returncode == 1
+    assert "--platform and --generate exclude each other" in done.stderr
+    assert list(opm.directory.iterdir()) == []
+
+
+# --- bundles for several platforms
+
+
+def bundles_of(opm: Opm, bundle: str) -> list[str]:
+    """The names of the bundles of an index of this one."""
+    opm.here("registry", "add", "-d", str(opm.directory / "index.db"), "-b", bundle)
+    rows = json.loads(opm.here("alpha", "list", "bundles", str(opm.directory / "index.db"), "-o", "json"))
+    (opm.directory / "index.db").unlink()
+    return [row["bundle"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [
+        (["linux/arm64", "linux/amd64", "windows/amd64"], 1),
+        (["windows/amd64", "linux/s390x", "linux/arm64"], 2),
+        (["windows/arm64", "windows/amd64"], 1),
+    ],
+)
+def test_the_bundle_that_is_read_does_not_depend_on_the_machine(
+    there: list[str], chosen: int, opm_http: Opm, prefix: str, tmp_path: Path
+) -> None:
+    """In each platform's image is another version, so that it shows which was read."""
+    images = [bundle_image("demo", f"{n}.0.0", tmp_path, platform=platform) for n, platform in enumerate(there)]
+    expected = [f"demo.v{chosen}.0.0"]
+    for number, order in enumerate((images, images[::-1])):
+        assert bundles_of(opm_http, put_under(f"{prefix}/demo:{number}", multi_image(order))) == expected
+        assert bundles_of(opm_http, with_attestations(multi_image(order), f"{prefix}/demo:a{number}")) == expected
+
+
+def test_of_attestations_alone_nothing_is_made(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
+    name = with_attestations(multi_image([bundle_image("demo", "1.0.0", tmp_path)]), f"{prefix}/demo:1")
+    index = repository_of(name).get_manifest("1")
+    assert isinstance(index, ImageIndex)
+    repository_of(name).put_manifest(ImageIndex.build(index.manifests[:1]), "none")
+    none = f"{prefix}/demo:none"
+    for argv in (
+        ("registry", "add", "-b", none),
+        ("index", "add", "-b", "", "-i", none),
+        ("index", "export", "-i", none),
+    ):
+        done = opm_http.attempt(*argv)
+        assert done.returncode == 1
+        assert "has no image" in done.stderr
+
+
+def test_indexes_in_indexes(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
+    name = put_under(f"{prefix}/demo:1", multi_image([bundle_image("demo", "1.0.0", tmp_path)]))
+    repository = repository_of(name)
+    index = repository.resolve("1")
+    for depth in range(2, 6):
+        index = repository.put_manifest(ImageIndex.build([index]), str(depth))
+    assert bundles_of(opm_http, f"{prefix}/demo:3") == ["demo.v1.0.0"]
+    refused = {
+        ("registry", "add", "-b", f"{prefix}/demo:5"): "holds others, nested deeper than 4",
+        ("index", "add", "-b", "", "-i", f"{prefix}/demo:2", "-t", "x:1"): "holds another index",
+    }
+    for argv, problem in refused.items():
+        done = opm_http.attempt(*argv)
+        assert done.returncode == 1
+        assert problem in done.stderr
+        assert "hint: name" in done.stderr
