@@ -84,15 +84,20 @@ class Upload:
         """Ask the registry to take the blob from its other repository; None if it did, else an upload session."""
         query = urlencode({"mount": self.descriptor.digest, "from": repository})
         url, access = f"{self.endpoint.uploads()}?{query}", self.access.mounting(repository)
+        request = Request("POST", url, self._subject, access, ok=(201, 202))
         try:
-            answer = self.transport.once(Request("POST", url, self._subject, access, ok=(201, 202)), deadline)
+            answer = self._insist(request, deadline)
         except (AuthenticationFailed, NotFound):
             return self._begin(deadline)
         return None if answer.status == 201 else self._location(url, answer)
 
     def _begin(self, deadline: Deadline) -> str:
         url = self.endpoint.uploads()
-        return self._location(url, self._exchange("POST", url, deadline, ok=(202,)))
+        return self._location(url, self._insist(Request("POST", url, self._subject, self.access, ok=(202,)), deadline))
+
+    def _insist(self, request: Request, deadline: Deadline) -> Answer:
+        """The answer to what begins a transfer, tried again by itself: where requests fail often, each step counts."""
+        return self.transport.retry.run(lambda: self.transport.once(request, deadline), deadline)
 
     def _send_whole(self, session: str, deadline: Deadline) -> bool:
         """Whether the registry took the blob in one request."""
@@ -136,8 +141,6 @@ class Upload:
         try:
             return self.transport.once(request, deadline)
         except NotFound as error:
-            if method == "POST":
-                raise
             raise Transient(f"{error.message}: it has forgotten the upload", advice="try again later") from error
 
     def _location(self, url: str, answer: Answer) -> str:
