@@ -1,7 +1,8 @@
 """The fields of CustomResourceDefinitions, and those that all objects have.
 
 They are written as in :mod:`opmkit.bundle.validation.csvfields`. ``STRUCT|bool`` is such a struct or a boolean,
-``STRUCT|list`` one or a list of them, ``STRUCT|texts`` one or a list of texts. Facts as of apiextensions-apiserver v0.26.
+``STRUCT|list`` one or a list of them, ``STRUCT|texts`` one or a list of texts. Facts as of
+apiextensions-apiserver v0.26.
 """
 
 from __future__ import annotations

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.finding import Finding
+from opmkit.bundle.validation.catalogue import validators
+from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.validation.rule import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Fault, Rule
+
+FORMAT = "format"
 
 
 def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
@@ -19,6 +24,38 @@ def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
         if bundle.dialect in one.dialects:
             for fault in one.check(bundle):
                 yield _finding(bundle, one, fault)
+
+
+def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = ()) -> list[Finding]:
+    """What the validators of a profile find, and those asked for by name, until a step ends the run.
+
+    A directory of manifests alone has no format to judge. Where validators repeat each other, our own dialect tells
+    each fault but once.
+
+    Raises:
+        UnknownName: for an optional validator that the profile does not have.
+    """
+    known = validators()
+    found: list[Finding] = []
+    for step in profile.chosen(bundle.dialect, optional, known):
+        names = [name for name in step.validators if name != FORMAT or not bundle.bare]
+        told = [finding for name in names for finding in run_rules(bundle, known.get(name, ()))]
+        found += told
+        if step.final and any(finding.severity is Severity.ERROR for finding in told):
+            break
+    shown = [one for one in found if one.severity is Severity.ERROR or profile.least is Severity.WARNING]
+    return _once(shown) if bundle.dialect is Dialect.OPMKIT else shown
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings without those that another validator told before of the same place."""
+    tellers: dict[object, str] = {}
+    kept = []
+    for one in findings:
+        key = (one.rule, one.subject, one.file, one.line, one.column)
+        if tellers.setdefault(key, one.validator) == one.validator:
+            kept.append(one)
+    return kept
 
 
 def _finding(bundle: BundleView, rule: Rule, fault: Fault) -> Finding:

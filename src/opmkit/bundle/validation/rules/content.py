@@ -272,7 +272,7 @@ def opm_no_csv(bundle: BundleView) -> Iterator[Fault]:
     """
     content = OpmContent.of(bundle)
     if bundle.dialect is Dialect.OPMKIT:
-        yield from loading.no_csv(content.directory, content.files)
+        yield from loading.no_csv(content.directory, content.files) if content.files else ()
     elif content.objects and content.csv is None and not _unreadable(content):
         yield Fault("no manifest is a ClusterServiceVersion")
 
