@@ -71,6 +71,7 @@ def crowd() -> Iterator[Crowd]:
         yield started
 
 
+@pytest.mark.timeout(900)  # two hundred runs
 def test_ten_processes_add_ten_bundles_to_one_tag_at_once_twenty_times(
     crowd: Crowd, opm_http: Opm, prefix: str, catalog: str, tmp_path: Path
 ) -> None:
