@@ -1,8 +1,8 @@
-"""The fields of CustomResourceDefinitions, and those that all objects have.
+"""The fields of CustomResourceDefinitions, of package manifests, and those that all objects have.
 
 They are written as in :mod:`opmkit.bundle.validation.csvfields`. ``STRUCT|bool`` is such a struct or a boolean,
-``STRUCT|list`` one or a list of them, ``STRUCT|texts`` one or a list of texts. Facts as of
-apiextensions-apiserver v0.26.
+``STRUCT|list`` one or a list of them, ``STRUCT|texts`` one or a list of texts. Facts as of apiextensions-apiserver
+v0.26 and operator-framework/api v0.45.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ ROOTS: Final[Mapping[str, str]] = {
 
 OBJECT: Final = "PartialObjectMetadata"
 """The entry of what all objects have."""
+PACKAGE: Final = "PackageManifest"
+"""The entry of package manifests."""
 
 STRUCTS: Final[Mapping[str, str]] = {
     "PartialObjectMetadata": "kind apiVersion: string; metadata: ObjectMeta",
@@ -114,6 +116,8 @@ STRUCTS: Final[Mapping[str, str]] = {
         x-kubernetes-list-type x-kubernetes-map-type: *string
         x-kubernetes-validations: []ValidationRule
     """,
+    "PackageManifest": "packageName defaultChannel: string; channels: []PackageChannel",
+    "PackageChannel": "name currentCSV: string",
     "ExternalDocumentation": "description url: string",
     "ValidationRule": "rule message: string",
 }

@@ -29,24 +29,30 @@ def decode_fault(manifest: Manifest) -> Fault | None:
 
     A document of comments alone, or null, passes for an object that says nothing, not even its kind.
     """
+    if (fault := read_fault(manifest)) or manifest.content.value is None:
+        return fault
+    problem = _problem(manifest)
+    return Fault(f"the file {problem}", manifest.path) if problem else None
+
+
+def read_fault(manifest: Manifest) -> Fault | None:
+    """What keeps a file from holding a mapping, of whatever kind, with its place; None if it holds one, or null."""
     content = manifest.content
     if content.error is not None:
         error = content.error
         told = f"the file can't be read as YAML or JSON: {error.problem}"
         return Fault(told, manifest.path, line=error.line, column=error.column)
-    problem = _problem(manifest)
-    return Fault(f"the file {problem}", manifest.path) if problem else None
+    if content.value is None and not _SOMETHING.search(content.raw):
+        return Fault("the file is empty", manifest.path)
+    if not isinstance(content.value, dict | None):
+        return Fault(f"the file is {describe(content.value)}, not an object", manifest.path)
+    return None
 
 
 def _problem(manifest: Manifest) -> str:
-    value = manifest.content.value
-    if value is None:
-        return "" if _SOMETHING.search(manifest.content.raw) else "is empty"
-    if not isinstance(value, dict):
-        return f"is {describe(value)}, not an object"
     if not manifest.kind:
         return "has no kind"
-    if _NO_NUMBER.search(manifest.content.raw) and not all(map(math.isfinite, _floats(value))):
+    if _NO_NUMBER.search(manifest.content.raw) and not all(map(math.isfinite, _floats(manifest.content.value))):
         return "has a number that is infinite or none, which no object may have"
     if Gvk.of(manifest.api_version, manifest.kind) is None:
         return f"has the apiVersion {manifest.api_version!r}, which has more than one slash"
