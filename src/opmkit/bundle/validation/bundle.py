@@ -17,6 +17,7 @@ from opmkit.bundle.validation.rule import Dialect
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.rule import Path
 
 CSV_KIND = "ClusterServiceVersion"
@@ -77,8 +78,8 @@ class BundleView:
 
     ``files`` are all that it has, by their paths from its root with ``/`` between; ``directories`` those that are
     there, also without files. ``image_labels`` are those of its image, None for a directory. ``bare`` tells that the
-    root itself is a manifests directory without metadata. ``memo`` is where rules keep what they found out about it, by
-    keys of their own.
+    root itself is a manifests directory without metadata. ``inspect`` asks for the platforms of images. ``memo`` is
+    where rules keep what they found out about it, by keys of their own.
     """
 
     name: str
@@ -89,6 +90,7 @@ class BundleView:
     dialect: Dialect = Dialect.OPMKIT
     options: Options = Options()
     contents: ContentCache = field(default_factory=ContentCache, repr=False)
+    inspect: Inspect | None = field(default=None, compare=False, repr=False)
     memo: dict[object, object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def manifest(self, path: str) -> Manifest:

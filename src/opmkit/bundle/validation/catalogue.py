@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -28,6 +29,12 @@ _MODULES: tuple[str, ...] = (
     "rules.crd_conversion",
     "rules.crd_columns",
     "rules.crd_schema",
+    "rules.objects",
+    "rules.operatorhub",
+    "rules.deprecated_apis",
+    "rules.community",
+    "rules.good_practices",
+    "rules.multiarch",
     "rules.own",
     "rules.own_annotations",
     "rules.own_files",
@@ -38,6 +45,12 @@ _MODULES: tuple[str, ...] = (
 )
 """The modules of rules, in the order in which their findings are told."""
 
+_INCLUDED: Mapping[str, tuple[str, ...]] = {
+    "operatorhubv2": ("alpha-deprecated-apis",),
+    "operatorhub": ("operatorhubv2", "capabilities", "categories"),
+}
+"""The validators that run all rules of others too, each after those that it runs."""
+
 
 @cache
 def validators() -> Mapping[str, tuple[Rule, ...]]:
@@ -47,6 +60,9 @@ def validators() -> Mapping[str, tuple[Rule, ...]]:
         for one in vars(module).values():
             if isinstance(one, Rule):
                 found.setdefault(one.validator, []).append(one)
+    for name, parts in _INCLUDED.items():
+        for part in parts:
+            found.setdefault(name, []).extend(replace(one, validator=name) for one in found.get(part, ()))
     for name, more in composed(found).items():
         found.setdefault(name, []).extend(more)
     return {name: tuple(rules) for name, rules in found.items()}

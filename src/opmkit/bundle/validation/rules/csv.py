@@ -13,7 +13,7 @@ from opmkit.bundle.validation.rule import OURS, RECENT, Dialect, Fault, rule
 from opmkit.bundle.validation.versions import strict_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from opmkit.bundle.validation.rule import Path
 
@@ -26,6 +26,11 @@ MIN_KUBE_VERSION: Path = ("spec", "minKubeVersion")
 
 _SPELT = ("olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", "olm.providedAPIs", "olm.skipRange")
 _KEYS = {key.lower(): key for key in _SPELT}
+
+
+def misspelt_keys(annotations: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The keys that differ in case alone from one that means something to the lifecycle manager, each with that."""
+    return ((key, known) for key in annotations if (known := _KEYS.get(key.lower(), key)) != key)
 
 
 def name_problems(name: str) -> list[str]:
@@ -346,12 +351,8 @@ def required_field(csv: Csv) -> Iterator[Fault]:
 @each_csv
 def annotation_key_case(csv: Csv) -> Iterator[Fault]:
     """Case counts in keys: one that differs in case alone is another key, which nobody looks at."""
-    for key in csv.annotations:
-        known = _KEYS.get(key.lower(), key)
-        if known != key:
-            yield Fault(
-                f"the annotation {key} must be written {known}", path=(*ANNOTATIONS_PATH, key), subject=csv.name
-            )
+    for key, known in misspelt_keys(csv.annotations):
+        yield Fault(f"the annotation {key} must be written {known}", path=(*ANNOTATIONS_PATH, key), subject=csv.name)
 
 
 @rule(

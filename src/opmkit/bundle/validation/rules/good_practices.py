@@ -1,0 +1,208 @@
+"""Rules of the validator ``good-practices``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opmkit.bundle import labels
+from opmkit.bundle.validation.bundle import items, mapping, members
+from opmkit.bundle.validation.csvform import DEPLOYMENTS, POD, Csv, each_csv
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.validation.versions import strict_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.rule import Path
+
+VALIDATOR = "good-practices"
+NAME: Path = ("metadata", "name")
+CHANNEL_NAMES = ("candidate", "stable", "fast")
+_DESCRIPTIONS: Path = ("spec", "customresourcedefinitions")
+_INSTALL: Path = ("spec", "install", "spec")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+)?$", re.ASCII)
+_ALL = ("*", "[*]")
+
+
+@rule(
+    "GP-NO-DEPLOYMENT",
+    VALIDATOR,
+    Severity.ERROR,
+    "a ClusterServiceVersion installs no deployment",
+    remedy="Add spec.install.spec.deployments with the deployment of the operator.",
+    bad="install: {strategy: deployment, spec: {}}",
+    good="install: {strategy: deployment, spec: {deployments: [{name: demo, spec: {}}]}}",
+)
+@each_csv
+def no_deployment(csv: Csv) -> Iterator[Fault]:
+    """The deployment is what runs the operator."""
+    if csv.lacks(*map(str, DEPLOYMENTS)):
+        yield Fault("spec.install.spec.deployments is missing", path=DEPLOYMENTS, subject=csv.name)
+
+
+def _containers(csv: Csv) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The containers of all deployments, without those that only begin."""
+    for path, deployment in csv.each(DEPLOYMENTS):
+        pod: Any = deployment
+        for step in POD:
+            pod = mapping(pod).get(str(step))
+        yield from members(mapping(pod).get("containers"), (*path, *POD, "containers"))
+
+
+def _requests(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    requests: Mapping[str, Any] | None = mapping(container.get("resources")).get("requests")
+    return requests
+
+
+@rule(
+    "GP-RESOURCE-REQUESTS",
+    VALIDATOR,
+    Severity.WARNING,
+    "a container requests no resources",
+    remedy="Set resources.requests with cpu and memory.",
+    bad="containers: [{name: manager, image: demo}]",
+    good="containers: [{name: manager, image: demo, resources: {requests: {cpu: 10m, memory: 64Mi}}}]",
+)
+@each_csv
+def resource_requests(csv: Csv) -> Iterator[Fault]:
+    """Without requests the scheduler knows nothing of what it needs, and clusters with quotas refuse it."""
+    for path, container in _containers(csv):
+        if _requests(container) is None:
+            told = f"the container {container.get('name', '')!r} requests no resources"
+            yield Fault(told, path=path, subject=csv.name)
+
+
+@rule(
+    "GP-RESOURCE-REQUESTS-PARTIAL",
+    VALIDATOR,
+    Severity.WARNING,
+    "a container requests cpu or memory, but not both",
+    remedy="Set both cpu and memory in resources.requests.",
+    bad="resources: {requests: {cpu: 10m}}",
+    good="resources: {requests: {cpu: 10m, memory: 64Mi}}",
+    dialects=OURS,
+)
+@each_csv
+def resource_requests_partial(csv: Csv) -> Iterator[Fault]:
+    """A quota for what is not requested keeps the container from being made. The references say so, but do not look."""
+    for path, container in _containers(csv):
+        requests = _requests(container)
+        lacking = [name for name in ("cpu", "memory") if requests is not None and not requests.get(name)]
+        if lacking:
+            told = f"the container {container.get('name', '')!r} requests no {' and no '.join(lacking)}"
+            yield Fault(told, path=(*path, "resources", "requests"), subject=csv.name)
+
+
+@rule(
+    "GP-CRD-DESCRIPTION",
+    VALIDATOR,
+    Severity.WARNING,
+    "an owned or required CRD has no description",
+    remedy="Describe in a sentence what the resource is for.",
+    bad="owned: [{name: demos.example.com, version: v1, kind: Demo}]",
+    good="owned: [{name: demos.example.com, version: v1, kind: Demo, description: A demonstration}]",
+)
+@each_csv
+def crd_description(csv: Csv) -> Iterator[Fault]:
+    """The description is what users see of the resource in a catalog."""
+    for side in ("owned", "required"):
+        for path, entry in csv.each((*_DESCRIPTIONS, side)):
+            if not entry.get("description") and not csv.typed.faulty(*path, "description"):
+                told = f"the {side} CRD {entry.get('name', '')!r} has no description"
+                yield Fault(told, path=path, subject=csv.name)
+
+
+@rule(
+    "GP-CHANNEL-NAME",
+    VALIDATOR,
+    Severity.WARNING,
+    "a channel is named against the convention",
+    remedy=f"Begin the names of channels with {', '.join(CHANNEL_NAMES[:-1])} or {CHANNEL_NAMES[-1]}.",
+    bad=f"annotations: {{{labels.CHANNELS}: alpha}}",
+    good=f"annotations: {{{labels.CHANNELS}: 'stable-v1,candidate-v1'}}",
+    dialects=OURS,
+)
+def channel_name(bundle: BundleView) -> Iterator[Fault]:
+    """The names tell users how mature a channel is.
+
+    The references have this rule, but their command never gives it the annotations to look at.
+    """
+    csv, file = Csv.of(bundle), bundle.annotations_file
+    if csv is None or file is None:
+        return
+    listed = bundle.annotations.get(labels.CHANNELS, "").split(",")
+    names = {name.strip() for name in (*listed, bundle.annotations.get(labels.DEFAULT_CHANNEL, ""))} - {""}
+    odd = sorted(name for name in names if not name.startswith(CHANNEL_NAMES))
+    if odd:
+        told = f"the channels {', '.join(odd)} begin with none of {', '.join(CHANNEL_NAMES)}"
+        yield Fault(told, file.path, ("annotations", labels.CHANNELS), subject=csv.name)
+
+
+@rule(
+    "GP-RBAC-CRD",
+    VALIDATOR,
+    Severity.WARNING,
+    "the operator may create CRDs itself",
+    remedy="Put the CRDs into the bundle, or depend on the operator that owns them; then drop the permission.",
+    bad="rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: ['*']}]",
+    good="rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list]}]",
+)
+@each_csv
+def rbac_crd(csv: Csv) -> Iterator[Fault]:
+    """CRDs outside of bundles are upgraded by nobody, and clash with those of other operators."""
+    for side in ("permissions", "clusterPermissions"):
+        for path, permission in csv.each((*_INSTALL, side)):
+            for number, granted in enumerate(items(permission.get("rules"))):
+                if _may_create_crds(mapping(granted)):
+                    told = "the operator may create CustomResourceDefinitions"
+                    yield Fault(told, path=(*path, "rules", number), subject=csv.name)
+                    return  # the references tell the first
+
+
+def _may_create_crds(granted: Mapping[str, Any]) -> bool:
+    groups, resources, verbs = (items(granted.get(name)) for name in ("apiGroups", "resources", "verbs"))
+    return (
+        "apiextensions.k8s.io" in groups
+        and any(name in resources for name in ("customresourcedefinitions", *_ALL))
+        and any(name in verbs for name in ("create", "patch", *_ALL))
+    )
+
+
+@rule(
+    "GP-NAME-VERSION",
+    VALIDATOR,
+    Severity.WARNING,
+    "the name of a ClusterServiceVersion does not end in a version",
+    remedy="Name it PACKAGE.vMAJOR.MINOR.PATCH, such as demo.v1.2.3.",
+    bad="metadata: {name: demo.v1.2}",
+    good="metadata: {name: demo.v1.2.0}",
+)
+@each_csv
+def name_version(csv: Csv) -> Iterator[Fault]:
+    """The version in the name tells the bundles of a package apart."""
+    match = _VERSION.search(csv.name)
+    try:
+        strict_version(match.group() if match else "")
+    except ValueError:
+        yield Fault(f"the name {csv.name!r} does not end in a semantic version", path=NAME, subject=csv.name)
+
+
+@rule(
+    "GP-NAME-CONVENTION",
+    VALIDATOR,
+    Severity.WARNING,
+    "the name of a ClusterServiceVersion is not a package, .v and a version",
+    remedy="Name it PACKAGE.vMAJOR.MINOR.PATCH, such as demo.v1.2.3.",
+    bad="metadata: {name: demo-1.2.3}",
+    good="metadata: {name: demo.v1.2.3}",
+)
+@each_csv
+def name_convention(csv: Csv) -> Iterator[Fault]:
+    """With exactly one ".v" in it, people and tools can take the name apart."""
+    parts = len(csv.name.split(".v"))
+    if parts != 2:
+        yield Fault(f"the name {csv.name!r} has {parts - 1} times .v instead of once", path=NAME, subject=csv.name)

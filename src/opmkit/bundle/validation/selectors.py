@@ -1,0 +1,102 @@
+"""Label selectors, in the grammar that Kubernetes has for them: ``name=a,suite in (b,c),!d,e!=f``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.errors import BundleError
+from opmkit.bundle.validation.names import label_value, qualified_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_KEY = r"[^\s,=!()<>]+"
+_REQUIREMENT = re.compile(
+    rf"""\s*(?:
+        (?P<absent>!)\s*(?P<absent_key>{_KEY})
+      | (?P<key>{_KEY})\s*(?:
+            (?P<operator>==|!=|=)\s*(?P<value>[^\s,=!()<>]*)
+          | (?P<order>[<>])\s*(?P<bound>[0-9]+)
+          | (?<=\s)(?P<set>in|notin)\s*\((?P<values>[^()]*)\)
+        )?
+    )\s*(?:,|$)""",
+    re.VERBOSE,
+)
+
+
+class InvalidSelector(BundleError):
+    """A text that is no label selector, or one that selects nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """That a label has one of the values; none is any. ``negated``: that it has none of them, or is not there at all.
+
+    ``bound`` is a number that the value must exceed (``>``), or stay below (``<``).
+    """
+
+    key: str
+    values: frozenset[str] | None = None
+    negated: bool = False
+    bound: tuple[str, int] | None = None
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet it."""
+        value = labels.get(self.key)
+        if value is None:
+            return self.negated
+        if self.bound is not None:
+            order, number = self.bound
+            return value.isdecimal() and (int(value) > number if order == ">" else int(value) < number)
+        return (self.values is None or value in self.values) is not self.negated
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """Requirements that all must be met; without any, all labels match."""
+
+    requirements: tuple[Requirement, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Selector:
+        """Read a selector; InvalidSelector, with the place, if it is none."""
+        found: list[Requirement] = []
+        position, more = 0, bool(text.strip())
+        while more:
+            match = _REQUIREMENT.match(text, position)
+            if match is None:
+                rest = text[position:].strip()
+                raise _invalid(text, f"at {rest!r}" if rest else "after the last comma")
+            found.append(_requirement(match, text))
+            position, more = match.end(), match.group().endswith(",")
+        return cls(tuple(found))
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels meet all requirements."""
+        return all(one.matches(labels) for one in self.requirements)
+
+
+def _requirement(match: re.Match[str], text: str) -> Requirement:
+    key = match["key"] or match["absent_key"]
+    if match["operator"] is not None:
+        values = frozenset({match["value"]})
+    elif match["set"]:
+        values = frozenset(value.strip() for value in match["values"].split(","))
+    else:
+        values = None
+    problems = qualified_name(key) + [problem for value in values or () for problem in label_value(value)]
+    if problems:
+        raise _invalid(text, f"for {problems[0]}")
+    bound = (match["order"], int(match["bound"])) if match["order"] else None
+    return Requirement(
+        key, values, bool(match["absent"]) or match["operator"] == "!=" or match["set"] == "notin", bound
+    )
+
+
+def _invalid(text: str, where: str) -> InvalidSelector:
+    return InvalidSelector(
+        f"{text!r} is no label selector {where}",
+        advice="Write name=NAME, suite=operatorframework, or 'name in (NAME, NAME)', with commas between requirements.",
+    )
