@@ -100,7 +100,7 @@ def _gather(bundle: BundleView, csv: Csv) -> OperatorImages:
                 others.setdefault(image, path)
     related: dict[str, Path] = {}
     for path, entry in csv.each(_RELATED):
-        related.setdefault(str(entry.get("image", "")), path)
+        related.setdefault(str(entry.get("image", "")), (*path, "image"))
     provided = {image: _provided(bundle, image) for image in (*managers, *others, *related)}
     return OperatorImages(csv, managers, others, related, affinities, provided)
 

@@ -1,0 +1,111 @@
+"""URLs and mail addresses, as Go reads them: the outcomes are those of its net/url and net/mail."""
+
+from __future__ import annotations
+
+import pytest
+
+from opmkit.bundle.validation.mailboxes import is_single_address
+from opmkit.bundle.validation.urls import Url, parse_request_url, parse_url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://a.b/c",
+        "https://",
+        "mailto:x",
+        "/x",
+        "*",
+        "https://a/#x",
+        "https://[::1]:80/",
+        "https://a/ b",
+        "a:b",
+        "https://ü/",
+        "https://u:p@a/",
+        "HTTPS://a",
+        "https://a?%zz",
+    ],
+)
+def test_urls_of_requests(text: str) -> None:
+    parse_request_url(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "x/y",
+        "example.com",
+        "https//a",
+        "https://a/\x7f",
+        "https://a/%zz",
+        "https://a:x/",
+        "https://a b/",
+        "https://[::1/",
+        "https://[::1]x/",
+        ":x",
+        "[x](https://a)",
+        "https://u^@a/",
+        "https://a%20b/",
+        "1:b",
+    ],
+)
+def test_no_urls_of_requests(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^(it|its|the|'.*')"):
+        parse_request_url(text)
+
+
+def test_the_parts_of_urls() -> None:
+    assert parse_url("HTTPS://u@a:1/b?c#d") == Url("https", "u", "a:1", "c", "d")
+    assert parse_url("a/b:c") == Url()
+    assert parse_url("//a/b") == Url(host="a")
+    assert parse_request_url("https://a/#x").fragment == ""
+    for wrong in ("1:b", "#%", "//a^b/"):
+        with pytest.raises(ValueError):
+            parse_url(wrong)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a@b",
+        "a.b@c.d",
+        "Ann <a@b.c>",
+        "<a@b.c>",
+        '"a b"@c.d',
+        "ü@ü.ü",
+        "a@b (comment)",
+        '"Ann, B" <a@b>',
+        " a@b ",
+        "list: a@b;",
+    ],
+)
+def test_addresses(text: str) -> None:
+    assert is_single_address(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "@",
+        "a",
+        "a@",
+        "a..b@c",
+        "a@b.",
+        "ann @example.com",
+        "a@b, c@d",
+        "https://example.com",
+        "a@[127.0.0.1]",
+        "<a@b",
+        '""@b',
+        "a@b\n",
+        "list: a@b, c@d;",
+        "(" * 50_000,
+        "a" * 20_000 + "@b",
+        '"' + "\\" * 9_000,
+    ],
+)
+def test_no_addresses(text: str) -> None:
+    assert not is_single_address(text)

@@ -1,0 +1,401 @@
+"""The rules of the object validator and of the optional validators: what each finds, and in which line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.demo import CSV, demo, line_of
+from kit.registry_of_numbers import platforms_of
+from kit.validation import findings
+from opmkit.bundle.validation.bundle import Options
+from opmkit.bundle.validation.catalogue import validators
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.platforms import ImagePlatforms
+from opmkit.bundle.validation.rule import Dialect
+from opmkit.imagetools.spec import Platform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from opmkit.bundle.validation.bundle import BundleView
+
+ICON = (
+    "  icon:\n  - mediatype: image/svg+xml\n    base64data: PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=\n"
+)
+HUB = ("  displayName: Demo\n", "  displayName: Demo\n  provider: {name: Ann}\n%s")
+OLD_CRD = """\
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: olds.demo.example.com}
+"""
+
+
+def spec(more: str) -> tuple[str, str]:
+    """A change that adds a field to the spec, beside a provider."""
+    return HUB[0], HUB[1] % f"  {more}\n"
+
+
+def permission(group: str, resource: str, verb: str = "create") -> tuple[str, str]:
+    """A change that makes the permission another."""
+    old = "        - apiGroups: [demo.example.com]\n          resources: [demos]\n          verbs: [get]\n"
+    return old, f"        - apiGroups: [{group}]\n          resources: [{resource}]\n          verbs: ['{verb}']\n"
+
+
+def told(bundle: BundleView, validator: str) -> list[tuple[str, str]]:
+    """Rules, with the lines that they point at."""
+    return [(one.rule, line_of(bundle, one)) for one in findings(bundle, validator)]
+
+
+# Validator, rule, what is changed, and how the line begins that is found.
+FAULTS = [
+    ("operatorhubv2", "HUB-PROVIDER", (HUB[0], "  displayName: Demo\n  provider: {name: ' '}\n"), "provider:"),
+    ("operatorhubv2", "HUB-MAINTAINER-FIELDS", spec("maintainers: [{name: Ann}]"), "maintainers:"),
+    ("operatorhubv2", "HUB-MAINTAINER-EMAIL", spec("maintainers: [{name: A, email: a@b@c}]"), "maintainers:"),
+    ("operatorhubv2", "HUB-LINK-FIELDS", spec("links: [{url: 'https://a.b'}]"), "links:"),
+    ("operatorhubv2", "HUB-LINK-URL", spec("links: [{name: A, url: a.b}]"), "links:"),
+    ("operatorhubv2", "HUB-VERSION", ("version: 1.2.3", "version: 0.0.0+1"), "version: 0.0.0"),
+    ("operatorhubv2", "HUB-VERSION", ("  version: 1.2.3\n", ""), "spec:"),
+    ("operatorhubv2", "HUB-ICON-MISSING", (ICON, ""), "spec:"),
+    ("operatorhubv2", "HUB-ICON-COUNT", (ICON, "  icon: []\n"), "icon:"),
+    (
+        "operatorhubv2",
+        "HUB-ICON-FIELDS",
+        ("  - mediatype: image/svg+xml\n    base64data", "  - base64data"),
+        "- base64data:",
+    ),
+    ("operatorhubv2", "HUB-ICON-MEDIATYPE", ("image/svg+xml", "image/svg"), "- mediatype:"),
+    ("operatorhubv2", "MINKUBE-MISSING", ("minKubeVersion: 1.27.0", "minKubeVersion: ''"), "minKubeVersion:"),
+    ("operatorhubv2", "MINKUBE-INVALID", ("minKubeVersion: 1.27.0", "minKubeVersion: '1.27'"), "minKubeVersion:"),
+    ("operatorhubv2", "DEPAPI-MINKUBE-INVALID", ("minKubeVersion: 1.27.0", "minKubeVersion: x"), "minKubeVersion:"),
+    ("capabilities", "HUB-CAPABILITIES", ("capabilities: Basic Install", "capabilities: basic"), "capabilities:"),
+    ("categories", "HUB-CATEGORIES", ("capabilities:", "categories: 'Security, x'\n    capabilities:"), "categories:"),
+    ("good-practices", "GP-NO-DEPLOYMENT", ("      deployments:\n      - name", "      other:\n      - name"), "spec:"),
+    ("good-practices", "GP-RESOURCE-REQUESTS", ("replicas: 1", "paused: false"), "- name: manager"),
+    (
+        "good-practices",
+        "GP-RESOURCE-REQUESTS-PARTIAL",
+        ("- name: manager\n                image:", "- resources: {requests: {cpu: 1}}\n                image:"),
+        "- resources:",
+    ),
+    ("good-practices", "GP-CRD-DESCRIPTION", ("replicas: 1", "paused: false"), "- name: demos.demo.example.com"),
+    (
+        "good-practices",
+        "GP-CHANNEL-NAME",
+        ("channels.v1: stable", "channels.v1: stable,beta"),
+        "operators.operatorframework.io.bundle.channels.v1:",
+    ),
+    ("good-practices", "GP-RBAC-CRD", permission("apiextensions.k8s.io", "'*'"), "- apiGroups: [apiext"),
+    ("good-practices", "GP-NAME-VERSION", ("  name: demo.v1.2.3", "  name: demo.v1.2"), "name: demo.v1.2"),
+    ("good-practices", "GP-NAME-CONVENTION", ("  name: demo.v1.2.3", "  name: demo-1.2.3"), "name: demo-1.2.3"),
+    ("alpha-deprecated-apis", "DEPAPI-1.25", permission("policy", "podsecuritypolicies"), "- apiGroups: [policy]"),
+    (
+        "alpha-deprecated-apis",
+        "DEPAPI-1.25",
+        (
+            "kind: Demo\n      specDesc",
+            "kind: Demo\n      resources: [{version: batch/v1beta1, kind: CronJob}]\n      specDesc",
+        ),
+        "resources:",
+    ),
+]
+
+
+@pytest.mark.parametrize(("validator", "rule", "change", "line"), FAULTS, ids=lambda value: str(value)[:30])
+def test_what_is_wrong_is_found_at_its_line(validator: str, rule: str, change: tuple[str, str], line: str) -> None:
+    bundle = demo(change)
+    lines = [found for name, found in told(bundle, validator) if name == rule]
+    assert len(lines) == 1
+    assert lines[0].startswith(line)
+
+
+@pytest.mark.parametrize("validator", ["operatorhubv2", "operatorhub", "alpha-deprecated-apis", "community", "object"])
+def test_what_is_right_passes(validator: str) -> None:
+    bundle = demo(
+        (HUB[0], HUB[1] % "  maintainers: [{name: A, email: A <a@b>}]\n  links: [{name: A, url: 'https://a.b/#c'}]\n")
+    )
+    expected = ["HUB-DEPRECATED"] if validator == "operatorhub" else []
+    assert [rule for rule, _ in told(bundle, validator)] == expected
+    assert expected or not told(bundle, "capabilities") + told(bundle, "categories")
+
+
+def test_a_provider_may_be_blank_in_the_older_reference() -> None:
+    blank = (HUB[0], "  displayName: Demo\n  provider: {name: ' '}\n")
+    assert ("HUB-PROVIDER", "provider: {name: ' '}") not in told(demo(blank, dialect=Dialect.OPM_1_26), "operatorhub")
+
+
+def test_categories_of_a_file(tmp_path: Path) -> None:
+    bundle = demo(("capabilities:", "categories: 'Cloud Pak,Security'\n    capabilities:"))
+
+    def with_file(text: str) -> list[tuple[str, str, str]]:
+        file = tmp_path / "categories.json"
+        file.write_text(text)
+        view = replace(bundle, options=Options(categories_file=str(file)))
+        return [(one.rule, one.message, one.file) for one in findings(view, "categories")]
+
+    assert [message for _, message, _ in with_file('{"categories": ["Cloud Pak"]}')] == [
+        "the category 'Security' is none of those known"
+    ]
+    assert with_file('{"categories": ["Cloud Pak", "Security"]}') == []
+    for broken in ("[]", "{", '{"categories": "x"}', '{"categories": [1]}', " " * 2_000_000):
+        assert [rule for rule, _, _ in with_file(broken)] == ["HUB-CATEGORIES-FILE"], broken[:20]
+    absent = replace(bundle, options=Options(categories_file=str(tmp_path / "none")))
+    assert [one.rule for one in findings(absent, "categories")] == ["HUB-CATEGORIES-FILE"]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "rule"),
+    [
+        ("policy/v1beta1", "PodDisruptionBudget", "DEPAPI-1.25"),
+        ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "DEPAPI-1.26"),
+        ("storage.k8s.io/v1beta1", "CSIStorageCapacity", "DEPAPI-1.27"),
+        ("flowcontrol.apiserver.k8s.io/v1beta2", "FlowSchema", "DEPAPI-1.29"),
+        ("flowcontrol.apiserver.k8s.io/v1beta3", "PriorityLevelConfiguration", "DEPAPI-1.32"),
+        ("rbac.authorization.k8s.io/v1beta1", "Role", "DEPAPI-1.22"),
+    ],
+)
+def test_objects_of_removed_apis(api_version: str, kind: str, rule: str) -> None:
+    text = f"\napiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n"
+    bundle = demo(("  minKubeVersion: 1.27.0\n", ""), more={"manifests/x.yaml": text})
+    ((found),) = findings(bundle, "alpha-deprecated-apis")
+    assert (found.rule, found.severity, found.place, found.subject) == (
+        rule,
+        Severity.WARNING,
+        "manifests/x.yaml:2:1",
+        "demo.v1.2.3",
+    )
+    assert f"{kind} (x)" in found.message
+    for options in (Options(k8s_version="v1.40"), Options(k8s_version=rule.removeprefix("DEPAPI-"))):
+        ((found),) = findings(replace(bundle, options=options), "alpha-deprecated-apis")
+        assert found.severity is Severity.ERROR
+    unsaid = replace(bundle, options=Options(k8s_version="soon"))
+    assert [one.rule for one in findings(unsaid, "alpha-deprecated-apis")] == ["DEPAPI-OPTION-INVALID", rule]
+
+
+def test_a_cluster_that_is_wanted_makes_a_removed_api_an_error() -> None:
+    found = findings(demo(more={"manifests/old.yaml": OLD_CRD}), "alpha-deprecated-apis")  # it wants 1.27
+    assert [(one.rule, one.severity) for one in found] == [("DEPAPI-1.22", Severity.ERROR)]
+
+
+PROPERTIES = '    olm.properties: \'[{"type": "olm.maxOpenShiftVersion", "value": %s}]\'\n    capabilities:'
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ('"4.8"', ""),
+        ("4.8", "COMM-PROPERTIES-JSON"),
+        ('"x"', "COMM-MAXOCP-PARSE"),
+        ('"4.8.1"', "COMM-MAXOCP-PATCH"),
+        ('"4.9"', "COMM-MAXOCP-TOO-NEW"),
+    ],
+)
+def test_how_far_a_bundle_with_removed_apis_goes(value: str, rule: str) -> None:
+    bundle = demo(("    capabilities:", PROPERTIES % value), more={"manifests/old.yaml": OLD_CRD})
+    assert [one.rule for one in findings(bundle, "community")] == [rule] * bool(rule) + ["COMM-INDEX-PATH"]
+
+
+def test_what_the_references_make_of_a_missing_index_path() -> None:
+    files = {"manifests/old.yaml": OLD_CRD}
+    levels = [(one.rule, one.severity.value) for one in findings(demo(more=files, dialect=Dialect.NEWEST), "community")]
+    missing = "COMM-MAXOCP-MISSING"
+    assert levels == [(missing, "error"), (missing, "warning"), ("COMM-INDEX-PATH", "warning")]
+    assert [one.rule for one in findings(demo(more=files), "community")] == [missing, "COMM-INDEX-PATH"]
+    patch = demo(("    capabilities:", PROPERTIES % '"4.8.1"'), more=files, dialect=Dialect.NEWEST)
+    assert [one.rule for one in findings(patch, "community")] == ["COMM-INDEX-PATH"]
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ('LABEL com.redhat.openshift.versions="v4.5-v4.8"', ""),
+        ('LABEL com.redhat.openshift.versions="=v4.8"', ""),
+        ("LABEL com.redhat.openshift.versions v4.5", "COMM-LABEL-SYNTAX"),
+        ("LABEL com.redhat.openshift.versions='4.5-x'", "COMM-LABEL-PARSE"),
+        ('LABEL com.redhat.openshift.versions=""', "COMM-LABEL-EMPTY"),
+        ('LABEL com.redhat.openshift.versions="v4.5"', "COMM-LABEL-RANGE"),
+        ('LABEL com.redhat.openshift.versions="v4.5-v4.9"', "COMM-LABEL-RANGE"),
+        ('LABEL com.redhat.openshift.versions="=v4.9"', "COMM-LABEL-RANGE"),
+    ],
+)
+def test_the_label_of_openshift_versions(line: str, rule: str, tmp_path: Path) -> None:
+    dockerfile = tmp_path / "bundle.Dockerfile"
+    dockerfile.write_text(f"FROM scratch\n{line}\n")
+    bundle = demo(("    capabilities:", PROPERTIES % '"4.8"'), more={"manifests/old.yaml": OLD_CRD})
+    found = findings(replace(bundle, options=Options(index_path=str(dockerfile))), "community")
+    assert [(one.rule, one.place) for one in found] == [(rule, f"{dockerfile}:2")] * bool(rule)
+
+
+def test_a_dockerfile_that_is_none(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none"):
+        bundle = demo(more={"manifests/old.yaml": OLD_CRD})
+        found = findings(replace(bundle, options=Options(index_path=str(path))), "community")
+        assert [one.rule for one in found] == ["COMM-MAXOCP-MISSING", "COMM-INDEX-FILE"]
+
+
+PDB = "kind: PodDisruptionBudget\napiVersion: policy/v1\nmetadata: {name: x}\nspec:\n  %s\n"
+ROLE = (
+    "kind: Role\nmetadata: {name: x}\nrules:\n- {apiGroups: [%s], resources: [%s], verbs: [%s], resourceNames: [%s]}\n"
+)
+SCC = ("security.openshift.io", "securitycontextconstraints")
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        (PDB % "maxUnavailable: 0", ["OBJECT-PDB-MAX"]),
+        (PDB % "maxUnavailable: 00%", ["OBJECT-PDB-MAX"]),
+        (PDB % "maxUnavailable: 50%", []),
+        (PDB % "minAvailable: 100%", ["OBJECT-PDB-MIN"]),
+        (PDB % "minAvailable: 200%", ["OBJECT-PDB-MIN"]),
+        (PDB % "minAvailable: 100", []),
+        (PDB % "minAvailable: {}", ["OBJECT-DECODE"]),
+        ("kind: PriorityClass\n\n\n\nglobalDefault: true\n", ["OBJECT-PC-GLOBAL"]),
+        ("kind: PriorityClass\n\n\n\nglobalDefault: 'true'\n", ["OBJECT-DECODE"]),
+        ("\n" + ROLE % ("policy", "poddisruptionbudgets", "create", ""), ["OBJECT-RBAC-PDB"]),
+        ("\n" + ROLE % ("policy", "poddisruptionbudgets", "get", ""), []),
+        ("\n" + ROLE % (*SCC, "update", "anyuid"), ["OBJECT-RBAC-SCC"]),
+        ("\n" + ROLE % (*SCC, "update", "mine"), []),
+    ],
+)
+def test_objects(text: str, rules: list[str]) -> None:
+    found = findings(demo(more={"manifests/x.yaml": text}), "object")
+    assert [(one.rule, one.file, one.line) for one in found] == [(rule, "manifests/x.yaml", 5) for rule in rules]
+
+
+def test_percentages_are_numbers_to_us_alone() -> None:
+    files = {"manifests/x.yaml": PDB % "maxUnavailable: 50%"}
+    assert [one.rule for one in findings(demo(more=files, dialect=Dialect.NEWEST), "object")] == ["OBJECT-PDB-MAX"]
+
+
+def test_keys_of_operator_groups() -> None:
+    text = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {annotations: {olm.providedapis: x}}\n"
+    ((found),) = findings(demo(more={"manifests/x.yaml": text}), "operatorgroup")
+    assert (found.rule, found.place) == ("ANNOTATION-KEY-CASE", "manifests/x.yaml:3:26")
+
+
+MANAGER = "quay.io/example/demo@sha256:0123456789012345678901234567890123456789012345678901234567890123"
+AFFINITY = """\
+              affinity:
+                nodeAffinity:
+                  requiredDuringSchedulingIgnoredDuringExecution:
+                    nodeSelectorTerms:
+                    - matchExpressions:
+                      - {key: kubernetes.io/arch, operator: In, values: [%s]}
+                      - {key: kubernetes.io/os, operator: In, values: [linux]}
+              containers:
+"""
+
+
+def arches(*architectures: str, index: bool = True) -> ImagePlatforms:
+    return ImagePlatforms(tuple(Platform("linux", one) for one in architectures), index)
+
+
+def judged(
+    platforms: ImagePlatforms | None, labels: str = "", affinity: str = "", dialect: Dialect = Dialect.OPMKIT
+) -> list[tuple[str, str]]:
+    changes = [("  annotations:\n    alm", f"  labels: {{{labels}}}\n  annotations:\n    alm")]
+    if affinity:
+        changes.append(("              containers:\n", AFFINITY % affinity))
+    bundle = replace(demo(*changes, dialect=dialect), inspect=lambda _image: platforms)
+    return [(rule, line.partition(":")[0]) for rule, line in told(bundle, "multiarch")]
+
+
+def test_platforms_that_match() -> None:
+    label = "operatorframework.io/arch.%s: supported"
+    both = f"{label % 'amd64'}, {label % 'arm64'}"
+    assert judged(arches("amd64"), affinity="amd64") == []
+    assert judged(arches("amd64", index=False), affinity="amd64") == []
+    assert judged(arches("amd64", "arm64"), both, "amd64, arm64") == []
+    attested = ImagePlatforms((Platform("linux", "amd64"), Platform("unknown", "unknown")), is_index=True)
+    assert judged(attested, affinity="amd64") == []
+
+
+def test_platforms_that_do_not() -> None:
+    assert judged(arches("arm64"), affinity="arm64") == [
+        ("ARCH-IMAGE-UNSUPPORTED", "image"),
+        ("ARCH-LABEL-MISSING", "labels"),
+        ("ARCH-OTHER-IMAGE", "image"),
+    ]
+    assert judged(arches("amd64")) == [("ARCH-AFFINITY-MISSING", "image")]
+    assert judged(arches("amd64"), affinity="amd64, s390x") == [("ARCH-AFFINITY-EXTRA", "image")]
+    assert ("ARCH-AFFINITY-LACKS", "image") in judged(arches("amd64", "arm64"), affinity="amd64")
+    windows = ImagePlatforms((Platform("linux", "amd64"), Platform("windows", "amd64")), is_index=True)
+    assert ("ARCH-OS-LABEL-MISSING", "labels") in judged(windows, affinity="amd64")
+    label = "operatorframework.io/os.windows: supported"
+    assert judged(arches("amd64"), label, "amd64") == [
+        ("ARCH-IMAGE-UNSUPPORTED", "image"),
+        ("ARCH-OS-LABEL-MISSING", "labels"),
+        ("ARCH-OTHER-IMAGE-OS", "image"),
+    ]
+
+
+def test_platforms_that_cannot_be_learnt() -> None:
+    assert judged(None) == [("ARCH-INSPECT", "image"), ("ARCH-AFFINITY-UNKNOWN", "image")]
+    assert judged(None, affinity="amd64") == [("ARCH-INSPECT", "image")]
+
+
+def test_what_the_references_make_of_an_image_without_index() -> None:
+    assert ("ARCH-IMAGE-UNSUPPORTED", "image") in judged(arches("amd64", index=False), dialect=Dialect.NEWEST)
+
+
+def test_a_tool_that_there_is_not() -> None:
+    bundle = replace(demo(), options=Options(container_tools="crictl"), inspect=platforms_of)
+    assert [one.rule for one in findings(bundle, "multiarch")] == ["ARCH-OPTION-INVALID"]
+    assert findings(replace(bundle, options=Options(container_tools="Podman")), "multiarch")
+
+
+def test_a_manager_of_two_deployments_leaves_the_others_what_they_are() -> None:
+    text = demo().files[CSV].decode()
+    first = text[text.index("      - name: demo-manager\n") :]
+    second = first.replace("demo-manager", "demo-again") + "              - {name: side, image: side}\n"
+    platforms = {MANAGER: arches("amd64"), "side": arches("amd64", "arm64")}
+    for dialect, expected in ((Dialect.OPMKIT, []), (Dialect.NEWEST, ["ARCH-LABEL-MISSING"])):
+        bundle = replace(demo((first, first + second), dialect=dialect), inspect=platforms.get)
+        assert [one.rule for one in findings(bundle, "multiarch") if "LABEL" in one.rule] == expected
+
+
+@pytest.mark.parametrize("value", ["x", "1", "null", "[]", "{}", "[[]]", "[null]", "{a: 1}", "true"])
+def test_no_type_is_taken_for_granted(value: str) -> None:
+    fields = ("provider", "maintainers", "links", "version", "icon", "minKubeVersion", "install", "relatedImages")
+    names = (
+        "operatorhub",
+        "alpha-deprecated-apis",
+        "community",
+        "good-practices",
+        "multiarch",
+        "object",
+        "operatorgroup",
+    )
+    members = "".join(f"{name}: {value}\n" for name in ("metadata", "spec", "rules", "globalDefault"))
+    objects = {
+        f"manifests/{kind}.yaml": f"kind: {kind}\napiVersion: operators.coreos.com/v1\n{members}"
+        for kind in ("Role", "PodDisruptionBudget", "PriorityClass", "OperatorGroup")
+    }
+    for field in (*fields, "customresourcedefinitions"):
+        text = f"kind: ClusterServiceVersion\nmetadata: {value}\nspec: {{{field}: {value}}}\n"
+        for dialect in Dialect:
+            bundle = demo(dialect=dialect, more={CSV: text, "manifests/old.yaml": OLD_CRD, **objects})
+            for name in names:
+                assert isinstance(findings(bundle, name), list)
+
+
+def test_every_rule_explains_itself() -> None:
+    for name in (
+        "crd",
+        "object",
+        "operatorhub",
+        "capabilities",
+        "categories",
+        "community",
+        "good-practices",
+        "multiarch",
+    ):
+        for rule in validators()[name]:
+            assert rule.explanation, rule.id
+            assert rule.summary, rule.id
+            assert rule.remedy.endswith("."), rule.id
+            assert rule.bad, rule.id
+            assert rule.good not in ("", rule.bad), rule.id

@@ -1,0 +1,83 @@
+"""Label selectors and the options of optional validators."""
+
+from __future__ import annotations
+
+import pytest
+
+from opmkit.bundle.validation.bundle import Options
+from opmkit.bundle.validation.optional import InvalidOption, read_options, selected
+from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.selectors import InvalidSelector, Selector
+
+LABELS = {"name": "multiarch", "suite": "all", "size": "5"}
+
+
+@pytest.mark.parametrize(
+    ("text", "matches"),
+    [
+        ("", True),
+        ("name=multiarch", True),
+        ("name == multiarch , suite=all", True),
+        ("name=multiarch,suite=other", False),
+        ("name!=multiarch", False),
+        ("absent!=x", True),
+        ("name in (a, multiarch)", True),
+        ("name notin (a,multiarch)", False),
+        ("absent notin (a)", True),
+        ("name", True),
+        ("!name", False),
+        ("! absent", True),
+        ("size>4", True),
+        ("size < 5", False),
+        ("in=notin", False),
+        ("name=", False),
+    ],
+)
+def test_selectors(text: str, matches: bool) -> None:
+    assert Selector.parse(text).matches(LABELS) is matches
+
+
+@pytest.mark.parametrize(
+    "text", ["=", "name=a,", ",", "name in", "name in a", "name in(a", "a b", "name=a b", "a/b/c", "name=-", "a>b", "!"]
+)
+def test_what_is_no_selector(text: str) -> None:
+    with pytest.raises(InvalidSelector, match="is no label selector") as error:
+        Selector.parse(text)
+    assert error.value.advice
+
+
+@pytest.mark.parametrize(
+    ("selector", "dialect", "names"),
+    [
+        ("name=operatorhub", Dialect.OPM_1_26, ["operatorhub"]),
+        ("name in (community, multiarch)", Dialect.OPMKIT, ["community", "multiarch"]),
+        (
+            "suite=operatorframework",
+            Dialect.NEWEST,
+            ["operatorhubv2", "capabilities", "categories", "alpha-deprecated-apis", "good-practices"],
+        ),
+        (
+            "suite=operatorframework",
+            Dialect.OPM_1_26,
+            ["operatorhub", "alpha-deprecated-apis", "good-practices"],
+        ),
+    ],
+)
+def test_what_is_selected(selector: str, dialect: Dialect, names: list[str]) -> None:
+    assert [one.name for one in selected(selector, dialect)] == names
+
+
+@pytest.mark.parametrize("selector", ["name=none", "name=operatorhubv2"])
+def test_a_selector_must_select_something(selector: str) -> None:
+    with pytest.raises(InvalidSelector, match="selects no optional validator"):
+        selected(selector, Dialect.OPM_1_26)
+
+
+def test_options() -> None:
+    given = read_options(["k8s-version=1.25,index-path=a=b", "k8s-version=1.27"], "categories.json")
+    assert given == Options("1.27", "a=b", "", "categories.json")
+    assert read_options([]) == Options()
+    for wrong in ("k8s=1", "k8s-version", ""):
+        with pytest.raises(InvalidOption) as error:
+            read_options([wrong])
+        assert "k8s-version" in error.value.advice
