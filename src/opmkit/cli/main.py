@@ -45,7 +45,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True)(_root)
-    bundles = commands_of("bundle", "Generate, build and unpack bundle images.")
+    bundles = commands_of("bundle", "Generate, build, unpack and validate bundles.")
     alpha = group("alpha", "The commands that the Go tool keeps under this name.", (), cls=GoGroup)
     alpha.add_typer(bundles)
     alpha.add_typer(commands_of("list", "List the content of an index.", "listing"))

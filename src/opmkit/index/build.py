@@ -94,7 +94,7 @@ def build_index(
     def make(start: ImageReference | None, directory: Path) -> tuple[Image | MultiImage, ChangeResult]:
         database = directory / "index.db"
         base = _find_base(build, plan, start, database)
-        result = change_database(database, change)
+        result = change_database(database, change, durable=False)
         return bake(base, database, directory, form=build.form, created=source_date_epoch()), result
 
     publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
@@ -126,7 +126,7 @@ def _change_only(pull: ContainerTool, plan: IndexPlan, start: ImageReference | N
         database = Path(scratch) / "index.db"
         if start is not None:
             read_database(pull, start, database)
-        result = change_database(database, change)
+        result = change_database(database, change, durable=False)
         if plan.context is not None and not plan.dry_run:
             text = dockerfile(plan.binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
             put_files(plan.context, {CONTEXT_DATABASE: database, plan.dockerfile: text.encode()})

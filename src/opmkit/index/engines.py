@@ -45,7 +45,7 @@ class EngineBuild:
         with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
             database = Path(scratch) / "index.db"
             old = read_database(self.pull, start, database) if start is not None else None
-            result = change_database(database, change)
+            result = change_database(database, change, durable=False)
             recipe = index_recipe(database, {}, source_date_epoch())
             self.engine.build(recipe, self.base(old), self.references, progress=progress)
         return result

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from opmkit.bundle.validation.across import Summary
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.verdict import Verdict
 
@@ -42,7 +43,8 @@ class VerdictCache:
         try:
             value = orjson.loads(self._path(content).read_bytes())
             findings = tuple(Finding(**{**one, "severity": Severity(one["severity"])}) for one in value["findings"])
-            return Verdict(target, findings, value["name"], value["package"])
+            summary = value["summary"] and _summary(value["summary"], target)
+            return Verdict(target, findings, value["name"], value["package"], summary)
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -50,7 +52,8 @@ class VerdictCache:
         """Keep a verdict; a bundle that could not be read has none."""
         if verdict.error:
             return
-        value: dict[str, Any] = {"name": verdict.name, "package": verdict.package, "findings": verdict.findings}
+        value: dict[str, Any] = {"name": verdict.name, "package": verdict.package}
+        value |= {"findings": verdict.findings, "summary": verdict.summary}
         path = self._path(content)
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,6 +64,11 @@ class VerdictCache:
     def _path(self, content: str) -> Path:
         digest = hashlib.sha256(f"{self.rules}\0{content}".encode()).hexdigest()
         return self.directory / digest[:2] / f"{digest[2:]}.json"
+
+
+def _summary(value: Mapping[str, Any], target: str) -> Summary:
+    fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
+    return Summary(**{**fields, "target": target})
 
 
 def digest_of_files(contents: Mapping[str, bytes]) -> str:

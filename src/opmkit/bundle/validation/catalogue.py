@@ -41,6 +41,7 @@ _MODULES: tuple[str, ...] = (
     "rules.own_install",
     "rules.own_webhooks",
     "rules.own_apis",
+    "rules.labels",
     "rules.across",
 )
 """The modules of rules, in the order in which their findings are told."""

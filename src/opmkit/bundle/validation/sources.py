@@ -88,7 +88,7 @@ def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator
         raise NotABundle(f"{target}: no such directory", advice="Give the directory that manifests/ is in.")
     if isinstance(place, Reference) and not place.tag and not place.digest:
         repository = target.removesuffix(_ALL_TAGS)
-        for tag in tags(place):
+        for tag in sorted(tags(place)):  # in an order that is not the registry's whim
             yield Source(f"{repository}:{tag}", place.with_tag(tag))
     else:
         yield Source(target, place)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.labels import PACKAGE
+from opmkit.bundle.validation.across import judge_across
 from opmkit.bundle.validation.bundle import BundleView
 from opmkit.bundle.validation.cache import digest_of_files
 from opmkit.bundle.validation.content import ContentCache
@@ -19,12 +20,13 @@ from opmkit.imagetools.errors import AdvisedError
 from opmkit.imagetools.progress import SILENT, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opmkit.bundle.validation.bundle import Options
     from opmkit.bundle.validation.cache import VerdictCache
     from opmkit.bundle.validation.finding import Finding
-    from opmkit.bundle.validation.rule import Dialect
+    from opmkit.bundle.validation.platforms import Inspect
+    from opmkit.bundle.validation.rule import Dialect, Rule
     from opmkit.bundle.validation.sources import Source
     from opmkit.imagetools.tools import ContainerTool
 
@@ -42,6 +44,7 @@ class Validation:
     options: Options
     read: Callable[[ContainerTool, Source], BundleFiles] = read_files
     cache: VerdictCache | None = None
+    inspect: Inspect | None = None
     contents: ContentCache = field(default_factory=ContentCache)
 
     def run(self, sources: Iterable[Source], *, progress: Progress = SILENT) -> Iterator[Verdict]:
@@ -78,7 +81,7 @@ class Validation:
             pulled = future.result()
             verdict = pulled.verdict
             if pulled.bundle is not None and verdict is None:
-                verdict = self._judge(source, pulled.bundle)
+                verdict = self._judge(source, pulled.bundle, pulled.digest)
                 if self.cache and pulled.digest:
                     self.cache.put(pulled.digest, verdict)
         except AdvisedError as error:
@@ -88,7 +91,7 @@ class Validation:
             raise BundleError(f"{source.target}: nothing was read")
         return verdict
 
-    def _judge(self, source: Source, bundle: BundleFiles) -> Verdict:
+    def _judge(self, source: Source, bundle: BundleFiles, digest: str) -> Verdict:
         view = BundleView(
             source.target,
             bundle.files,
@@ -103,6 +106,14 @@ class Validation:
         return Verdict(
             source.target, findings, view.csv.object_name if view.csv else "", view.annotations.get(PACKAGE, "")
         )
+
+
+def beside_each_other(verdicts: Sequence[Verdict], rules: Iterable[Rule]) -> list[Verdict]:
+    """The verdicts, each with what the rules over many bundles find of it."""
+    found: dict[str, list[Finding]] = {}
+    for summary, finding in judge_across((one.summary for one in verdicts if one.summary), rules):
+        found.setdefault(summary.target, []).append(finding)
+    return [replace(one, findings=(*one.findings, *found.get(one.target, ()))) for one in verdicts]
 
 
 @dataclass(frozen=True, slots=True)

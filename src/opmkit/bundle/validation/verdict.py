@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.validation.finding import Severity
 
 if TYPE_CHECKING:
+    from opmkit.bundle.validation.across import Summary
     from opmkit.bundle.validation.finding import Finding
 
 
@@ -15,14 +16,15 @@ if TYPE_CHECKING:
 class Verdict:
     """The findings on one bundle, or why it could not be looked at.
 
-    ``target`` is how it was named. ``name`` and ``package`` are what the bundle says of itself, "" where it does not.
-    ``error`` and ``advice`` tell what kept it from being read at all.
+    ``target`` is how it was named. ``name`` and ``package`` are what the bundle says of itself, "" where it does not;
+    ``summary`` is what counts of it beside other bundles. ``error`` and ``advice`` tell what kept it from being read.
     """
 
     target: str
     findings: tuple[Finding, ...] = ()
     name: str = ""
     package: str = ""
+    summary: Summary | None = None
     error: str = ""
     advice: str = ""
 

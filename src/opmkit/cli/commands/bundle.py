@@ -1,4 +1,4 @@
-"""``opm bundle`` and ``opm alpha bundle``: generate, build and unpack bundle images."""
+"""``opm bundle`` and ``opm alpha bundle``: generate, build, unpack and validate bundles."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.changes import TOOLS, Format
+from opmkit.cli.commands.validate import list_rules, validate
 from opmkit.cli.console import progress
 from opmkit.cli.errors import print_warning
 from opmkit.cli.goflags import require_flags
@@ -154,4 +155,10 @@ def unpack(
         print_warning(warning)
 
 
-COMMANDS = (("generate", generate), ("build", build), ("unpack", unpack))
+COMMANDS = (
+    ("generate", generate),
+    ("build", build),
+    ("unpack", unpack),
+    ("validate", validate),
+    ("rules", list_rules),
+)

@@ -22,7 +22,7 @@ from opmkit.imagetools.transports import open_local, put_local
 from opmkit.imagetools.unpacked import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from opmkit.imagetools.image import MultiImage
     from opmkit.imagetools.reference import ImageReference
@@ -140,6 +140,10 @@ class RegistryTool:
                 image, reference, self._store, replacing=replacing, workers=self._workers, progress=progress
             )
         return self._copy(image, self.destination(reference), reference, progress, replacing)
+
+    def tags(self, reference: Reference) -> Iterator[str]:
+        """The tags of the repository that the reference names, in its registry's order; raises NotFound."""
+        return self._client.repository(reference).tags()
 
     def destination(self, reference: Reference | LayoutReference) -> Repository:
         """The place that push sends to."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.validation.crdform import V1, V1BETA1, Crd
-
 from opmkit.bundle import labels
 from opmkit.bundle.validation.bundle import mapping, text
+from opmkit.bundle.validation.crdform import V1, V1BETA1, Crd
 from opmkit.bundle.validation.csvform import DEPLOYMENTS, OWNED_CRDS, POD, Csv, each_csv
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.gvk import Gvk, crd_group

@@ -1,0 +1,449 @@
+"""``opm bundle validate`` and ``opm bundle rules``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.console import Output, OutputFormat, print_json, print_table, progress
+from opmkit.cli.errors import UsageProblem
+from opmkit.cli.params import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opmkit.bundle.validation.bundle import BundleView, Options
+    from opmkit.bundle.validation.cache import VerdictCache
+    from opmkit.bundle.validation.finding import Finding, Severity
+    from opmkit.bundle.validation.platforms import ImagePlatforms
+    from opmkit.bundle.validation.policy import Policy
+    from opmkit.bundle.validation.profiles import Profile
+    from opmkit.bundle.validation.rule import Dialect, Rule
+    from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+COMMAND = "opm bundle validate"
+RULES_PANEL = "Rules"
+REPORT_PANEL = "Report"
+
+
+class Report(StrEnum):
+    """The forms of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    JSON_ALPHA1 = "json-alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Which rules run, and what they are told."""
+
+    profile: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Rules to run: opm, operator-sdk, operatorhub, community or all (the default).",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = ""
+    compat: Annotated[
+        str,
+        typer.Option(
+            metavar="VERSION",
+            help="Judge as a reference does, with its defects: opm-1.26 or newest.",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = ""
+    select_optional: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Optional validators to add, by a label selector such as name=good-practices.",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = None
+    optional_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,...",
+            help="What optional validators are told, such as k8s-version=1.25.",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = None
+    list_optional: Annotated[
+        bool, typer.Option("--list-optional", help="List the optional validators.", rich_help_panel=RULES_PANEL)
+    ] = False
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE,...", help="Rules to pass over.", rich_help_panel=RULES_PANEL),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Severities, ignores with reasons, baseline. Default: .opm-validate.yaml, if it is there.",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = None
+    labels_only: Annotated[
+        bool,
+        typer.Option(
+            "--labels-only",
+            help="Look at the labels of images alone: a few kilobytes each.",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reporting:
+    """How the findings are told, and which make the command fail."""
+
+    optional_validators: Annotated[
+        str,
+        typer.Option(
+            "--optional-validators",
+            "-o",
+            metavar="NAME,...",
+            help="As in the Go tool: operatorhub, bundle-objects. A form of --output is understood, too.",
+            rich_help_panel=REPORT_PANEL,
+        ),
+    ] = ""
+    output: Annotated[
+        str,
+        typer.Option(
+            metavar="FORM",
+            help="Form of the report: text, json, sarif, junit, github or json-alpha1.",
+            rich_help_panel=REPORT_PANEL,
+        ),
+    ] = ""
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            metavar="SEVERITY",
+            help="What makes the command fail: error (the default) or warning.",
+            rich_help_panel=REPORT_PANEL,
+        ),
+    ] = ""
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Findings that are known: only others count.", rich_help_panel=REPORT_PANEL),
+    ] = None
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write all findings as a baseline, and exit 0.", rich_help_panel=REPORT_PANEL
+        ),
+    ] = None
+    no_cache: Annotated[
+        bool,
+        typer.Option("--no-cache", help="Judge again what was judged before.", rich_help_panel=REPORT_PANEL),
+    ] = False
+
+    def form(self) -> Report:
+        """The form of the report; raises UsageProblem."""
+        name = self.output or (self.optional_validators if self.optional_validators in tuple(Report) else "text")
+        if name not in tuple(Report):
+            raise UsageProblem(f"unknown form {name!r} of --output: one of {', '.join(Report)}", COMMAND)
+        return Report(name)
+
+    def validators(self) -> list[str]:
+        """The validators that ``-o`` adds; raises UsageProblem."""
+        known = {"operatorhub": "operatorhub", "bundle-objects": "object"}
+        named = [] if self.optional_validators in tuple(Report) else self.optional_validators.split(",")
+        wrong = [name for name in named if name and name not in known]
+        if wrong:
+            raise UsageProblem(f"unknown optional validator {wrong[0]!r}: one of {', '.join(known)}", COMMAND)
+        return [known[name] for name in named if name]
+
+
+def validate(
+    ctx: typer.Context,
+    connection: Connection,
+    rules: Rules,
+    reporting: Reporting,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TARGET]...", help="Bundle directories, images, REGISTRY/REPO for all tags, @FILE."),
+    ] = None,
+    tag: Annotated[
+        str, typer.Option("--tag", "-t", metavar="IMAGE", help="One image, judged as 'opm alpha bundle validate' does.")
+    ] = "",
+    image_builder: Annotated[
+        str,
+        typer.Option(
+            "--image-builder",
+            "--container-tool",
+            "-b",
+            metavar="TOOL",
+            help="Tool that pulls images: none, docker, podman or buildah.",
+        ),
+    ] = "none",
+) -> None:
+    """Tell everything that is wrong with bundles, with file, line and remedy.
+
+    Exits with 1 if an error was found (with --fail-on warning: or a warning), or a bundle could not be read.
+
+    [bold]Examples:[/]
+
+      opm bundle validate deploy/0.1.0 deploy/0.2.0
+
+      opm bundle validate quay.io/me/lagoon:0.1.0 --select-optional name=good-practices
+
+      opm bundle validate quay.io/me/lagoon --output json --fail-on warning
+
+      opm alpha bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
+    """
+    if rules.list_optional:
+        _list_optional(_dialect(rules.compat))
+        return
+    named = [*(targets or ()), *([tag] if tag else [])]
+    if not named:
+        raise UsageProblem("no bundle is named", COMMAND)
+    form = reporting.form()
+    if form is Report.JSON_ALPHA1 and len(named) > 1:
+        raise UsageProblem("json-alpha1 has room for one bundle", COMMAND)
+    policy = _policy(rules, reporting)
+    plan = _Plan.of(rules, reporting, policy, as_opm=bool(tag))
+    verdicts = _verdicts(connection, image_builder, named, plan, reporting)
+    if reporting.write_baseline:
+        from opmkit.bundle.validation.policy import baseline
+        from opmkit.imagetools.store.disk import disk_errors
+
+        with disk_errors(reporting.write_baseline):
+            reporting.write_baseline.write_bytes(baseline(verdicts))
+        print(f"{reporting.write_baseline} knows {sum(len(verdict.findings) for verdict in verdicts)} findings")
+        return
+    _tell(verdicts, form, plan.fail_on)
+    if not all(verdict.passes(plan.fail_on) for verdict in verdicts):
+        ctx.exit(1)
+
+
+def _dialect(version: str) -> Dialect:
+    from opmkit.bundle.validation.rule import Dialect
+
+    choices = {"": Dialect.OPMKIT} | {dialect.value: dialect for dialect in Dialect}
+    if version not in choices:
+        raise UsageProblem(f"unknown version {version!r} of --compat: opm-1.26 or newest", COMMAND)
+    return choices[version]
+
+
+def _list_optional(dialect: Dialect) -> None:
+    from opmkit.bundle.validation.optional import available
+
+    rows = [(one.name, one.labels(dialect).get("suite", ""), one.summary) for one in available(dialect)]
+    print_table(("NAME", "SUITE", "LOOKS AT"), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What flags and policy come to."""
+
+    profile: Profile
+    dialect: Dialect
+    optional: tuple[str, ...]
+    options: Options
+    policy: Policy
+    fail_on: Severity
+    labels_only: bool
+
+    @classmethod
+    def of(cls, rules: Rules, reporting: Reporting, policy: Policy, *, as_opm: bool) -> _Plan:
+        """Read the flags that are texts; raises UsageProblem, UnknownName, InvalidSelector and InvalidOption."""
+        from opmkit.bundle.validation.finding import Severity
+        from opmkit.bundle.validation.optional import CATEGORIES_VARIABLE, read_options, selected
+        from opmkit.bundle.validation.profiles import profile_named
+
+        dialect = _dialect(rules.compat)
+        fail_on = reporting.fail_on or policy.fail_on or Severity.ERROR
+        if fail_on not in tuple(Severity):
+            raise UsageProblem(f"unknown severity {fail_on!r} of --fail-on: error or warning", COMMAND)
+        chosen = [one.name for text in rules.select_optional or () for one in selected(text, dialect)]
+        values = [*(f"{key}={value}" for key, value in policy.optional_values), *(rules.optional_values or ())]
+        return cls(
+            profile_named(rules.profile or policy.profile or ("opm" if as_opm else "all")),
+            dialect,
+            tuple(dict.fromkeys([*policy.optional, *chosen, *reporting.validators()])),
+            read_options(values, os.environ.get(CATEGORIES_VARIABLE, "")),
+            policy,
+            Severity(fail_on),
+            rules.labels_only,
+        )
+
+    def judge(self, bundle: BundleView) -> list[Finding]:
+        """What the rules find."""
+        from opmkit.bundle.validation.catalogue import validators
+        from opmkit.bundle.validation.run import run_profile, run_rules
+
+        if self.labels_only:
+            return list(run_rules(bundle, validators()["labels"]))
+        return run_profile(bundle, self.profile, self.optional)
+
+    def choices(self) -> tuple[str, ...]:
+        """All that verdicts depend on beside the bundle."""
+        labels = str(self.labels_only)
+        return (self.profile.name, self.dialect.value, labels, repr(self.options), *self.optional)
+
+
+def _policy(rules: Rules, reporting: Reporting) -> Policy:
+    """The policy of the file, with what the flags add."""
+    from dataclasses import replace
+
+    from opmkit.bundle.validation.catalogue import rules as all_rules
+    from opmkit.bundle.validation.policy import FILE_NAME, Ignore, Policy, read_policy
+
+    ids = all_rules()
+    path = rules.config or (Path(FILE_NAME) if Path(FILE_NAME).is_file() else None)
+    policy = read_policy(path, ids) if path else Policy()
+    unknown = [rule for rule in rules.ignore or () if rule not in ids]
+    if unknown:
+        raise UsageProblem(f"unknown rule {unknown[0]!r} of --ignore: 'opm bundle rules' lists them", COMMAND)
+    ignores = tuple(Ignore(rule, "asked for on the command line") for rule in rules.ignore or ())
+    if policy.baseline and path and not reporting.baseline:
+        policy = replace(policy, baseline=str(path.parent / policy.baseline))
+    return replace(
+        policy,
+        ignores=policy.ignores + ignores,
+        baseline=str(reporting.baseline) if reporting.baseline else policy.baseline,
+    )
+
+
+def _verdicts(
+    connection: Connection, builder: str, named: Sequence[str], plan: _Plan, reporting: Reporting
+) -> list[Verdict]:
+    """The verdicts that count, in the order of what was named."""
+    from opmkit.bundle.validation.catalogue import validators
+    from opmkit.bundle.validation.policy import read_baseline, without_known
+    from opmkit.bundle.validation.sources import expand, read_files, read_labels
+    from opmkit.bundle.validation.validate import Validation, beside_each_other
+
+    known = None
+    if plan.policy.baseline and not reporting.write_baseline:
+        known = read_baseline(Path(plan.policy.baseline))
+    registry = connection.tool()
+    validation = Validation(
+        connection.tool_named(builder),
+        plan.judge,
+        plan.dialect,
+        plan.options,
+        read=read_labels if plan.labels_only else read_files,
+        cache=None if reporting.no_cache or "multiarch" in plan.optional else _cache(plan),
+        inspect=lambda image: _platforms(registry, image),
+    )
+    with progress() as bars:
+        verdicts = list(validation.run(expand(named, registry.tags), progress=bars))
+    if plan.profile.everything and len(verdicts) > 1:
+        verdicts = beside_each_other(verdicts, validators().get("across", ()))
+    verdicts = [plan.policy.apply(verdict) for verdict in verdicts]
+    return verdicts if known is None else [without_known(verdict, known) for verdict in verdicts]
+
+
+def _platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
+    """What an image runs on, as its registry tells."""
+    from opmkit.bundle.validation.platforms import ImagePlatforms
+    from opmkit.imagetools.errors import ImageToolsError
+    from opmkit.imagetools.image import Image
+    from opmkit.imagetools.reference import parse_image_reference
+
+    try:
+        loaded = tool.load(parse_image_reference(image))
+    except ImageToolsError:
+        return None
+    if isinstance(loaded, Image):
+        return ImagePlatforms((loaded.config.platform,), is_index=False)
+    return ImagePlatforms(tuple(one.config.platform for one in loaded.images), is_index=True)
+
+
+def _cache(plan: _Plan) -> VerdictCache:
+    from opmkit.bundle.validation.cache import VerdictCache
+    from opmkit.imagetools.store import ImageStore
+
+    return VerdictCache.open(ImageStore.open().layout.path / "verdicts", plan.choices())
+
+
+def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity) -> None:
+    """Print the report."""
+    from opmkit.bundle.validation import reports
+
+    if form is Report.TEXT:
+        _print_text(reports.text.lines(verdicts))
+    elif form is Report.JSON:
+        print_json(reports.json.report(verdicts, fail_on))
+    elif form is Report.SARIF:
+        from opmkit.bundle.validation.catalogue import rules
+
+        print_json(reports.sarif.report(verdicts, rules()))
+    elif form is Report.JUNIT:
+        print(reports.junit.report(verdicts, fail_on), end="")
+    elif form is Report.GITHUB:
+        print("\n".join(reports.github.lines(verdicts)))
+    else:
+        print_json(reports.json.json_alpha1(verdicts[0]))
+
+
+def _print_text(lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines, coloured on a terminal."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        for line, _ in lines:
+            print(line)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True, highlight=False)
+    for line, style in lines:
+        console.print(Text(line, style=style))
+
+
+def list_rules(
+    rule: Annotated[str | None, typer.Argument(metavar="[RULE]", help="The rule to explain.")] = None,
+    output: Output = OutputFormat.TEXT,
+) -> None:
+    """List the rules of validation, or explain one, with a bad and a good example.
+
+    [bold]Examples:[/]
+
+      opm bundle rules
+
+      opm bundle rules CSV-REPLACES-FORMAT
+    """
+    from opmkit.bundle.validation.catalogue import rules
+
+    known = rules()
+    if rule is not None and rule.upper() not in known:
+        raise UsageProblem(f"unknown rule {rule!r}: 'opm bundle rules' lists them", "opm bundle rules")
+    chosen = [known[rule.upper()]] if rule else [known[name] for name in sorted(known)]
+    if output is OutputFormat.JSON:
+        print_json([_described(one) for one in chosen])
+    elif rule:
+        _explain(chosen[0])
+    else:
+        rows = [(one.id, one.severity.value, one.validator, one.summary) for one in chosen]
+        print_table(("RULE", "SEVERITY", "VALIDATOR", "FINDS"), rows)
+
+
+def _described(rule: Rule) -> dict[str, str]:
+    names = ("id", "validator", "severity", "summary", "explanation", "remedy", "bad", "good")
+    return {name: str(getattr(rule, name)) for name in names}
+
+
+def _explain(rule: Rule) -> None:
+    from inspect import cleandoc
+
+    print(f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}\n")
+    if rule.explanation:
+        print(f"{cleandoc(rule.explanation)}\n")
+    print(f"Remedy: {rule.remedy}")
+    for title, example in (("Bad", rule.bad), ("Good", rule.good)):
+        if example:
+            print(f"\n{title}:\n\n" + "\n".join(f"    {line}" for line in example.rstrip().splitlines()))

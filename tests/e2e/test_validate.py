@@ -1,0 +1,154 @@
+"""``opm bundle validate`` and ``opm bundle rules`` as people run them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.opm import Opm
+    from kit.registry import Registry
+
+
+@pytest.fixture
+def bundle(opm: Opm) -> Path:
+    """A sound bundle's directory."""
+    opm.build_bundle("0.1.0", "oci:image:0.1.0")
+    return opm.directory / "bundle-0.1.0"
+
+
+def csv_of(bundle: Path) -> Path:
+    return next(path for path in (bundle / "manifests").iterdir() if "kind: ClusterServiceVersion" in path.read_text())
+
+
+def broken(bundle: Path) -> Path:
+    """The same, with a name that no ClusterServiceVersion may have."""
+    copy = bundle.with_name("broken")
+    shutil.copytree(bundle, copy)
+    csv = csv_of(copy)
+    csv.write_text(csv.read_text().replace("name: lagoon-operator.v0.1.0", "name: Lagoon_Operator"))
+    return copy
+
+
+def line_of(path: Path, text: str) -> int:
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+
+
+def test_a_sound_bundle_passes_as_directory_and_as_image(opm: Opm, bundle: Path) -> None:
+    for target in (str(bundle), "oci:image:0.1.0"):
+        done = opm.attempt("bundle", "validate", target)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "1 bundle, 0 errors" in done.stdout
+
+
+def test_an_error_is_told_with_file_line_and_remedy(opm: Opm, bundle: Path) -> None:
+    bad = broken(bundle)
+    done = opm.attempt("bundle", "validate", "broken", "bundle-0.1.0")
+    assert done.returncode == 1
+    assert not done.stderr
+    line = line_of(csv_of(bad), "Lagoon_Operator")
+    assert f"    {line}:3 error CSV-NAME-FORMAT" in done.stdout
+    assert "| name: Lagoon_Operator" in done.stdout
+    assert "hint: " in done.stdout
+
+
+@pytest.mark.parametrize("flag", ["--output", "-o"])
+def test_forms_of_the_report(flag: str, opm: Opm, bundle: Path) -> None:
+    broken(bundle)
+    report = {form: opm.attempt("bundle", "validate", "broken", flag, form) for form in ("json", "sarif", "junit")}
+    assert {done.returncode for done in report.values()} == {1}
+    rules = {finding["rule"] for one in json.loads(report["json"].stdout)["bundles"] for finding in one["findings"]}
+    assert "CSV-NAME-FORMAT" in rules
+    (run,) = json.loads(report["sarif"].stdout)["runs"]
+    assert {result["ruleId"] for result in run["results"]} == rules
+    assert {case.get("name") for case in ET.fromstring(report["junit"].stdout).iter("testcase")} == rules
+    annotations = opm.attempt("bundle", "validate", "broken", flag, "github").stdout.splitlines()
+    assert any(line.startswith("::error title=CSV-NAME-FORMAT,file=broken/manifests/") for line in annotations)
+    sdk = json.loads(opm.attempt("bundle", "validate", "broken", flag, "json-alpha1").stdout)
+    assert sdk["passed"] is False
+    assert {"error"} <= {output["type"] for output in sdk["outputs"]}
+
+
+def test_what_fails_and_what_is_passed_over(opm: Opm, bundle: Path) -> None:
+    (opm.directory / "bare").mkdir()
+    shutil.copytree(bundle, opm.directory / "warned")
+    csv = csv_of(opm.directory / "warned")
+    csv.write_text(csv.read_text().replace("  displayName:", "  displayNam: typo\n  displayName:", 1))
+    assert opm.attempt("bundle", "validate", "warned").returncode == 0
+    strict = opm.attempt("bundle", "validate", "warned", "--fail-on", "warning", "--output", "json")
+    assert strict.returncode == 1
+    rules = {finding["rule"] for finding in json.loads(strict.stdout)["bundles"][0]["findings"]}
+    ignored = opm.attempt("bundle", "validate", "warned", "--fail-on", "warning", "--ignore", ",".join(rules))
+    assert ignored.returncode == 0, ignored.stdout
+    policy = "fail-on: warning\nignore:\n" + "".join(f"- {{rule: {rule}, reason: so it is}}\n" for rule in rules)
+    (opm.directory / ".opm-validate.yaml").write_text(policy)
+    assert opm.attempt("bundle", "validate", "warned").returncode == 0
+    (opm.directory / ".opm-validate.yaml").write_text("fail-on: warning\n")
+    assert opm.attempt("bundle", "validate", "warned").returncode == 1
+    opm("bundle", "validate", "warned", "--write-baseline", "known.json")
+    assert opm.attempt("bundle", "validate", "warned", "--baseline", "known.json").returncode == 0
+    csv.write_text(csv.read_text().replace("  displayName:", "  maturit: alpha\n  displayName:", 1))
+    again = opm.attempt("bundle", "validate", "warned", "--baseline", "known.json", "--output", "json")
+    assert again.returncode == 1
+    (finding,) = json.loads(again.stdout)["bundles"][0]["findings"]
+    assert finding["line"] == line_of(csv, "maturit:")
+
+
+def test_all_tags_of_a_repository_and_what_is_unreachable(opm_http: Opm, registry: Registry) -> None:
+    opm = opm_http
+    repository = f"{registry.host}/validated/lagoon"
+    for version in ("0.1.0", "0.2.0"):
+        opm.build_bundle(version, f"{repository}:{version}", "--push")
+    done = opm.attempt("bundle", "validate", repository, f"{registry.host}/validated/gone:1", "--output", "json")
+    assert done.returncode == 1
+    first, second, gone = json.loads(done.stdout)["bundles"]
+    assert [first["target"], second["target"]] == [f"{repository}:0.1.0", f"{repository}:0.2.0"]
+    assert (first["passed"], first["name"]) == (True, "lagoon-operator.v0.1.0")
+    assert f"{registry.host}/validated/gone" in gone["error"]["message"]
+    labels = json.loads(opm("bundle", "validate", repository, "--labels-only", "--output", "json"))
+    assert [bundle["findings"] for bundle in labels["bundles"]] == [[], []]
+    assert opm("alpha", "bundle", "validate", "--tag", f"{repository}:0.1.0", "-b", "none", "-o", "operatorhub")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "no bundle is named"),
+        (("nowhere/at/all:1:2",), "invalid image reference"),
+        (("./nowhere",), "no such directory"),
+        (("x", "--output", "yaml"), "unknown form 'yaml'"),
+        (("x", "--fail-on", "never"), "unknown severity 'never'"),
+        (("x", "--profile", "sdk"), "sdk"),
+        (("x", "--compat", "2"), "unknown version '2'"),
+        (("x", "--ignore", "NO-RULE"), "unknown rule 'NO-RULE'"),
+        (("x", "--select-optional", "name=none"), "selects no optional validator"),
+        (("x", "--optional-values", "k9s=1"), "k9s"),
+        (("x", "--tag", "y", "-o", "bundle-object"), "unknown optional validator 'bundle-object'"),
+        (("x", "y", "-o", "json-alpha1"), "room for one bundle"),
+        (("x", "--config", "gone.yaml"), "gone.yaml"),
+        (("x", "--baseline", "gone.json"), "gone.json"),
+    ],
+)
+def test_wrong_command_lines(arguments: tuple[str, ...], says: str, opm: Opm) -> None:
+    done = opm.attempt("bundle", "validate", *arguments)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_optional_validators_and_rules_are_listed_and_explained(opm: Opm) -> None:
+    assert "good-practices" in opm("bundle", "validate", "--list-optional")
+    assert "CSV-REPLACES-FORMAT" in opm("bundle", "rules")
+    explained = opm("bundle", "rules", "csv-replaces-format")
+    assert "Bad:" in explained
+    assert "Good:" in explained
+    every = json.loads(opm("bundle", "rules", "--output", "json"))
+    assert all(one["remedy"] and one["summary"] and one["explanation"] for one in every)
+    assert "unknown rule" in opm.attempt("bundle", "rules", "NO-RULE").stderr
