@@ -56,6 +56,15 @@ def test_bundles_are_loaded_as_recorded(validator: str, dialect: Dialect) -> Non
     assert deviations(bundles, validator) == {}
 
 
+@pytest.mark.parametrize("dialect", RECORDS)
+def test_the_optional_validator_of_opm_judges_as_recorded(dialect: Dialect) -> None:
+    """It looks at the ClusterServiceVersion alone, and breaks down on an empty list of icons."""
+    breaks = {"syn-hub-icon-empty-list": {("HUB-ICON-COUNT", "error", ""): 1}}
+    bundles = bundles_of(dialect)
+    assert sum(one.expected("opm-content-optional").total() for one in bundles) > 150
+    assert deviations(bundles, "opm-content-optional") == breaks
+
+
 @pytest.mark.parametrize(
     ("dialect", "corpora"), [(Dialect.OPM_1_26, ("bundles", "invalid-api")), (Dialect.NEWEST, ("invalid-api",))]
 )

@@ -14,8 +14,9 @@ from opmkit.bundle.validation.decode import decode_fault
 from opmkit.bundle.validation.fieldtypes import typed_csv
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import typed_crd, version_fault
+from opmkit.bundle.validation.loading import is_loaded, typed_crd, version_fault
 from opmkit.bundle.validation.mediatype import HELM, REGISTRY, media_type
+from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.scalars import Reading
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class OpmContent:
         crds = (file for file in self.of_kind(CRD_KIND) if version_fault(file) is None)
         return tuple(self._view(file) for file in crds if not typed_crd(file, Reading.YAML).faults)
 
+    @cached_property
+    def optional_views(self) -> tuple[BundleView, ...]:
+        """Each ClusterServiceVersion, as a bundle of its own; the references look at none unless the bundle loads."""
+        judged = self.bundle.dialect is Dialect.OPMKIT or is_loaded(self.bundle)
+        return tuple(self._view(file) for file in self.of_kind(CSV_KIND)) if judged else ()
+
     def _view(self, file: Manifest) -> BundleView:
         directories = frozenset({self.directory} - {""})
         return replace(self.bundle, files={file.path: self.bundle.files[file.path]}, directories=directories)
@@ -102,12 +109,16 @@ def composed(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule
     """The rules of other validators that run in these: their errors count, their warnings are dropped."""
     csv = [_reused(rule, VALIDATOR, _csv_views) for rule in validators.get("csv", ())]
     crd = [_reused(rule, VALIDATOR, _crd_views) for rule in validators.get("crd", ())]
-    hub = [_reused(rule, OPTIONAL, _csv_views) for rule in validators.get("operatorhub", ())]
+    hub = [_reused(rule, OPTIONAL, _optional_views) for rule in validators.get("operatorhub", ())]
     return {VALIDATOR: csv + crd, OPTIONAL: hub}
 
 
 def _csv_views(bundle: BundleView) -> tuple[BundleView, ...]:
     return OpmContent.of(bundle).csv_views
+
+
+def _optional_views(bundle: BundleView) -> tuple[BundleView, ...]:
+    return OpmContent.of(bundle).optional_views
 
 
 def _crd_views(bundle: BundleView) -> tuple[BundleView, ...]:

@@ -1,0 +1,229 @@
+"""The rules about layout, annotations and dependencies: each fires with its place, and a sound bundle passes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.validation import findings, view
+from opmkit.bundle.validation.cel import compile_problem
+from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.validation.rule import Dialect
+
+if TYPE_CHECKING:
+    from opmkit.bundle.validation.bundle import BundleView
+
+KEY = "operators.operatorframework.io.bundle"
+ANNOTATIONS = f"""\
+annotations:
+  {KEY}.mediatype.v1: registry+v1
+  {KEY}.manifests.v1: manifests/
+  {KEY}.metadata.v1: metadata/
+  {KEY}.package.v1: demo
+  {KEY}.channels.v1: stable
+  {KEY}.channel.default.v1: stable
+"""
+CSV = "kind: ClusterServiceVersion\n"
+FILES = {"manifests/csv.yaml": CSV, "metadata/annotations.yaml": ANNOTATIONS}
+
+
+def told(bundle: BundleView) -> list[tuple[str, str]]:
+    """Rules and places of what is wrong with the format."""
+    return [(one.rule, one.place) for one in findings(bundle, "format")]
+
+
+def test_a_sound_bundle_passes() -> None:
+    for dialect in Dialect:
+        assert told(view(FILES, dialect)) == []
+
+
+def test_directories() -> None:
+    assert told(view({"deploy/csv.yaml": CSV})) == [("FMT-NO-MANIFESTS-DIR", ""), ("FMT-NO-METADATA-DIR", "")]
+    empty = view({"manifests/below/csv.yaml": CSV, "metadata/annotations.yaml": ANNOTATIONS})
+    assert told(empty) == [("FMT-EMPTY-MANIFESTS", ""), ("ANN-MEDIATYPE-MISMATCH", "metadata/annotations.yaml:2:3")]
+
+
+def test_annotations_are_looked_for() -> None:
+    assert told(view({**FILES, "metadata/annotations.yaml": "a: b\n"})) == [("FMT-NO-ANNOTATIONS", "")]
+    broken = view({**FILES, "metadata/annotations.yaml": "annotations:\n  a: b: c\n"})
+    assert told(broken) == [("FMT-NO-ANNOTATIONS", "metadata/annotations.yaml:2:7")]
+
+
+def changed(number: int, text: str) -> BundleView:
+    """The sound bundle with one line of its annotations replaced."""
+    lines = ANNOTATIONS.splitlines()
+    lines[number - 1 : number] = [text] if text else []
+    return view({**FILES, "metadata/annotations.yaml": "\n".join(lines)})
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "expected"),
+    [
+        (2, f"  {KEY}.mediatype.v1: helm", [("ANN-MEDIATYPE-MISMATCH", 2)]),
+        (2, "", [("ANN-MISSING", 1), ("ANN-MEDIATYPE-MISMATCH", 1)]),
+        (3, "", [("ANN-MISSING", 1)]),
+        (5, "", [("ANN-MISSING", 1)]),
+        (6, f"  {KEY}.channels.v1: ''", [("ANN-CHANNELS-EMPTY", 6)]),
+        (6, "", [("ANN-MISSING", 1), ("ANN-CHANNELS-EMPTY", 1)]),
+        (7, f"  {KEY}.channel.default.v1: ''", [("ANN-DEFAULT-CHANNEL-EMPTY", 7)]),
+        (7, "", []),
+        (5, f"  {KEY}.package.v1: 7", []),
+    ],
+)
+def test_annotations(line: int, text: str, expected: list[tuple[str, int]]) -> None:
+    assert [(one.rule, one.line) for one in findings(changed(line, text), "format")] == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "media_type"),
+    [
+        ({"manifests/a.yaml": "kind: ConfigMap\n"}, "plain"),
+        ({"manifests/Chart.yaml": "name: demo\n", "manifests/csv.yaml": CSV}, "helm"),
+        ({"manifests/Chart.yaml": "version: 1\n", "manifests/csv.yaml": CSV}, "registry+v1"),
+        ({"manifests/a.yaml": "{", "manifests/csv.yaml": CSV}, "registry+v1"),
+        ({"manifests/csv.yaml": CSV + "spec: {a: .inf}\n"}, "plain"),
+    ],
+)
+def test_media_types(files: dict[str, str], media_type: str) -> None:
+    annotations = ANNOTATIONS.replace("registry+v1", media_type)
+    assert told(view({**files, "metadata/annotations.yaml": annotations})) == []
+
+
+def depending(text: str, dialect: Dialect = Dialect.OPMKIT) -> list[tuple[str, int]]:
+    """Rules and lines of what is wrong with dependencies."""
+    bundle = view({**FILES, "metadata/dependencies.yaml": text}, dialect)
+    return [(one.rule, one.line) for one in findings(bundle, "format")]
+
+
+def dependency(kind: str, value: str) -> str:
+    return f"dependencies:\n- type: {kind}\n  value:\n    {value}\n"
+
+
+SOUND = [
+    dependency("olm.gvk", "{group: example.com, version: v1, kind: Demo}"),
+    dependency("olm.package", "{packageName: demo, version: '>=1.0.0 <2.0.0 || 3.x'}"),
+    dependency("olm.label", "{label: certified}"),
+    dependency("olm.constraint", "{failureMessage: why, cel: {rule: 'properties.exists(p, p.type == \"a\")'}}"),
+    "dependencies: []\n",
+    "other: things\n",
+]
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("text", SOUND)
+def test_sound_dependencies_pass(text: str, dialect: Dialect) -> None:
+    assert depending(text, dialect) == []
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (dependency("olm.crd", "{name: demos}"), [("DEP-UNPARSABLE", 2)]),
+        ("dependencies:\n- type: olm.package\n", [("DEP-UNPARSABLE", 2)]),
+        (dependency("olm.package", '\'{"packageName": "demo"}\''), [("DEP-UNPARSABLE", 3)]),
+        (dependency("olm.package", "{packageName: demo, version: 1}"), [("DEP-UNPARSABLE", 3)]),
+        (dependency("olm.gvk", "{kind: Demo}"), [("DEP-GVK-GROUP", 3), ("DEP-GVK-VERSION", 3)]),
+        (dependency("olm.gvk", "{group: g, version: v1, kind: ''}"), [("DEP-GVK-KIND", 4)]),
+        (dependency("olm.package", "{version: 1.0.0}"), [("DEP-PACKAGE-NAME", 3)]),
+        (dependency("olm.package", "{packageName: demo, versionRange: 1.0.0}"), [("DEP-PACKAGE-VERSION", 3)]),
+        (dependency("olm.package", "{packageName: demo, version: ^1.0.0}"), [("DEP-PACKAGE-RANGE", 4)]),
+        (dependency("olm.label", ""), [("DEP-LABEL", 3)]),
+        (dependency("olm.constraint", "{failureMessage: why}"), [("DEP-CEL-MISSING", 3)]),
+        (dependency("olm.constraint", "{cel: {rule: ''}}"), [("DEP-CEL-RULE", 4)]),
+        (dependency("olm.constraint", "{cel: {rule: 'property == 1'}}"), [("DEP-CEL-INVALID", 4)]),
+        (dependency("olm.constraint", "{cel: {rule: '1 + 1'}}"), [("DEP-CEL-INVALID", 4)]),
+        (dependency("olm.constraint", "{cel: {rule: 'properties[0].value'}}"), [("DEP-CEL-INVALID", 4)]),
+    ],
+)
+def test_dependencies(text: str, expected: list[tuple[str, int]], dialect: Dialect) -> None:
+    assert depending(text, dialect) == expected
+
+
+COMPOUND = """\
+dependencies:
+- type: olm.constraint
+  value:
+    all:
+      constraints:
+      - package: {packageName: demo, versionRange: '>=1.0.0'}
+      - any:
+          constraints:
+          - gvk: {group: example.com, version: v1, kind: Demo}
+          - cel: {rule: 'true'}
+      - not:
+          constraints:
+          - package: {packageName: old, versionRange: 1.x}
+"""
+
+
+EMPTY_AND_UNKNOWN = [("DEP-CONSTRAINT-SHAPE", 6), ("DEP-CONSTRAINT-SHAPE", 4)]
+
+
+def test_constraints_of_all_forms_are_taken_except_by_the_references() -> None:
+    assert depending(COMPOUND) == []
+    assert depending(COMPOUND, Dialect.NEWEST) == [("DEP-CEL-MISSING", 3)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("kind: Demo", "kind: ''", [("DEP-GVK-KIND", 9)]),
+        ("'>=1.0.0'", "^1", [("DEP-PACKAGE-RANGE", 6)]),
+        ("versionRange: 1.x", "version: 1.x", [("DEP-PACKAGE-VERSION", 13), ("DEP-CONSTRAINT-SHAPE", 13)]),
+        ("'true'", "'1'", [("DEP-CEL-INVALID", 10)]),
+        ("- not:", "- nor:", [("DEP-CEL-MISSING", 11), ("DEP-CONSTRAINT-SHAPE", 11)]),
+        ("      - any:", "      - cel: {rule: 'true'}\n        any:", [("DEP-CONSTRAINT-SHAPE", 7)]),
+        ("          - cel: {rule: 'true'}", "          - text", [("DEP-UNPARSABLE", 10)]),
+        ("    all:\n      constraints:", "    all:\n      constraints: []\n    ignored:", EMPTY_AND_UNKNOWN),
+    ],
+)
+def test_what_is_wrong_within_constraints(before: str, after: str, expected: list[tuple[str, int]]) -> None:
+    assert depending(COMPOUND.replace(before, after)) == expected
+
+
+def test_constraints_are_bounded() -> None:
+    deep = "{not: {constraints: [" * 40 + "{gvk: {}}" + "]}}" * 40
+    large = "{failureMessage: " + "x" * 140_000 + ", gvk: {group: g, version: v1, kind: K}}"
+    assert depending(dependency("olm.constraint", deep)) == [("DEP-CONSTRAINT-SHAPE", 4)]
+    assert depending(dependency("olm.constraint", large)) == [("DEP-CONSTRAINT-SHAPE", 3)]
+
+
+def test_a_dependencies_file_that_cannot_be_read_is_told_except_by_the_references() -> None:
+    for text, line in (("dependencies: [\n", 2), ("dependencies: none\n", 1), ("dependencies:\n- text\n", 2)):
+        assert depending(text) == [("DEP-UNPARSABLE", line)]
+        assert depending(text, Dialect.OPM_1_26) == []
+
+
+def test_an_alternative_without_versions_is_refused_except_by_the_references() -> None:
+    text = dependency("olm.package", "{packageName: demo, version: 1.0.0 || || 2.0.0}")
+    assert depending(text) == [("DEP-PACKAGE-RANGE", 4)]
+    assert depending(text, Dialect.NEWEST) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ("semver_compare(properties[0].value, '1.0.0') > 0", ""),
+        ("semver_compare('1.0.0') > 0", "undeclared reference to 'semver_compare' (at 1:15)"),
+        ("a ==", "Syntax error"),
+        ("a" + ".b" * 1000, "recursion depth"),
+        ("(" * 1000 + "true" + ")" * 1000, "recursion limit"),
+        ("x" * 20_000, "it has 20000 characters"),
+        ("\ud800", "surrogate"),
+    ],
+)
+def test_rules_are_compiled_in_bounds(rule: str, problem: str) -> None:
+    found = compile_problem(rule)
+    assert (problem in found) if problem else found == ""
+
+
+def test_without_the_compiler_rules_are_said_to_be_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_problem.__globals__["_environment"].cache_clear()
+    monkeypatch.setitem(sys.modules, "cel_expr_python", None)
+    text = dependency("olm.constraint", "{cel: {rule: nonsense}}")
+    found = findings(view({**FILES, "metadata/dependencies.yaml": text}), "format")
+    assert [(one.rule, one.severity) for one in found] == [("DEP-CEL-INVALID", Severity.WARNING)]
+    assert "opmkit[cel]" in found[0].remedy

@@ -1,0 +1,33 @@
+"""Verdicts of `opm alpha bundle validate` on the bundles of the corpora."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.shared import SHARED, cases, needs_shared
+from kit.validation import view_of
+from opmkit.bundle.validation.profiles import PROFILES
+from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.run import run_profile
+
+if TYPE_CHECKING:
+    from kit.shared import Case
+
+pytestmark = needs_shared
+
+
+@pytest.mark.parametrize("case", cases("bundle-validate"), ids=str)
+def test_verdicts_are_those_recorded(case: Case) -> None:
+    record = case.record
+    argv = record["argv"]
+    optional = argv[argv.index("--optional-validators") + 1].split(",") if "--optional-validators" in argv else []
+    root = SHARED / record["bundles_dir"]
+    directories = {path.name.lower(): path for path in root.iterdir()} if case.name == "invalid" else {}
+    judged = {}
+    for result in record["results"]:
+        view = view_of(directories.get(result["bundle"]) or root / result["bundle"], dialect=Dialect.OPM_1_26)
+        judged[result["bundle"]] = "fail" if run_profile(view, PROFILES["opm"], optional) else "ok"
+    assert len(judged) >= 15
+    assert judged == {result["bundle"]: result["verdict"] for result in record["results"]}
