@@ -23,6 +23,7 @@ _MODULES: tuple[str, ...] = (
     "rules.format",
     "rules.dependencies",
     "rules.content",
+    "rules.packagemanifest",
     "rules.csv",
     "rules.bundle",
     "rules.crd",
