@@ -121,8 +121,8 @@ class Bench:
         save_files({"bin/opm": blob}, {}, repository, "latest")
         blob.unlink()
 
-    def run(self, argv: list[str], env: dict[str, str] | None = None) -> Run:
-        """Run one command to its end; raises where it fails."""
+    def run(self, argv: list[str], env: dict[str, str] | None = None, *, statuses: tuple[int, ...] = (0,)) -> Run:
+        """Run one command to its end; raises where it fails, which is to exit with another status."""
         self.meter.read = self.meter.written = 0
         log = self.work / "log"
         environment = {**os.environ, **(env or {})}
@@ -137,7 +137,7 @@ class Bench:
                 check=True,
             )
         status, seconds, cpu, memory = json.loads(done.stdout)
-        if status:
+        if status not in statuses:
             raise SystemExit(f"{argv[:4]}… failed:\n{log.read_text()[-3000:]}")
         return Run(seconds, cpu, memory / 1e3, self.meter.read / 1e6, self.meter.written / 1e6)
 
@@ -353,6 +353,36 @@ def _write_bundle(package: Path, version: int, files: dict[str, str]) -> None:
         path.write_text(text)
 
 
+def bench_validate(arguments: argparse.Namespace) -> dict[str, object]:
+    """All bundles by opm bundle validate: from directories and by all tags of a registry, cold and kept."""
+    packages = sorted(path for path in arguments.bundles.iterdir() if not path.name.startswith("syn-"))
+    directories = [str(version) for package in packages for version in _versions(package)]
+    report: dict[str, object] = {}
+    with Registry() as registry, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        bench = Bench(registry, Path(directory), arguments.bundles, [package.name for package in packages])
+        repositories = [f"{bench.host}/bundles/{package.name}" for package in packages]
+        few = bench.references[:: max(1, len(bench.references) // 40)]
+        programs = [(f"directories, {profile}", profile, directories) for profile in ("all", "opm")]
+        programs += [("registry, opm", "opm", repositories), ("registry, labels only", "", repositories)]
+        for number, (label, profile, targets) in enumerate(programs):
+            argv = ["opm", "bundle", "validate", "--use-http", "--output", "json", *targets]
+            argv += ["--profile", profile] if profile else ["--labels-only"]
+            for state in ("cold", "kept"):
+                run = bench.run(argv, {"OPM_STORE": f"{directory}/store-{number}"}, statuses=(0, 1))
+                print(f"{label:24} {state}  {len(directories) / run.seconds:7.1f} bundles a second {run}")
+                report[f"{label} {state}"] = run.__dict__
+        for who, program in {"opmkit": "opm", "reference": arguments.reference}.items():
+            if program:
+                argv = [program, "alpha", "bundle", "validate", "--image-builder", "none", "--use-http", "--tag"]
+                env = {"OPM_STORE": f"{directory}/store-one-by-one"}
+                runs = [bench.run([*argv, one], env, statuses=(0, 1)) for one in few]
+                print(
+                    f"{who}, one image a run     {len(runs) / sum(run.seconds for run in runs):7.1f} bundles a second"
+                )
+                report[f"{who} one by one"] = _sum(runs).__dict__
+    return report
+
+
 def main() -> None:
     """Read the command line and run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -368,6 +398,11 @@ def main() -> None:
     scale.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
     scale.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     scale.set_defaults(bench=bench_scale)
+    validate = commands.add_parser("validate", help=bench_validate.__doc__)
+    validate.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles")
+    validate.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
+    validate.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    validate.set_defaults(bench=bench_validate)
     arguments = parser.parse_args()
     report = arguments.bench(arguments)
     if arguments.json:

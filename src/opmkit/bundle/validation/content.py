@@ -6,7 +6,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import yaml
@@ -55,16 +55,15 @@ class Content:
 
     def locate(self, path: Path) -> tuple[int, int]:
         """Line and column, from 1, of the value that ``path`` leads to, or of the nearest there is on the way."""
-        node = self._node
-        if node is None:
+        if self.error is not None:  # it may be nested deeper than libyaml can bear
             return 0, 0
-        mark = node.start_mark
-        for step in path:
-            key, child = _child(node, step)
-            if child is None:
-                break
-            node, mark = child, (key or child).start_mark
-        return mark.line + 1, mark.column + 1
+        if path not in self._places:
+            self._places[path] = _locate(_compose(self.raw), path)
+        return self._places[path]
+
+    @cached_property
+    def _places(self) -> dict[Path, tuple[int, int]]:
+        return {}
 
     def excerpt(self, line: int) -> str:
         """That line, from 1, without the blanks around it, and shortened if it is long; "" if there is none."""
@@ -75,18 +74,32 @@ class Content:
     def _lines(self) -> list[bytes]:
         return self.raw.split(b"\n")
 
-    @cached_property
-    def _node(self) -> yaml.Node | None:
-        """The first document as a graph of nodes, made for findings only: values are read without it."""
-        if self.error is not None:  # it may be nested deeper than libyaml can bear
-            return None
-        loader = yaml.CSafeLoader(self.raw)
-        try:
-            return loader.get_node() if loader.check_node() else None
-        except (yaml.YAMLError, RecursionError):
-            return None
-        finally:
-            loader.dispose()
+
+@lru_cache(maxsize=4)
+def _compose(raw: bytes) -> yaml.Node | None:
+    """The first document as a graph of nodes, made for findings only: values are read without it.
+
+    It takes many times the memory of the text, so few are kept.
+    """
+    loader = yaml.CSafeLoader(raw)
+    try:
+        return loader.get_node() if loader.check_node() else None
+    except (yaml.YAMLError, RecursionError):
+        return None
+    finally:
+        loader.dispose()
+
+
+def _locate(node: yaml.Node | None, path: Path) -> tuple[int, int]:
+    if node is None:
+        return 0, 0
+    mark = node.start_mark
+    for step in path:
+        key, child = _child(node, step)
+        if child is None:
+            break
+        node, mark = child, (key or child).start_mark
+    return mark.line + 1, mark.column + 1
 
 
 def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node | None, yaml.Node | None]:
@@ -106,7 +119,7 @@ class ContentCache:
     It keeps those used last, up to ``max_bytes`` of files.
     """
 
-    def __init__(self, max_bytes: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, max_bytes: int = 16 * 1024 * 1024) -> None:
         """Start empty."""
         self._max_bytes = max_bytes
         self._bytes = 0
