@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels as names
 from opmkit.bundle.validation.content import Content, ContentCache
@@ -95,7 +95,10 @@ class BundleView:
 
     def manifest(self, path: str) -> Manifest:
         """The file of that path; KeyError if there is none."""
-        return Manifest(path, self.contents.read(self.files[path]))
+        key = (Manifest, path)
+        if key not in self.memo:
+            self.memo[key] = Manifest(path, self.contents.read(self.files[path]))
+        return cast("Manifest", self.memo[key])
 
     def below(self, directory: str, *, deep: bool = False) -> Iterator[Manifest]:
         """The files of a directory ("" is the root), in the order of their names; with ``deep``, of those in it too."""

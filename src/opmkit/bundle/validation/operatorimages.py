@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 MANAGER = "manager"
 OS_LABEL, ARCH_LABEL = "operatorframework.io/os.", "operatorframework.io/arch."
 _PROXY = "kube-rbac-proxy"
+_MAX_CLAIMS = 100
+"""Operating systems, or architectures, that are looked at; there are not as many."""
 _RELATED: Path = ("spec", "relatedImages")
 _AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 
@@ -54,9 +56,10 @@ class OperatorImages:
     def labelled(self, prefix: str) -> list[str]:
         """The operating systems, or architectures, that labels claim support for."""
         labels = mapping(self.csv.metadata.get("labels"))
-        return [
-            key.removeprefix(prefix) for key, value in labels.items() if key.startswith(prefix) and value == "supported"
+        claims = [
+            key.removeprefix(prefix) for key, value in labels.items() if value == "supported" and key.startswith(prefix)
         ]
+        return claims[:_MAX_CLAIMS]
 
     @property
     def systems(self) -> list[str]:
@@ -135,14 +138,15 @@ def _affinity(pod: Mapping[str, Any]) -> list[Pair]:
     for step in _AFFINITY:
         required = mapping(required).get(step)
     pairs: list[Pair] = []
-    for term in items(mapping(required).get("nodeSelectorTerms")):
+    for term in items(mapping(required).get("nodeSelectorTerms"))[:_MAX_CLAIMS]:
         values: dict[str, list[str]] = {}
         for expression in items(mapping(term).get("matchExpressions")):
             if mapping(expression).get("operator") == "In":
                 values[mapping(expression).get("key", "")] = items(mapping(expression).get("values"))
-        systems, architectures = values.get("kubernetes.io/os", []), values.get("kubernetes.io/arch", [])
+        systems = values.get("kubernetes.io/os", [])[:_MAX_CLAIMS]
+        architectures = values.get("kubernetes.io/arch", [])[:_MAX_CLAIMS]
         pairs += [(system, architecture) for system in systems for architecture in architectures]
-    return pairs
+    return list(dict.fromkeys(pairs))
 
 
 def _provided(bundle: BundleView, image: str) -> list[Pair] | None:

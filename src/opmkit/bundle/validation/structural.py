@@ -337,16 +337,19 @@ def _keyed_problems(schema: Schema, item: Schema, keys: list[Any]) -> Iterator[t
     if item.get("type") != "object":
         yield ("items", "type"), "must be object in a list of the type map"
         return
-    properties, required = mapping(item.get("properties")), items(item.get("required"))
-    for number, key in enumerate(keys):
-        described = mapping(properties.get(key)) if isinstance(key, str) else {}
-        place = ("items", "properties", str(key))
+    properties = mapping(item.get("properties"))
+    required = {name for name in items(item.get("required")) if isinstance(name, str)}
+    seen: set[str] = set()
+    for number, key in enumerate(map(text, keys)):
+        described = mapping(properties.get(key))
+        place = ("items", "properties", key)
         if key not in properties:
             yield (_LIST_KEYS, number), f"is {key!r}, which is no field of the items"
         elif described.get("type") in ("array", "object"):
             yield (*place, "type"), f"is {described['type']!r}, which no key can have"
-        if key in keys[:number]:
+        if key in seen:
             yield (_LIST_KEYS, number), f"is {key!r}, which is in the list before"
+        seen.add(key)
         if key in properties and key not in required and described.get("default") is None:
             yield place, "is a key of the list, so it must be required or have a default"
         if described.get("nullable") is True:

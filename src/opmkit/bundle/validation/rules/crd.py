@@ -161,12 +161,13 @@ def storage_version(crd: Crd) -> Iterator[Fault]:
 @each_crd
 def version_duplicate(crd: Crd) -> Iterator[Fault]:
     """A version is known by its name alone."""
-    names = [version.child("name") for version in crd.versions]
-    for position, name in enumerate(names):
-        if name.text in [before.text for before in names[:position]]:
+    seen: set[str] = set()
+    for name in (version.child("name") for version in crd.versions):
+        if name.text in seen:
             told = f"{name.where} is {name.text!r}, as that of a version before"
             yield Fault(told, path=name.path, subject="spec.versions")
             return  # the references report it once, however many there are
+        seen.add(name.text)
 
 
 @rule(

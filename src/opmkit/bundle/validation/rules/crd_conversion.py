@@ -79,15 +79,16 @@ def review_versions(crd: Crd) -> Iterator[Fault]:
 
 
 def _review_problems(node: Node, versions: list[Node]) -> Iterator[Fault]:
-    texts = [version.text for version in versions]
-    for position, version in enumerate(versions):
-        if version.text in texts[:position]:
+    seen: set[str] = set()
+    for version in versions:
+        if version.text in seen:
             yield version.fault(f"is {version.text!r}, which is in the list before")
         else:
+            seen.add(version.text)
             for problem in dns1035_label(version.text):
                 yield version.fault(f"is {version.text!r}: {problem}")
-    if not set(texts).intersection(_REVIEW_VERSIONS):
-        yield node.fault(f"is {', '.join(texts)}, with none of {' and '.join(_REVIEW_VERSIONS)}")
+    if not seen.intersection(_REVIEW_VERSIONS):
+        yield node.fault(f"has none of {' and '.join(_REVIEW_VERSIONS)}")
 
 
 @rule(

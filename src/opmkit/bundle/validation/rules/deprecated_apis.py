@@ -245,5 +245,5 @@ def _permissions(bundle: BundleView) -> Uses:
 
 
 def _named(granted: Mapping[str, Any], removed: set[tuple[str, str]]) -> Iterator[str]:
-    for group in items(granted.get("apiGroups")):
-        yield from (resource for resource in items(granted.get("resources")) if (group, resource) in removed)
+    groups, resources = items(granted.get("apiGroups")), items(granted.get("resources"))
+    return (resource for group, resource in sorted(removed) if group in groups and resource in resources)

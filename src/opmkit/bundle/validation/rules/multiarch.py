@@ -89,16 +89,14 @@ def image_unsupported(bundle: BundleView) -> Iterator[Fault]:
     images = _images(bundle)
     if images is None:
         return
+    paths = images.everywhere
+    known = {image: found for image in paths if (found := images.provided[image]) is not None}
     for system in images.labelled(OS_LABEL) or ["linux"]:
         for architecture in images.labelled(ARCH_LABEL) or ["amd64"]:
-            lacking = sorted(
-                image
-                for image in images.everywhere
-                if (found := images.provided[image]) is not None and (system, architecture) not in found
-            )
+            lacking = sorted(image for image, found in known.items() if (system, architecture) not in found)
             if lacking:
                 told = f"{system}/{architecture} is claimed, but these images do not run on it: {', '.join(lacking)}"
-                yield _fault(bundle, images, images.everywhere[lacking[0]], told)
+                yield _fault(bundle, images, paths[lacking[0]], told)
 
 
 def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], usual: str) -> list[str]:
