@@ -215,7 +215,7 @@ def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
         (["-c", "podman", "--ca-file", "ca.pem"], "podman can't be told of certificates"),
         (["-c", "podman", "--platform", "linux/arm64"], "podman builds an index for the platform of its base"),
         (["-u", "buildah", "--push", "--on-conflict", "rebase"], "--on-conflict rebase doesn't go with it"),
-        (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: podman knows images by names in registries only"),
+        (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: podman builds on, and gives, names in registries only"),
     ],
 )
 def test_what_does_not_go_together(opm: Opm, arguments: list[str], message: str) -> None:

@@ -35,12 +35,14 @@ from opmkit.imagetools.layer import LayerFile, Limits
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import mediatypes
-from opmkit.imagetools.tools.engines import open_engine
+from opmkit.imagetools.store import ImageStore
+from opmkit.imagetools.tools import engines
 from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, engine_failure
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.mounted import find_inside
 from opmkit.imagetools.tools.podman_service import PodmanService
 from opmkit.imagetools.tools.recipe import Recipe
+from opmkit.imagetools.tools.registry import RegistryTool
 
 if TYPE_CHECKING:
     from kit.engines import Engine
@@ -58,6 +60,10 @@ RECIPE = Recipe(
     exposed_ports=("50051/tcp",),
     annotations={"note": "a b"},
 )
+
+
+def open_engine(name: str, options: RegistryOptions, form: ImageFormat | None = None) -> EngineTool:
+    return engines.open_engine(name, options, ImageStore.open(), form)
 
 
 @pytest.fixture(params=ENGINES)
@@ -386,10 +392,18 @@ def test_docker_is_not_told_how_to_speak_to_registries(caplog: pytest.LogCapture
 
 
 def test_images_that_are_not_in_registries(tool: EngineTool, reference: Reference, tmp_path: Path) -> None:
+    layout = parse_image_reference(f"oci:{tmp_path}/layout:1")
+    RegistryTool(RegistryClient(HTTP), ImageStore.open()).build(RECIPE, None, [layout])
+    assert tool.inspect(layout).labels["package.v1"] == "demo"
+    assert tool.read_tree(layout, ["manifests", "metadata"]) == FILES
+    tool.extract(layout, tmp_path / "all")
+    first = next(iter(FILES))
+    assert tool.copy_file(layout, first, tmp_path / "one")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "all" / first).read_bytes() == FILES[first]
     with pytest.raises(ImageToolsError, match="in registries only"):
-        tool.inspect(parse_image_reference(f"oci:{tmp_path}/layout"))
+        tool.build(RECIPE, None, [layout])
     with pytest.raises(ImageToolsError, match="in registries only"):
-        tool.build(RECIPE, None, [parse_image_reference(f"oci:{tmp_path}/layout")])
+        tool.build(RECIPE, layout, [reference])
     with pytest.raises(ImageToolsError, match="can't be given a digest"):
         tool.build(RECIPE, None, [reference.with_digest(f"sha256:{'0' * 64}")])
 

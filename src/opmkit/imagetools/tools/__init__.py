@@ -113,7 +113,7 @@ def open_tool(
     if name in ENGINES:
         from opmkit.imagetools.tools.engines import open_engine
 
-        return open_engine(name, options, form)
+        return open_engine(name, options, store, form)
     raise ImageToolsError(
         f"{name!r} is no container tool that is known here",
         advice=f"use none, which needs no container engine, or {', '.join(ENGINES)}",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.layer import Layer, LayerSource
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.tools import ContainerTool, InspectedImage
     from opmkit.imagetools.tools.recipe import Recipe
 
 _log = logging.getLogger(__name__)
@@ -106,12 +107,16 @@ class EngineTool:
     """ContainerTool over an engine: images are in its storage, and layers of a base never leave it.
 
     A name is pulled when it is first asked for. Where its registry hasn't it, can't be reached or doesn't let us in,
-    the image of that name in the engine's storage is used: one just built is there before it is pushed.
+    the image of that name in the engine's storage is used: one just built is there before it is pushed. Images that
+    are elsewhere, such as in a layout, are read from there by another tool; the engine builds on none of them.
     """
 
-    def __init__(self, engine: Engine, keychain: Keychain, registries: RegistryClient) -> None:
+    def __init__(
+        self, engine: Engine, keychain: Keychain, registries: RegistryClient, elsewhere: ContainerTool
+    ) -> None:
         """Use these; nothing is asked yet. Where an engine doesn't tell what digest it pushed, ``registries`` do."""
         self.name = engine.name
+        self._elsewhere = elsewhere
         self._engine = engine
         self._keychain = keychain
         self._registries = registries
@@ -120,11 +125,15 @@ class EngineTool:
 
     def digest(self, reference: ImageReference) -> str:
         """The digest of the image's configuration."""
-        return self.inspect(reference).digest
+        if not isinstance(reference, Reference):
+            return self._elsewhere.digest(reference)
+        return self._image(reference).digest
 
-    def inspect(self, reference: ImageReference) -> EngineImage:
+    def inspect(self, reference: ImageReference) -> InspectedImage:
         """The image, pulled if that hasn't happened yet."""
-        named = self._named(reference)
+        return self._image(reference) if isinstance(reference, Reference) else self._elsewhere.inspect(reference)
+
+    def _image(self, named: Reference) -> EngineImage:
         name = _engine_name(named)
         with self._lock:
             image = self._images.get(name)
@@ -138,7 +147,9 @@ class EngineTool:
         self, source: ImageReference, prefixes: Sequence[str], limits: Limits | None = None
     ) -> dict[str, bytes]:
         """The files at or under the prefixes, by path, in memory."""
-        image = self.inspect(source)
+        if not isinstance(source, Reference):
+            return self._elsewhere.read_tree(source, prefixes, limits)
+        image = self._image(source)
         tree: dict[str, bytes] = {}
         with self._engine.opened(image) as open_archive:
             for prefix in prefixes:
@@ -150,7 +161,10 @@ class EngineTool:
 
     def extract(self, source: ImageReference, destination: Path, *, limits: Limits | None = None) -> None:
         """Write all files of the image below ``destination``, without those that the engine adds to them."""
-        image = self.inspect(source)
+        if not isinstance(source, Reference):
+            self._elsewhere.extract(source, destination, limits=limits)
+            return
+        image = self._image(source)
         with self._engine.opened(image) as open_archive:
             archive = open_archive("/")
             if archive is not None:
@@ -162,7 +176,9 @@ class EngineTool:
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file out; whether it is there."""
-        image = self.inspect(source)
+        if not isinstance(source, Reference):
+            return self._elsewhere.copy_file(source, path, destination, limits)
+        image = self._image(source)
         wanted = PurePosixPath("/", path)
         with self._engine.opened(image) as open_archive:
             archive = open_archive(str(wanted))
@@ -230,8 +246,9 @@ class EngineTool:
         return manifest.digest if is_it else ""
 
     def _base(self, reference: ImageReference) -> str:
-        self.inspect(reference)
-        return _engine_name(self._named(reference))
+        named = self._named(reference)
+        self._image(named)
+        return _engine_name(named)
 
     def _fetch(self, reference: Reference, name: str) -> EngineImage:
         if reference.digest and (present := self._engine.find(name)):
@@ -255,7 +272,7 @@ class EngineTool:
     def _named(self, reference: ImageReference) -> Reference:
         if not isinstance(reference, Reference):
             raise ImageToolsError(
-                f"{reference}: {self.name} knows images by names in registries only",
+                f"{reference}: {self.name} builds on, and gives, names in registries only",
                 advice="use the tool none for it, or copy it to a registry with 'opm image copy'",
             )
         return reference

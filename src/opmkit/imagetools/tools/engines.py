@@ -11,15 +11,17 @@ from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.tools.formats import ImageFormat
+from opmkit.imagetools.tools.registry import RegistryTool
 
 if TYPE_CHECKING:
     from opmkit.imagetools.registry import RegistryOptions
+    from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.engine import Engine
 
 _log = logging.getLogger(__name__)
 
 
-def open_engine(name: str, options: RegistryOptions, form: ImageFormat | None = None) -> EngineTool:
+def open_engine(name: str, options: RegistryOptions, store: ImageStore, form: ImageFormat | None = None) -> EngineTool:
     """The tool over ``docker``, ``podman`` or ``buildah``, which builds images of that format.
 
     Nothing is connected to or started before it is needed. Raises ImageToolsError for options that the engine can't
@@ -27,7 +29,8 @@ def open_engine(name: str, options: RegistryOptions, form: ImageFormat | None = 
     """
     hosts = Hosts()
     keychain = Keychain(options.authfile, helpers=hosts.credential_helpers)
-    return EngineTool(_ENGINES[name](options, form), keychain, RegistryClient(options, hosts=hosts))
+    registries = RegistryClient(options, hosts=hosts)
+    return EngineTool(_ENGINES[name](options, form), keychain, registries, RegistryTool(registries, store))
 
 
 def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
