@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kit.broken import BASE
 from kit.validation import view
 from opmkit.bundle.validation.rule import Dialect
 
@@ -17,121 +18,8 @@ CSV = "manifests/demo.clusterserviceversion.yaml"
 CRD = "manifests/demos.demo.example.com.crd.yaml"
 ANNOTATIONS = "metadata/annotations.yaml"
 
-FILES = {
-    CSV: """\
-apiVersion: operators.coreos.com/v1alpha1
-kind: ClusterServiceVersion
-metadata:
-  name: demo.v1.2.3
-  annotations:
-    alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}]'
-    capabilities: Basic Install
-    olm.skipRange: '>=1.0.0 <1.2.3'
-spec:
-  displayName: Demo
-  version: 1.2.3
-  minKubeVersion: 1.27.0
-  replaces: demo.v1.2.2
-  skips:
-  - demo.v1.2.1
-  icon:
-  - mediatype: image/svg+xml
-    base64data: PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=
-  installModes:
-  - type: AllNamespaces
-    supported: true
-  - type: OwnNamespace
-    supported: false
-  relatedImages:
-  - name: manager
-    image: quay.io/example/demo@sha256:0123456789012345678901234567890123456789012345678901234567890123
-  customresourcedefinitions:
-    owned:
-    - name: demos.demo.example.com
-      version: v1
-      kind: Demo
-      specDescriptors:
-      - path: size
-        displayName: Size
-      - path: users[0].name
-        displayName: First user
-      statusDescriptors:
-      - path: conditions
-        displayName: Conditions
-  apiservicedefinitions:
-    owned: []
-  webhookdefinitions:
-  - generateName: convert.demo.example.com
-    type: ConversionWebhook
-    deploymentName: demo-manager
-    containerPort: 443
-    admissionReviewVersions: [v1]
-    sideEffects: None
-    conversionCRDs: [demos.demo.example.com]
-  install:
-    strategy: deployment
-    spec:
-      clusterPermissions:
-      - serviceAccountName: demo-account
-        rules:
-        - apiGroups: [demo.example.com]
-          resources: [demos]
-          verbs: [get]
-      deployments:
-      - name: demo-manager
-        spec:
-          replicas: 1
-          selector:
-            matchLabels:
-              app: demo
-          template:
-            metadata:
-              labels:
-                app: demo
-            spec:
-              serviceAccountName: demo-account
-              containers:
-              - name: manager
-                image: quay.io/example/demo@sha256:0123456789012345678901234567890123456789012345678901234567890123
-""",
-    CRD: """\
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: demos.demo.example.com
-spec:
-  group: demo.example.com
-  scope: Namespaced
-  names: {plural: demos, kind: Demo}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              size: {type: integer}
-              users:
-                type: array
-                items: {type: object, properties: {name: {type: string}}}
-          status:
-            type: object
-            x-kubernetes-preserve-unknown-fields: true
-""",
-    ANNOTATIONS: """\
-annotations:
-  operators.operatorframework.io.bundle.mediatype.v1: registry+v1
-  operators.operatorframework.io.bundle.manifests.v1: manifests/
-  operators.operatorframework.io.bundle.metadata.v1: metadata/
-  operators.operatorframework.io.bundle.package.v1: demo
-  operators.operatorframework.io.bundle.channels.v1: stable
-  operators.operatorframework.io.bundle.channel.default.v1: stable
-""",
-}
+FILES = {path: raw.decode() for path, raw in BASE.items()}
+"""The sound bundle that the broken ones in fixtures/ are made of, by the paths of its files."""
 
 
 def demo(

@@ -55,7 +55,7 @@ FAULTS = [
     ("CSV-DEPLOYMENT-NAME", (DEPLOYMENT, DEPLOYMENT * 2), "- name: demo-manager"),
     ("CSV-DEPLOYMENT-SELECTOR", ("labels:\n                app: demo", "labels: {}"), "selector:"),
     ("CSV-DEPLOYMENT-SELECTOR", (SELECTOR, ""), "spec:"),
-    ("CSV-DEPLOYMENT-CONTAINERS", (f"{CONTAINER}                image: {IMAGE}\n", " " * 16 + "[]"), "containers:"),
+    ("CSV-DEPLOYMENT-CONTAINERS", (DEPLOYMENT[DEPLOYMENT.index(CONTAINER) :], " " * 16 + "[]\n"), "containers:"),
     ("CSV-DEPLOYMENT-CONTAINERS", (CONTAINER, "              - name: A\n"), "- name: A"),
     ("CSV-DEPLOYMENT-CONTAINERS", (f"                image: {IMAGE}", ""), "- name: manager"),
     ("CSV-DEPLOYMENT-ACCOUNT", ("  - serviceAccountName: demo-account", "  - serviceAccountName: other"), "serviceAcc"),
@@ -194,12 +194,11 @@ def test_related_images_are_asked_for_only_where_there_are_some() -> None:
 
 def test_what_the_metadata_holds_is_read_once() -> None:
     dependencies = "dependencies: [{type: olm.label, value: {label: a}}]\n"
-    more = {"metadata/a.yaml": dependencies, "metadata/b.yml": dependencies, "metadata/c.json": "{", "metadata/d": "x"}
+    more = {"metadata/x.yml": dependencies, "metadata/y.json": "{", "metadata/z": "x"}
     told = [one.partition(" ")[0] for one in of_rule("META-IGNORED", more=dict(more))]
     assert told == ["dependencies", "the"]
-    assert (
-        of_rule("META-IGNORED", more={"metadata/a.yaml": "dependencies: []\n", "metadata/b.yaml": dependencies}) == []
-    )
+    none_then_one = {"metadata/dependencies.yaml": "dependencies: []\n", "metadata/x.yaml": dependencies}
+    assert of_rule("META-IGNORED", more=none_then_one) == []
 
 
 def test_duplicate_keys_of_json_are_told_as_well() -> None:
