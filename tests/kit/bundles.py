@@ -20,22 +20,31 @@ if TYPE_CHECKING:
 _KEY = "operators.operatorframework.io.bundle"
 
 
-def bundle_image(package: str, version: str, scratch: Path, *, platform: str = "linux/amd64") -> Image:
-    """An image of the bundle ``PACKAGE.vVERSION`` in the channel ``alpha``; its layer lies in ``scratch``."""
-    annotations = {
+def bundle_labels(package: str) -> dict[str, str]:
+    """What labels and annotations say of a bundle in the channel ``alpha``."""
+    return {
         f"{_KEY}.mediatype.v1": "registry+v1",
         f"{_KEY}.manifests.v1": "manifests/",
         f"{_KEY}.metadata.v1": "metadata/",
         f"{_KEY}.package.v1": package,
         f"{_KEY}.channels.v1": "alpha",
     }
+
+
+def bundle_content(package: str, version: str) -> dict[str, bytes]:
+    """The files of the bundle ``PACKAGE.vVERSION``, by their paths."""
     csv = (
         "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n"
         f"metadata: {{name: {package}.v{version}}}\nspec: {{displayName: {package}, version: {version}}}\n"
     )
-    lines = "".join(f"  {key}: {value}\n" for key, value in annotations.items())
-    files = {"manifests/csv.yaml": csv.encode(), "metadata/annotations.yaml": f"annotations:\n{lines}".encode()}
-    return small_image(scratch, files, labels=annotations, platform=str(Platform.parse(platform)))
+    lines = "".join(f"  {key}: {value}\n" for key, value in bundle_labels(package).items())
+    return {"manifests/csv.yaml": csv.encode(), "metadata/annotations.yaml": f"annotations:\n{lines}".encode()}
+
+
+def bundle_image(package: str, version: str, scratch: Path, *, platform: str = "linux/amd64") -> Image:
+    """An image of the bundle ``PACKAGE.vVERSION``; its layer lies in ``scratch``."""
+    labels = bundle_labels(package)
+    return small_image(scratch, bundle_content(package, version), labels=labels, platform=str(Platform.parse(platform)))
 
 
 def repository_of(name: str) -> Repository:

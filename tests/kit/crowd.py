@@ -29,10 +29,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended, and what it had to say."""
+    """How a command ended, what it had to say, and the most memory that it had, in bytes."""
 
     status: int
     output: str
+    memory: int
 
 
 class Crowd:
@@ -85,8 +86,12 @@ def _at_once(commands: Sequence[Command], run: Callable[[list[str]], int]) -> li
             children.append(child)
         os.close(gate)
         os.close(opener)  # whoever reads from the gate reads its end now
-        statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-        return [Done(status, output.read_text()) for status, output in zip(statuses, outputs, strict=True)]
+        return [_ended(child, output) for child, output in zip(children, outputs, strict=True)]
+
+
+def _ended(child: int, output: Path) -> Done:
+    _, status, usage = os.wait4(child, 0)
+    return Done(os.waitstatus_to_exitcode(status), output.read_text(), usage.ru_maxrss << 10)
 
 
 def _be(command: Command, output: Path, gate: int, run: Callable[[list[str]], int]) -> None:

@@ -10,6 +10,7 @@ from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.parse import parse_bundle
 from opmkit.bundle.source import BundleSource
+from opmkit.imagetools.layer import Limits
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
 
 DIRECTORIES = ("manifests", "metadata")
+ALL_BYTES = 64 << 20
+"""The most bytes that the files of a bundle may have together; those of real ones have some megabytes."""
+_LIMITS = Limits(total_bytes=2 << 30, kept_bytes=ALL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
 
 
 def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> Bundle:
@@ -55,7 +59,7 @@ def fetch_bundle_files(tool: ContainerTool, source: BundleSource) -> dict[str, b
     """
     if isinstance(source.place, Path):
         return _read_directory(source.place, source.text)
-    files = tool.read_tree(source.place, DIRECTORIES)
+    files = tool.read_tree(source.place, DIRECTORIES, _LIMITS)
     if not any(path.startswith("manifests/") for path in files):
         raise not_a_bundle(source.text, tool.inspect(source.place))
     return files
@@ -103,17 +107,19 @@ def read_files(directory: Path) -> dict[str, bytes]:
     """Read the regular files of a directory, not of those within it; none if there is no such directory.
 
     Raises:
-        InvalidBundle: if one is too large.
+        InvalidBundle: if one is too large, or all of them together.
         StoreError: if the disk says no.
     """
-    files = {}
+    files: dict[str, bytes] = {}
+    left = ALL_BYTES
     with disk_errors(directory):
         for path in sorted(directory.iterdir()) if directory.is_dir() else ():
             if not path.is_file():
                 continue
-            if path.stat().st_size > MAX_BYTES:
-                raise InvalidBundle(
-                    f"{path} has more than {MAX_BYTES} bytes", advice="Keep nothing but manifests there."
-                )
+            size = path.stat().st_size
+            left -= size
+            if size > MAX_BYTES or left < 0:
+                what, bound = (path, MAX_BYTES) if size > MAX_BYTES else (directory, ALL_BYTES)
+                raise InvalidBundle(f"{what} has more than {bound} bytes", advice="Keep nothing but manifests there.")
             files[path.name] = path.read_bytes()
     return files

@@ -11,13 +11,17 @@ from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.load import load_bundle_directory
 from opmkit.bundle.source import parse_place
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.layer import extract_tree
+from opmkit.imagetools.layer import Limits, extract_tree
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.imagetools.tools import ContainerTool
+
+
+_LIMITS = Limits(total_bytes=2 << 30, kept_bytes=2 << 30, file_bytes=1 << 30, entries=50_000)
+"""What may come of a bundle's image, which can have more in it than the bundle."""
 
 
 def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, validate: bool = True) -> tuple[str, ...]:
@@ -44,7 +48,7 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
                 recipe = bundle_recipe(place / "manifests", place / "metadata")
                 extract_tree(recipe.on(Image.scratch(), Path(temporary)).layers, tree)
             else:
-                tool.extract(place, tree)
+                tool.extract(place, tree, limits=_LIMITS if validate else None)
             warnings = _validate(tree, reference) if validate else ()
             _move(tree, destination)
     return warnings

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class AdvisedError(Exception):
     """An error meant for a person: what failed, on what, and what to do about it.
@@ -71,3 +77,14 @@ class EngineError(ImageToolsError):
 
 class EngineUnavailable(EngineError):
     """A container engine that isn't installed, doesn't run, or doesn't let us in."""
+
+
+@contextmanager
+def naming(subject: str, known_by: str = "") -> Iterator[None]:
+    """Put ``subject`` before the message of an error about content, unless that is in it, or what it is known by."""
+    try:
+        yield
+    except (InvalidImage, UnsupportedImage, LimitExceeded, DigestMismatch, NotFound) as error:
+        if (known_by or subject) in error.message:
+            raise
+        raise type(error)(f"{subject}: {error.message}", advice=error.advice) from error

@@ -27,7 +27,7 @@ from opmkit.imagetools.spec import (
     mediatypes,
 )
 from opmkit.imagetools.spec.fields import Fields, decode_json, dump_json, invalid
-from opmkit.imagetools.spec.manifest import PARTS
+from opmkit.imagetools.spec.manifest import LAYERS
 from opmkit.imagetools.unpacked import UnpackedImage
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _items(archive: TarArchive) -> list[_Item]:
     if not isinstance(value, list):
         raise invalid(where, "a list", value)
     fields = (Fields.of(item, f"{where}[{position}]") for position, item in enumerate(value))
-    return [_Item(item.text("Config"), item.texts("RepoTags"), item.texts("Layers", limit=PARTS)) for item in fields]
+    return [_Item(item.text("Config"), item.texts("RepoTags"), item.texts("Layers", limit=LAYERS)) for item in fields]
 
 
 def _chosen(archive: TarArchive, items: Sequence[_Item], name: Reference | None, position: int | None) -> _Item:

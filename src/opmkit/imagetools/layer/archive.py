@@ -119,6 +119,10 @@ class LayerReader:
         if info.size < 0:
             raise self.invalid(f"{info.name[:200]!r} has a negative size")
         path = self.checked_path(info.name)
+        if info.linkname:
+            self._check_lengths(info.linkname)
+        if "\0" in info.linkname:
+            raise self.invalid(f"{info.name[:200]!r} points to {info.linkname[:200]!r}, which no link can")
         directory, _, name = path.rpartition("/")
         kind = _kind(info)
         if name == _OPAQUE:
@@ -130,16 +134,23 @@ class LayerReader:
             if removed in {"", ".", ".."}:
                 raise self.invalid(f"the whiteout {info.name!r} names nothing")
             path, kind = f"{directory}/{removed}".lstrip("/"), "whiteout"
+        if not path and kind not in {"directory", "opaque"}:
+            raise self.invalid("an entry without a name is no directory, as the root has to be")
         return Entry(path, kind, info.mode, info.size if kind == "file" else 0, info.linkname)
 
     def checked_path(self, name: str) -> str:
         """The path without leading '/' and './', as other tools read it; raises InvalidImage for any '..'."""
-        self._meter.check("path_length", len(name), self._layer)
+        self._check_lengths(name)
         path = normal_path(name)
         if path is None:
             raise self.invalid(f"the entry {name[:200]!r} points out of the image")
         self._meter.check("path_depth", path.count("/") + bool(path), self._layer)
         return path
+
+    def _check_lengths(self, path: str) -> None:
+        encoded = path.encode(errors="surrogateescape")
+        self._meter.check("path_length", len(encoded), self._layer)
+        self._meter.check("name_length", max(map(len, encoded.split(b"/"))), self._layer)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:

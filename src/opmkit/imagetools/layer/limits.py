@@ -13,7 +13,8 @@ class Limits:
     """Bounds on one reading of an image's layers, all of them together.
 
     ``total_bytes`` counts what the layers decompress to, ``kept_bytes`` the paths and content that
-    stay, in memory or on disk, ``file_bytes`` one such file; ``path_length`` is in bytes, ``path_depth`` in components.
+    stay, in memory or on disk, ``file_bytes`` one such file; ``path_length`` is in bytes, as is ``name_length`` of each
+    component, ``path_depth`` in components.
     """
 
     total_bytes: int = 16 << 30
@@ -21,6 +22,7 @@ class Limits:
     file_bytes: int = 8 << 30
     entries: int = 300_000
     path_length: int = 2048
+    name_length: int = 255
     path_depth: int = 128
 
 
@@ -33,6 +35,7 @@ _LABELS = {
     "file_bytes": "bytes in a file",
     "entries": "entries",
     "path_length": "bytes in a path",
+    "name_length": "bytes in a name",
     "path_depth": "directories in a path",
 }
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, LimitExceeded
+from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, naming
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.exchange import Answer, Request
@@ -79,7 +78,7 @@ class RegistryRepository:
     def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
         """The manifest or index, checked against the digest it was asked by or, for a tag, that the registry names."""
         answer = self._fetch_manifest(identifier)
-        with self._naming(identifier):
+        with naming(self._endpoint.subject(identifier)):
             return parse_manifest(answer.body, _media_type(answer) or None)
 
     def get_config(self, descriptor: Descriptor) -> bytes:
@@ -196,7 +195,7 @@ class RegistryRepository:
         """The descriptor made from the manifest itself."""
         answer = self._fetch_manifest(identifier)
         digest = identifier if is_digest(identifier) else sha256_digest(answer.body)
-        with self._naming(identifier):
+        with naming(self._endpoint.subject(identifier)):
             media_type = parse_manifest(answer.body, _media_type(answer) or None).media_type
         return Descriptor(media_type, digest, len(answer.body))
 
@@ -205,15 +204,6 @@ class RegistryRepository:
             f"{self._endpoint.subject(identifier)}: the registry sends a manifest with another digest than it should",
             advice="try again; if it stays so, the copy in the registry is damaged: push it anew",
         )
-
-    @contextmanager
-    def _naming(self, identifier: str) -> Iterator[None]:
-        """Put the reference before the message of an error inside."""
-        try:
-            yield
-        except ImageToolsError as error:
-            named = f"{self._endpoint.subject(identifier)}: {error.message}"
-            raise type(error)(named, advice=error.advice) from error
 
 
 def _media_type(answer: Answer) -> str:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 MANIFEST_SIZE = 4 << 20
 """The longest manifest read, in bytes; registries accept no longer ones (OCI distribution-spec)."""
 PARTS = 1 << 14
-"""The most layers of a manifest, and manifests of an index."""
+"""The most manifests of an index."""
+LAYERS = 1 << 10
+"""The most layers of a manifest; container engines manage some hundreds at most."""
 
 _PREFERRED = Platform("linux", "amd64")
 _ATTESTATION = "vnd.docker.reference.type"
@@ -127,8 +129,8 @@ class ImageIndex:
 def parse_manifest(raw: bytes, media_type: str | None = None) -> Manifest | ImageIndex:
     """Read a manifest or an index; ``media_type`` is what the registry called it, where that is known.
 
-    Raises UnsupportedImage for Docker schema 1, LimitExceeded above MANIFEST_SIZE or PARTS, InvalidImage for what is
-    broken or could be read in two ways (the ambiguity that OCI image-spec 1.1 warns of).
+    Raises UnsupportedImage for Docker schema 1, LimitExceeded above MANIFEST_SIZE, PARTS or LAYERS, InvalidImage for
+    what is broken or could be read in two ways (the ambiguity that OCI image-spec 1.1 warns of).
     """
     fields = Fields.decode(raw, "manifest", limit=MANIFEST_SIZE)
     declared = (media_type or "").partition(";")[0].strip().lower()
@@ -144,7 +146,7 @@ def parse_manifest(raw: bytes, media_type: str | None = None) -> Manifest | Imag
     if kind in mediatypes.INDEXES:
         manifests = tuple(Descriptor.from_json(item, where) for where, item in fields.items("manifests", limit=PARTS))
         return ImageIndex(raw, kind, manifests, fields.text_map("annotations"))
-    layers = tuple(Descriptor.from_json(item, where) for where, item in fields.items("layers", limit=PARTS))
+    layers = tuple(Descriptor.from_json(item, where) for where, item in fields.items("layers", limit=LAYERS))
     config = Descriptor.from_json(fields.get("config"), "manifest.config")
     return Manifest(raw, kind, config, layers, fields.text_map("annotations"))
 

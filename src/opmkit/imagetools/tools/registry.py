@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from opmkit.imagetools import layer
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable, StoreError
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    ImageToolsError,
+    NotFound,
+    RegistryUnavailable,
+    StoreError,
+    naming,
+)
 from opmkit.imagetools.image import Image, load_any, load_image
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, FoundFile, LayerSource, Limits
 from opmkit.imagetools.progress import SILENT, Progress
-from opmkit.imagetools.reference import LayoutReference, Reference
+from opmkit.imagetools.reference import (
+    DockerArchiveReference,
+    LayoutReference,
+    OciArchiveReference,
+    Reference,
+    StoreReference,
+)
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.tools.formats import ImageFormat
@@ -23,6 +37,7 @@ from opmkit.imagetools.unpacked import pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from opmkit.imagetools.image import MultiImage
     from opmkit.imagetools.reference import ImageReference
@@ -81,7 +96,8 @@ class RegistryTool:
         self, source: ImageReference | Image, prefixes: Sequence[str], limits: Limits | None = None
     ) -> dict[str, bytes]:
         """The files at or under the prefixes, by path, in memory."""
-        return layer.read_tree(reversed(self._layers(source)), prefixes, limits or IN_MEMORY)
+        with _naming(source):
+            return layer.read_tree(reversed(self._layers(source)), prefixes, limits or IN_MEMORY)
 
     def extract(
         self,
@@ -91,7 +107,8 @@ class RegistryTool:
         limits: Limits | None = None,
     ) -> None:
         """Write the files at or under the prefixes below ``destination``."""
-        layer.extract_tree(self._layers(source), destination, prefixes, limits or ON_DISK)
+        with _naming(source):
+            layer.extract_tree(self._layers(source), destination, prefixes, limits or ON_DISK)
 
     def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
         """Copy one file out, reading no layer below the one that has it, whose position is the result."""
@@ -101,7 +118,8 @@ class RegistryTool:
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file out; whether there is such a file."""
-        return self.find_file(self.inspect(source), path, destination, limits) is not None
+        with _naming(source):
+            return self.find_file(self.inspect(source), path, destination, limits) is not None
 
     def build(
         self,
@@ -164,6 +182,10 @@ class RegistryTool:
 
     def _look_up(self, reference: ImageReference, look: Callable[[Source, str], T]) -> T:
         """What ``look`` gives, from the place that the reference names or, for a registry, else from the store."""
+        with _naming(reference):
+            return self._look_into(reference, look)
+
+    def _look_into(self, reference: ImageReference, look: Callable[[Source, str], T]) -> T:
         if not isinstance(reference, Reference):
             return look(*open_local(reference, self._store))
         try:
@@ -198,3 +220,16 @@ class RegistryTool:
         except StoreError as error:
             _log.warning("%s; a layer is read without being kept", error.message)
             return image.open_blob(descriptor)
+
+
+def _naming(source: ImageReference | Image) -> AbstractContextManager[None]:
+    """Names the image in the errors inside that don't say where it is."""
+    if isinstance(source, Image):
+        return nullcontext()
+    match source:
+        case LayoutReference() | OciArchiveReference() | DockerArchiveReference():
+            return naming(str(source), str(source.path))
+        case StoreReference():
+            return naming(str(source), source.reference.name)
+        case _:
+            return naming(str(source), source.name)
