@@ -44,6 +44,8 @@ make_venv() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e "$root"
     cp "$lock" "$stamp"
   fi
+  # Commands that tests and benchmarks start load this bytecode, also where none may be written.
+  "$venv/bin/python" -m compileall -q "$root/src"
 }
 
 # The registry, engines and image tools that tests talk to, where this user may install them.
