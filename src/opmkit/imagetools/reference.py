@@ -107,7 +107,8 @@ class LayoutReference:
         """The text that parses to this reference."""
         tag = "" if self.tag is None else f":{self.tag}"
         digest = "" if self.digest is None else f"@{self.digest}"
-        return f"oci:{self.path}{tag}{digest}"
+        slash = "/" if ":" in self.path.name else ""  # what comes after the last one may be a tag or digest
+        return f"oci:{self.path}{slash}{tag}{digest}"
 
 
 @dataclass(frozen=True, slots=True)
