@@ -28,6 +28,7 @@ from opmkit.bundle.errors import InvalidDocument
         (b' \n{"a": [true, "\\u00e9"]}\n', {"a": [True, "é"]}, True, False),
         (b'{"a": 1}\n{"b": 2}', {"a": 1}, True, True),
         (b" " * 30 + b'{"a": 1}', {"a": 1}, False, False),
+        (b'{"\\udc00": ["\\ud800x", "\\ud83d\\ude00", 1]}', {"\ufffd": ["\ufffdx", "\U0001f600", 1]}, True, False),
     ],
 )
 def test_which_document_counts(content: bytes, value: Any, is_json: bool, more: bool) -> None:

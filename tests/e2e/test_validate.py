@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from kit.broken import Broken
+from kit.bundles import bundle_image, put_under
+from kit.faults import Answer, Fault, FaultProxy
+from kit.images import small_image
+from kit.opm import Opm
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.opm import Opm
     from kit.registry import Registry
 
 
@@ -114,6 +120,49 @@ def test_all_tags_of_a_repository_and_what_is_unreachable(opm_http: Opm, registr
     labels = json.loads(opm("bundle", "validate", repository, "--labels-only", "--output", "json"))
     assert [bundle["findings"] for bundle in labels["bundles"]] == [[], []]
     assert opm("alpha", "bundle", "validate", "--tag", f"{repository}:0.1.0", "-b", "none", "-o", "operatorhub")
+
+
+@pytest.mark.parametrize("name", ["load-decode", "csv-unknown-field", "crd-structural-default", "file-encoding"])
+def test_a_broken_bundle_is_told_with_its_place(name: str, opm: Opm) -> None:
+    broken = Broken(name)
+    broken.write(opm.directory / name)
+    (told,) = json.loads(opm.attempt("bundle", "validate", name, "--output", "json").stdout)["bundles"]
+    expected = [{key: finding[key] for key in ("rule", "severity", "file", "line")} for finding in told["findings"]]
+    assert expected == broken.expected["findings"]
+
+
+def test_one_tag_out_of_reach_among_many(registry: Registry, tmp_path: Path) -> None:
+    versions = [f"0.1.{number}" for number in range(12)]
+    for version in versions:
+        put_under(f"{registry.host}/many/demo:{version}", bundle_image("demo", version, tmp_path))
+    put_under(f"{registry.host}/many/demo:none", small_image(tmp_path, {"etc/passwd": b"root"}))
+    gone = Fault("GET|HEAD", "/v2/many/demo/manifests/0.1.5", Answer(404), times=1000)
+    with FaultProxy(registry.host, gone) as proxy:
+        done = Opm(tmp_path, flags=("--use-http",)).attempt(
+            "bundle", "validate", f"{proxy.host}/many/demo", "--output", "json"
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+    told = {one["target"].rpartition(":")[2]: one for one in json.loads(done.stdout)["bundles"]}
+    assert list(told) == sorted([*versions, "none"])
+    assert {version for version, one in told.items() if "error" in one} == {"0.1.5", "none"}
+    assert f"{proxy.host}/many/demo:0.1.5" in told["0.1.5"]["error"]["message"]
+    assert "is no bundle" in told["none"]["error"]["message"]
+    assert all(told[version]["name"] == f"demo.v{version}" for version in versions if version != "0.1.5")
+
+
+def test_names_and_contents_that_are_no_text_are_told(opm: Opm) -> None:
+    root = opm.directory / os.fsdecode(b"bad\xff")
+    Broken("load-decode").write(root)
+    (root / "manifests" / os.fsdecode(b"\xfe\x1b.yaml")).write_bytes(
+        b'{"kind": "\\ud800", "metadata": {"name": "\\u001b["}}'
+    )
+    (opm.directory / "none").mkdir()
+    for form in ("text", "json", "sarif", "junit", "github"):
+        done = opm.attempt("bundle", "validate", root.name, "none", "--output", form)
+        assert (done.returncode, done.stderr) == (1, ""), form
+        assert "LOAD-DECODE" in done.stdout
+        assert "none holds no bundle" in done.stdout
+        assert "\x1b" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 import orjson
 
 from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.jsonvalue import without_halves
 
 if TYPE_CHECKING:
     from opmkit.bundle.goyaml import Duplicate
@@ -81,6 +82,7 @@ def _read_json(content: bytes) -> tuple[JsonValue, int]:
         text = content.decode()
         start = len(text) - len(text.lstrip())
         value, end = json.JSONDecoder(parse_constant=_no_constant).raw_decode(text, start)
+        value = without_halves(value)
     except json.JSONDecodeError as error:
         raise InvalidDocument(error.msg, line=error.lineno, column=error.colno) from error
     except (ValueError, RecursionError) as error:

@@ -61,6 +61,21 @@ def _normalised(value: JsonValue, integers: range) -> object:
     return value
 
 
+def without_halves(value: JsonValue) -> JsonValue:
+    """The value with U+FFFD for each half of a surrogate pair in its texts, which Go reads as that.
+
+    Raises:
+        RecursionError: if the nesting is too deep.
+    """
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [without_halves(item) for item in value]
+    if isinstance(value, dict):
+        return {str(without_halves(key)): without_halves(member) for key, member in value.items()}
+    return value
+
+
 def go_float(value: float) -> str:
     """Give the shortest text of a float as Go's JSON encoder writes it: an exponent below 1e-6 and from 1e21 on.
 

@@ -33,11 +33,11 @@ def _x(_bundle: object) -> list[object]:
 def test_text_groups_by_bundle_and_file_and_shows_the_line() -> None:
     assert [line for line, _ in text.lines(VERDICTS)] == [
         "./demo:",
-        "    warning GP-Y: y is \x00 odd & <long>",
+        "    warning GP-Y: y is \\x00 odd & <long>",
         "  manifests/a b.yaml",
         "    3:5 error CSV-X: spec.x is 7%",
         "      | x: 7%",
-        "      hint: Write 6,\nor: less.",
+        "      hint: Write 6,\\nor: less.",
         "quay.io/me/fine:1: all is well",
         "quay.io/me/gone:1: there is none",
         "  hint: name another",
@@ -145,7 +145,7 @@ def test_junit_is_xml_whatever_is_in_it() -> None:
 
 def test_github_annotations_are_escaped() -> None:
     assert list(github.lines(VERDICTS)) == [
-        "::warning title=GP-Y::y is \x00 odd & <long>",
+        "::warning title=GP-Y::y is \\x00 odd & <long>",
         "::error title=CSV-X,file=demo/manifests/a b.yaml,line=3,col=5::spec.x is 7%25%0AWrite 6,%0Aor: less.",
         "::error title=not readable::quay.io/me/gone:1: there is none",
     ]

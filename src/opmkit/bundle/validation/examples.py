@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
+from opmkit.bundle.jsonvalue import without_halves
 from opmkit.bundle.validation.bundle import mapping, text
 from opmkit.bundle.validation.gvk import Gvk
 
@@ -93,7 +94,7 @@ def _json(raw: str) -> JsonValue:
     except orjson.JSONDecodeError:
         pass  # it may be an escape of half a surrogate pair, which Go reads
     try:
-        return cast("JsonValue", json.loads(raw, parse_constant=_no_constant))
+        return without_halves(json.loads(raw, parse_constant=_no_constant))
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg}, in their line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:

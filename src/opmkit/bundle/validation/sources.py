@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,7 +67,7 @@ def expand(targets: Iterable[str], tags: Callable[[Reference], Iterable[str]]) -
         if target.startswith(_LIST_MARK):
             yield from expand(_listed(Path(target.removeprefix(_LIST_MARK))), tags)
         elif Path(target).is_dir():
-            yield Source(target, Path(target))
+            yield Source(_readable(target), Path(target))
         else:
             yield from _images(target, tags)
 
@@ -108,6 +109,7 @@ def read_files(tool: ContainerTool, source: Source) -> BundleFiles:
     files = tool.read_tree(source.place, sorted({*_DIRECTORIES, *filter(None, named)}), _LIMITS)
     if not files:
         raise not_a_bundle(source.target, tool.inspect(source.place))
+    files = {_readable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)
 
 
@@ -124,12 +126,12 @@ def _read_directory(root: Path) -> BundleFiles:
     files: dict[str, bytes] = {}
     directories: set[str] = set()
     with disk_errors(root):
-        resolved = root.resolve()
+        resolved = os.path.realpath(root)
         for path in _walk(root):
             meter.spend("entries", 1, str(root))
-            name = path.relative_to(root).as_posix()
+            name = _readable(path.relative_to(root).as_posix())
             meter.check("path_depth", name.count("/"), str(root))
-            if not path.resolve().is_relative_to(resolved):
+            if not Path(os.path.realpath(path)).is_relative_to(resolved):  # resolve() breaks down on a link to itself
                 continue
             if path.is_dir():
                 directories.add(name)
@@ -153,6 +155,11 @@ def _walk(directory: Path) -> Iterator[Path]:
         yield path
         if path.is_dir() and not path.is_symlink():
             yield from _walk(path)
+
+
+def _readable(name: str) -> str:
+    """The name with escapes for bytes that are no UTF-8, which no report could tell."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _parents(files: Iterable[str]) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,21 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.finding import Finding
     from opmkit.bundle.validation.verdict import Verdict
 
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
 
 def lines(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str]]:
     """Lines and the styles (of rich, "" for none) that they have on a terminal."""
     for verdict in verdicts:
-        yield from _bundle(verdict)
+        for line, style in _bundle(verdict):
+            yield without_controls(line), style
     yield summary(verdicts), ""
+
+
+def without_controls(text: str) -> str:
+    """The text with escapes for what a terminal takes for commands; a bundle may have it anywhere."""
+    return _CONTROL.sub(lambda sign: repr(sign[0])[1:-1], text)
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:

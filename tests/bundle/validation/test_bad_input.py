@@ -1,0 +1,165 @@
+"""Files that are no manifests, and directories that are no bundles: a finding with its place, or one clear error."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from kit.broken import BASE
+from kit.demo import ANNOTATIONS, CRD, CSV
+from opmkit.bundle.document import MAX_BYTES
+from opmkit.bundle.validation.bundle import Options
+from opmkit.bundle.validation.profiles import profile_named
+from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.run import run_profile
+from opmkit.bundle.validation.sources import Source
+from opmkit.bundle.validation.validate import Validation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.imagetools.tools import ContainerTool
+
+BOMB = b"a: &a [x, x]\n" + b"".join(
+    b"%c: &%c [%s]\n" % (n + 1, n + 1, b", ".join([b"*%c" % n] * 9)) for n in range(97, 117)
+)
+KIND = b"kind: ConfigMap\n"
+
+# What is in place of the ClusterServiceVersion, and the line that LOAD-DECODE tells of it.
+UNREADABLE = {
+    "broken YAML": (b"kind: X\nspec:\n  a: b: c\n", 3),
+    "tabs": (b"kind: X\nspec:\n\ta: b\n", 3),
+    "broken JSON": (b'{"kind": "X",\n"spec": {]}', 2),
+    "cut JSON": (b'{"kind": "ClusterServiceVersion"', 1),
+    "list": (b"- kind: ClusterServiceVersion\n", 1),
+    "text": (b"ClusterServiceVersion\n", 1),
+    "number": (b"1\n", 1),
+    "nothing": (b"", 0),
+    "separators alone": (b"---\n---\n---\n", 2),
+    "no kind": (b"spec: {}\n", 1),
+    "kind of a list": (b"kind: [ClusterServiceVersion]\n", 1),
+    "value that holds itself": (KIND + b"data: &a {b: [*a]}\n", 2),
+    "merge of itself": (KIND + b"data: &a\n  <<: *a\n", 3),
+    "unknown alias": (KIND + b"data: *a\n", 2),
+    "alias bomb": (KIND + BOMB, 10),
+    "deep YAML": (KIND + b"data: " + b"[" * 100_000, 2),
+    "deep and whole YAML": (KIND + b"data: " + b"[" * 5_000 + b"]" * 5_000, 2),
+    "deep JSON": (b'{"kind": "X", "data": ' + b"[" * 200_000, 0),
+    "deep and whole JSON": (b'{"kind": "X", "data": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", 0),
+    "latin-1": (KIND + "data: {a: é}\n".encode("latin-1"), 2),
+    "UTF-16 without mark": (KIND.decode().encode("utf-16-le"), 1),
+    "UTF-32": (KIND.decode().encode("utf-32"), 1),
+    "EBCDIC": (KIND.decode().encode("cp037"), 1),
+    "PNG": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 1),
+    "gzip": (gzip.compress(BASE[CSV]), 1),
+    "zeros": (bytes(100_000), 1),
+    "long number": (b'{"kind": "X", "data": ' + b"9" * 100_000 + b"}", 0),
+}
+
+
+def verdict_of(root: Path) -> Verdict:
+    """What the profile ``all`` makes of a directory."""
+    profile = profile_named("all")
+    no_tool = cast("ContainerTool", None)
+    validation = Validation(no_tool, lambda bundle: run_profile(bundle, profile), Dialect.OPMKIT, Options())
+    (verdict,) = validation.run([Source(str(root), root)])
+    return verdict
+
+
+def written(root: Path, files: Mapping[str, bytes]) -> Path:
+    """The sound bundle with these files, in a directory."""
+    for path, raw in {**BASE, **files}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(raw)
+    return root
+
+
+def told(verdict: Verdict) -> set[tuple[str, str, int]]:
+    assert not verdict.error
+    return {(finding.rule, finding.file, finding.line) for finding in verdict.findings}
+
+
+@pytest.mark.parametrize("path", [CSV, CRD])
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_what_is_no_manifest(case: str, path: str, tmp_path: Path) -> None:
+    raw, line = UNREADABLE[case]
+    assert ("LOAD-DECODE", path, line) in told(verdict_of(written(tmp_path, {path: raw})))
+
+
+def test_comments_alone_are_an_object_of_no_kind(tmp_path: Path) -> None:
+    assert told(verdict_of(written(tmp_path, {"manifests/x.yaml": b"# none\n\n"}))) == {
+        ("KIND-UNSUPPORTED", "manifests/x.yaml", 0)
+    }
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_annotations_that_are_none(case: str, tmp_path: Path) -> None:
+    rules = {rule for rule, _, _ in told(verdict_of(written(tmp_path, {ANNOTATIONS: UNREADABLE[case][0]})))}
+    assert "FMT-NO-ANNOTATIONS" in rules
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_encodings_that_yaml_knows(encoding: str, tmp_path: Path) -> None:
+    files = {path: raw.decode().encode(encoding) for path, raw in BASE.items()}
+    assert told(verdict_of(written(tmp_path, files))) == {("FILE-ENCODING", path, 1) for path in files}
+
+
+def test_an_alias_bomb_that_is_not_large_enough_to_be_refused(tmp_path: Path) -> None:
+    raw = (
+        BASE[CSV]
+        + b"  bomb: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + b"".join(
+            b"  bomb%c: &%c [%s]\n" % (number + 1, number + 1, b", ".join([b"*%c" % number] * 10))
+            for number in range(97, 102)
+        )
+    )
+    rules = {rule for rule, _, _ in told(verdict_of(written(tmp_path, {CSV: raw})))}
+    assert rules == {"CSV-UNKNOWN-FIELD"}
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    name = os.fsdecode(b"manifests/\xff\n.yaml")
+    (finding,) = verdict_of(written(tmp_path, {name: b"[]"})).findings
+    assert (finding.rule, finding.file) == ("LOAD-DECODE", "manifests/\\udcff\n.yaml")
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    root = written(tmp_path, {})
+    os.mkfifo(root / "manifests/pipe.yaml")
+    (root / "manifests/gone.yaml").symlink_to("nowhere")
+    (root / "manifests/self.yaml").symlink_to("self.yaml")
+    (root / "metadata/dir.yaml").mkdir()
+    assert told(verdict_of(root)) == set()
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "holds no bundle"),
+        ({"src/main.go": b"package main"}, "holds no bundle"),
+        ({"manifests/huge.yaml": bytes(MAX_BYTES + 1)}, "huge.yaml has more than"),
+        ({f"manifests/{'x/' * 40}y.yaml": b""}, "path"),
+        ({f"manifests/{number}.yaml": b"" for number in range(10_001)}, "more entries than the bound of 10000"),
+    ],
+)
+def test_what_is_no_bundle(files: dict[str, bytes], says: str, tmp_path: Path) -> None:
+    for path, raw in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(raw)
+    verdict = verdict_of(tmp_path)
+    assert says in verdict.error
+    assert verdict.advice
+    assert not verdict.findings
+
+
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    root = written(tmp_path, {})
+    (root / CRD).chmod(0)
+    if os.access(root / CRD, os.R_OK):
+        pytest.skip("this user may read everything")
+    assert CRD in verdict_of(root).error
