@@ -106,7 +106,9 @@ def test_annotations_that_are_none(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
 def test_encodings_that_yaml_knows(encoding: str, tmp_path: Path) -> None:
     files = {path: raw.decode().encode(encoding) for path, raw in BASE.items()}
-    assert told(verdict_of(written(tmp_path, files))) == {("FILE-ENCODING", path, 1) for path in files}
+    verdict = verdict_of(written(tmp_path, files))
+    assert told(verdict) == {("FILE-ENCODING", path, 1) for path in files}
+    assert verdict.findings[0].excerpt == "apiVersion: policy/v1"
 
 
 def test_an_alias_bomb_that_is_not_large_enough_to_be_refused(tmp_path: Path) -> None:
@@ -120,6 +122,18 @@ def test_an_alias_bomb_that_is_not_large_enough_to_be_refused(tmp_path: Path) ->
     )
     rules = {rule for rule, _, _ in told(verdict_of(written(tmp_path, {CSV: raw})))}
     assert rules == {"CSV-UNKNOWN-FIELD"}
+
+
+def test_a_schema_of_very_many_faults_is_told_in_part(tmp_path: Path) -> None:
+    levels = ["&l0 {minimum: 1}"] + [
+        f"&l{level} {{type: object, properties: {{{', '.join(f'{name}: *l{level - 1}' for name in 'abcdefgh')}}}}}"
+        for level in range(1, 6)
+    ]
+    schema = b"anchors: [" + ", ".join(levels).encode() + b"]\n"
+    raw = schema + BASE[CRD].replace(b"size: {type: integer}", b"size: *l5")
+    found = [one.rule for one in verdict_of(written(tmp_path, {CRD: raw})).findings]
+    assert set(found) == {"CRD-STRUCTURAL-TYPE"}
+    assert 1_000 < len(found) < 1_100
 
 
 def test_names_that_are_no_text(tmp_path: Path) -> None:

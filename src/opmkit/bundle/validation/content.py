@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import threading
 from collections import OrderedDict
@@ -72,6 +73,8 @@ class Content:
 
     @cached_property
     def _lines(self) -> list[bytes]:
+        if self.raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return self.raw.decode("utf-16", "replace").encode().split(b"\n")
         return self.raw.split(b"\n")
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _MAX_SCHEMAS = 100_000
+_MAX_PROBLEMS = 1_000
 _MAX_DEPTH = 100
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
 _META = ("apiVersion", "kind", "metadata")
@@ -102,7 +103,8 @@ class _Walk:
     def _enough(self, path: Path) -> bool:
         """Whether to go no further."""
         self._count += 1
-        return self._count > _MAX_SCHEMAS or len(path) > 2 * _MAX_DEPTH
+        too_many = self._count > _MAX_SCHEMAS or len(self.problems) > _MAX_PROBLEMS
+        return too_many or len(path) > 2 * _MAX_DEPTH
 
     def structural(self, schema: Schema, path: Path, level: _Level, *, defaults: bool = True) -> None:
         """Look at a schema that stands where values are described, outside of allOf and the like.

@@ -1,0 +1,95 @@
+"""Whatever a bundle holds, validation ends with findings, and every form of report can tell them.
+
+``OPMKIT_MUTANTS`` is how many spoilt bundles are judged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import orjson
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kit.mutants import VALUES, mutants
+from kit.validation import view
+from opmkit.bundle.labels import CHANNELS, PACKAGE
+from opmkit.bundle.validation import reports
+from opmkit.bundle.validation.across import Summary, judge_across
+from opmkit.bundle.validation.bundle import Options
+from opmkit.bundle.validation.catalogue import rules, validators
+from opmkit.bundle.validation.content import ContentCache
+from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.validation.profiles import profile_named
+from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.run import run_profile, run_rules
+from opmkit.bundle.validation.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.bundle.validation.bundle import BundleView
+
+MUTANTS = int(os.environ.get("OPMKIT_MUTANTS") or 300)
+MEMORY_KIB = 512 * 1024
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+LABELS = st.none() | st.dictionaries(
+    st.sampled_from([PACKAGE, CHANNELS, "x"]),
+    st.sampled_from([value for value in VALUES if isinstance(value, str) and value != "\ud800"]),
+)
+RUNS = [
+    (Dialect.OPMKIT, "all", ("multiarch", "operatorhub")),
+    *((dialect, name, ()) for dialect in (Dialect.OPM_1_26, Dialect.NEWEST) for name in ("opm", "operator-sdk")),
+]
+
+
+@settings(
+    max_examples=MUTANTS,
+    derandomize="OPMKIT_MUTANTS" not in os.environ,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(mutants(), LABELS, st.booleans())
+def judge_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | None, bare: bool) -> None:
+    more = {"image_labels": labels, "bare": bare, "options": Options(k8s_version="1.25"), "contents": ContentCache()}
+    for dialect, profile, optional in RUNS:
+        bundle = view(files, dialect, **more)
+        findings = run_profile(bundle, profile_named(profile), optional)
+        findings += run_rules(bundle, validators()["packagemanifest"])
+        report([verdict_on(bundle, findings)])
+
+
+def verdict_on(bundle: BundleView, findings: list[Finding]) -> Verdict:
+    name = bundle.csv.object_name if bundle.csv else ""
+    summary = Summary.of(bundle)
+    across = [finding for _, finding in judge_across([summary] * 2, validators()["across"])] if summary else []
+    return Verdict("mutant", (*findings, *across), name, bundle.annotations.get(PACKAGE, ""), summary)
+
+
+def report(verdicts: list[Verdict]) -> None:
+    known = rules()
+    for finding in verdicts[0].findings:
+        assert finding.rule in known
+        assert finding.message
+        assert finding.remedy
+        assert finding.line >= 0
+    for line, _ in reports.text.lines(verdicts):
+        assert not CONTROL.search(line), line
+        line.encode()
+    for line in reports.github.lines(verdicts):
+        assert not CONTROL.search(line), line
+        line.encode()
+    ET.fromstring(reports.junit.report(verdicts, Severity.WARNING))
+    orjson.dumps(reports.json.report(verdicts, Severity.ERROR))
+    orjson.dumps(reports.json.json_alpha1(verdicts[0]))
+    orjson.dumps(reports.sarif.report(verdicts, known))
+
+
+def test_no_mutant_breaks_validation_nor_its_reports() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    judge_mutants()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY_KIB
