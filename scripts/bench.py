@@ -24,8 +24,12 @@ import yaml
 from kit.corpus import bundle_files, bundle_labels, save_files
 from kit.registry import Registry
 from kit.shared import SHARED
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.image import Image
+from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.store import LayoutRepository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,13 +94,40 @@ class Meter:
             sink.close()
 
 
-class Bench:
-    """A registry full of bundles, a base image, and the commands under measurement."""
+class Workbench:
+    """A registry behind a meter, a directory to work in, and the commands under measurement."""
 
-    def __init__(self, registry: Registry, work: Path, bundles: Path, packages: list[str]) -> None:
+    def __init__(self, registry: Registry, work: Path) -> None:
         self.meter = Meter(registry.host)
         self.work = work
         self.host = self.meter.host
+
+    def run(self, argv: list[str], env: dict[str, str] | None = None, *, statuses: tuple[int, ...] = (0,)) -> Run:
+        """Run one command to its end; raises where it fails, which is to exit with another status."""
+        self.meter.read = self.meter.written = 0
+        log = self.work / "log"
+        environment = {**os.environ, **(env or {})}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode beside them
+        with log.open("wb") as out:
+            done = subprocess.run(
+                [sys.executable, "-ISc", LAUNCHER, *argv],
+                cwd=self.work,
+                stdout=subprocess.PIPE,
+                stderr=out,
+                env=environment,
+                check=True,
+            )
+        status, seconds, cpu, memory = json.loads(done.stdout)
+        if status not in statuses:
+            raise SystemExit(f"{argv[:4]}… failed:\n{log.read_text()[-3000:]}")
+        return Run(seconds, cpu, memory / 1e3, self.meter.read / 1e6, self.meter.written / 1e6)
+
+
+class Bench(Workbench):
+    """A registry full of bundles, and a base image."""
+
+    def __init__(self, registry: Registry, work: Path, bundles: Path, packages: list[str]) -> None:
+        super().__init__(registry, work)
         self._client = RegistryClient(RegistryOptions(plain_http=True))
         self._direct = registry.host
         self.base = f"{self.host}/base/opm:latest"
@@ -120,26 +151,6 @@ class Bench:
         repository = self._client.repository(Reference.parse(f"{self._direct}/base/opm"))
         save_files({"bin/opm": blob}, {}, repository, "latest")
         blob.unlink()
-
-    def run(self, argv: list[str], env: dict[str, str] | None = None, *, statuses: tuple[int, ...] = (0,)) -> Run:
-        """Run one command to its end; raises where it fails, which is to exit with another status."""
-        self.meter.read = self.meter.written = 0
-        log = self.work / "log"
-        environment = {**os.environ, **(env or {})}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode beside them
-        with log.open("wb") as out:
-            done = subprocess.run(
-                [sys.executable, "-ISc", LAUNCHER, *argv],
-                cwd=self.work,
-                stdout=subprocess.PIPE,
-                stderr=out,
-                env=environment,
-                check=True,
-            )
-        status, seconds, cpu, memory = json.loads(done.stdout)
-        if status not in statuses:
-            raise SystemExit(f"{argv[:4]}… failed:\n{log.read_text()[-3000:]}")
-        return Run(seconds, cpu, memory / 1e3, self.meter.read / 1e6, self.meter.written / 1e6)
 
     def layer_size(self, reference: str) -> float:
         """MB of the top layer of an image."""
@@ -183,18 +194,18 @@ def _reference_add(bench: Bench, opm: str, bundles: list[str], tag: str, from_in
         return [bench.run(argv, env), bench.run(["podman", "push", "--tls-verify=false", tag], env)]
 
 
-def _both(label: str, ours: list[Run], theirs: list[Run]) -> dict[str, object]:
-    """Print the medians and, where the reference ran, the ratios."""
+def _both(label: str, ours: list[Run], theirs: list[Run], name: str = "reference") -> dict[str, object]:
+    """Print the medians and, where the other program ran, the ratios."""
     print(f"\n{label}")
     mine = _median(ours)
     print(f"  opmkit     {mine}")
     result: dict[str, object] = {"opmkit": mine.__dict__}
     if theirs:
         other = _median(theirs)
-        print(f"  reference  {other}")
-        ratios = other.seconds / mine.seconds, other.memory / mine.memory
-        print(f"  reference / opmkit: {ratios[0]:.1f} in time, {ratios[1]:.1f} in memory")
-        result |= {"reference": other.__dict__, "time_ratio": other.seconds / mine.seconds}
+        print(f"  {name:<10} {other}")
+        ratios = other.seconds / mine.seconds, other.cpu / mine.cpu, other.memory / mine.memory
+        print(f"  {name} / opmkit: {ratios[0]:.2f} in time, {ratios[1]:.2f} in cpu, {ratios[2]:.2f} in memory")
+        result |= {name: other.__dict__, "time_ratio": ratios[0]}
     return result
 
 
@@ -383,6 +394,68 @@ def bench_validate(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
+LAYERS = (96, 48, 32, 16, 8)
+"""The layers of the image that is moved, in MiB: 200 together."""
+MOST_MEMORY = 150
+
+
+def bench_transfer(arguments: argparse.Namespace) -> dict[str, object]:
+    """Push and pull of an image of 200 MiB that doesn't compress, by opmkit and by skopeo in turn."""
+    runs: dict[str, tuple[list[Run], list[Run]]] = {}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        source = _large_image(Path(directory))
+        for number in range(arguments.runs):
+            work = Path(directory, str(number))
+            work.mkdir()
+            with Registry() as registry:  # a new one each time: skopeo remembers where in a registry a layer is
+                for label, (ours, theirs) in _transfers(Workbench(registry, work), source).items():
+                    mine, others = runs.setdefault(label, ([], []))
+                    mine.append(ours)
+                    others.extend(theirs)
+            if LayoutRepository(work / "ours").resolve("1") != LayoutRepository(source).resolve("1"):
+                raise SystemExit("what came back is another image")
+            shutil.rmtree(work)
+    report: dict[str, object] = {label: _both(label, *both, "skopeo") for label, both in runs.items()}
+    memory = max(run.memory for ours, _ in runs.values() for run in ours)
+    if memory > MOST_MEMORY:
+        raise SystemExit(f"opmkit took {memory:.0f} MB of memory, more than {MOST_MEMORY}")
+    return report
+
+
+def _large_image(directory: Path) -> Path:
+    """An OCI layout with the image under the tag ``1``."""
+    noise = directory / "noise"
+    layers = []
+    for number, size in enumerate(LAYERS):
+        noise.write_bytes(os.urandom(size << 20))
+        layers.append(write_layer([LayerFile(f"data/{number}", noise)], directory))
+    copy_image(Image.scratch().append(layers), LayoutRepository(directory / "source"), "1")
+    for path in (noise, *(layer.path for layer in layers)):
+        path.unlink()
+    return directory / "source"
+
+
+def _transfers(bench: Workbench, source: Path) -> dict[str, tuple[Run, list[Run]]]:
+    """Each transfer by opmkit and, where it is installed, by skopeo, which has no store of its own."""
+    ours, theirs, again = (f"{bench.host}/{name}/image:1" for name in ("ours", "theirs", "again"))
+    image = ["opm", "image"]
+    store = {"OPM_STORE": str(bench.work / "store")}
+
+    def skopeo(*arguments: str) -> list[Run]:
+        return [bench.run(["skopeo", "copy", "--insecure-policy", *arguments])] if shutil.which("skopeo") else []
+
+    push = bench.run([*image, "copy", "--use-http", f"oci:{source}:1", ours])
+    skopeo_push = skopeo("--dest-tls-verify=false", f"oci:{source}:1", f"docker://{theirs}")
+    pull = bench.run([*image, "copy", "--use-http", ours, f"oci:{bench.work}/ours:1"])
+    skopeo_pull = skopeo("--src-tls-verify=false", f"docker://{theirs}", f"oci:{bench.work}/theirs:1")
+    return {
+        "push from a layout": (push, skopeo_push),
+        "pull to a layout": (pull, skopeo_pull),
+        "pull to the store": (bench.run([*image, "pull", "--use-http", ours], store), skopeo_pull),
+        "push from the store": (bench.run([*image, "push", "--use-http", ours, again], store), skopeo_push),
+    }
+
+
 def main() -> None:
     """Read the command line and run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -403,6 +476,10 @@ def main() -> None:
     validate.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
     validate.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     validate.set_defaults(bench=bench_validate)
+    transfer = commands.add_parser("transfer", help=bench_transfer.__doc__)
+    transfer.add_argument("--runs", type=int, default=3)
+    transfer.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    transfer.set_defaults(bench=bench_transfer)
     arguments = parser.parse_args()
     report = arguments.bench(arguments)
     if arguments.json:

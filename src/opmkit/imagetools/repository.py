@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
 
 BlobOpener = Callable[[], BinaryIO]
-CHUNK = 1 << 18
+CHUNK = 1 << 20
+"""Bytes of a blob that are handled at a time: with smaller pieces threads get into each other's way."""
 MOVE_SECONDS = 1.0
 """How long it may take from asking a registry what a tag names to the tag's being moved."""
 
@@ -95,7 +96,7 @@ def verified(stream: BinaryIO, descriptor: Descriptor, place: str = "") -> Binar
     inner = stream.raw if isinstance(stream, io.BufferedReader) else None
     if isinstance(inner, _VerifiedStream) and inner.is_for(descriptor):
         return stream
-    return io.BufferedReader(_VerifiedStream(stream, descriptor, place), CHUNK)
+    return io.BufferedReader(_VerifiedStream(stream, descriptor, place), max(1, min(descriptor.size, CHUNK)))
 
 
 class _VerifiedStream(io.RawIOBase):
