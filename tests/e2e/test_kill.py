@@ -20,20 +20,26 @@ if TYPE_CHECKING:
 
 
 class KillingProxy(FaultProxy):
-    """Kills a process when its request number ``at`` comes in, before the registry sees it."""
+    """Kills a process, or sends it another signal, when its request number ``at`` comes in.
 
-    def __init__(self, upstream: str, at: int) -> None:
+    The registry sees neither that request nor those after it.
+    """
+
+    def __init__(self, upstream: str, at: int, sign: signal.Signals = signal.SIGKILL) -> None:
         super().__init__(upstream)
         self.at = at
+        self.sign = sign
         self.pid = 0
         self.started = threading.Event()
+        self.sent = threading.Lock()
 
     def action_for(self, seen: Seen) -> Action | None:
         super().action_for(seen)
         if len(self.seen) < self.at:
             return None
         self.started.wait()
-        os.kill(self.pid, signal.SIGKILL)
+        if self.sent.acquire(blocking=False):
+            os.kill(self.pid, self.sign)
         return Reset()
 
 
@@ -144,14 +150,13 @@ def test_interrupted_by_the_keyboard_it_says_so_and_leaves_nothing(
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    with KillingProxy(registry.host, 10_000) as proxy:
+    with KillingProxy(registry.host, 3, signal.SIGINT) as proxy:
         argv = opm_http.argv(*add_third(proxy.host, prefix))
         process = subprocess.Popen(
             argv, cwd=opm_http.directory, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
         )
-        while not proxy.seen:
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
+        proxy.pid = process.pid
+        proxy.started.set()
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.startswith("Error: interrupted")
