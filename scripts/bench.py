@@ -59,10 +59,8 @@ class Run:
     written: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.seconds:8.2f} s {self.cpu:8.2f} s cpu {self.memory:8.0f} MB memory "
-            f"{self.read:8.1f} MB read {self.written:8.1f} MB written"
-        )
+        moved = f" {self.read:8.1f} MB read {self.written:8.1f} MB written" if self.read or self.written else ""
+        return f"{self.seconds:8.2f} s {self.cpu:8.2f} s cpu {self.memory:8.0f} MB memory{moved}"
 
 
 class Meter:
@@ -408,7 +406,7 @@ def bench_transfer(arguments: argparse.Namespace) -> dict[str, object]:
             work = Path(directory, str(number))
             work.mkdir()
             with Registry() as registry:  # a new one each time: skopeo remembers where in a registry a layer is
-                for label, (ours, theirs) in _transfers(Workbench(registry, work), source).items():
+                for label, (ours, theirs) in _transfers(Workbench(registry, work), registry.host, source).items():
                     mine, others = runs.setdefault(label, ([], []))
                     mine.append(ours)
                     others.extend(theirs)
@@ -435,9 +433,12 @@ def _large_image(directory: Path) -> Path:
     return directory / "source"
 
 
-def _transfers(bench: Workbench, source: Path) -> dict[str, tuple[Run, list[Run]]]:
-    """Each transfer by opmkit and, where it is installed, by skopeo, which has no store of its own."""
-    ours, theirs, again = (f"{bench.host}/{name}/image:1" for name in ("ours", "theirs", "again"))
+def _transfers(bench: Workbench, host: str, source: Path) -> dict[str, tuple[Run, list[Run]]]:
+    """Each transfer by opmkit and, where it is installed, by skopeo, which has no store of its own.
+
+    They go to the registry at ``host`` without the meter, which would take part of the machine that is shared.
+    """
+    ours, theirs, again = (f"{host}/{name}/image:1" for name in ("ours", "theirs", "again"))
     image = ["opm", "image"]
     store = {"OPM_STORE": str(bench.work / "store")}
 
