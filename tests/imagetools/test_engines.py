@@ -275,7 +275,7 @@ def test_a_build_that_fails_shows_its_log(tool: EngineTool, engine: str, referen
 
 
 def test_a_file_that_no_disk_can_hold(tool: EngineTool, reference: Reference) -> None:
-    with pytest.raises(ImageToolsError, match=r"(?i)name too long"):
+    with pytest.raises(ImageToolsError, match=r"(?i)name too long|bytes in a name than"):
         tool.build(Recipe((LayerFile("manifests/" + 300 * "x", b""),)), None, [reference])
 
 
