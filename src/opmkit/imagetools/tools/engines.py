@@ -29,8 +29,9 @@ def open_engine(name: str, options: RegistryOptions, store: ImageStore, form: Im
     """
     hosts = Hosts()
     keychain = Keychain(options.authfile, helpers=hosts.credential_helpers)
+    engine = _ENGINES[name](options, form)
     registries = RegistryClient(options, hosts=hosts)
-    return EngineTool(_ENGINES[name](options, form), keychain, registries, RegistryTool(registries, store))
+    return EngineTool(engine, keychain, registries, RegistryTool(registries, store))
 
 
 def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
