@@ -1,0 +1,63 @@
+"""Rules of another distribution, as the documents tell to write them."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import TYPE_CHECKING
+
+from kit.opm import FIXTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.opm import Opm
+
+DOCUMENT = FIXTURES.parent / "docs" / "validation.md"
+BASE = FIXTURES / "broken-bundles" / "base"
+
+
+def block(language: str) -> str:
+    """The only code block of the document in a language."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    return str(found)
+
+
+def install(site: Path) -> None:
+    """What an installer makes of a distribution with the module and the entry point of the document."""
+    entries = tomllib.loads(block("toml"))["project"]["entry-points"]["opmkit.rules"]
+    (name,) = set(entries.values())
+    metadata = site / "acme-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (site / f"{name}.py").write_text(block("python"))
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    listed = "\n".join(f"{key} = {value}" for key, value in entries.items())
+    (metadata / "entry_points.txt").write_text(f"[opmkit.rules]\n{listed}\n")
+
+
+def test_rules_of_other_distributions_run_and_are_explained(opm: Opm, tmp_path: Path) -> None:
+    install(tmp_path / "site")
+    opm.env["PYTHONPATH"] = str(tmp_path / "site")
+    report = json.loads(opm("bundle", "validate", str(BASE), "--output", "json"))
+    (finding,) = report["bundles"][0]["findings"]
+    csv = BASE / finding["file"]
+    assert (finding["rule"], finding["validator"]) == ("ACME-DISPLAY-NAME", "acme")
+    assert "displayName" in csv.read_text().splitlines()[finding["line"] - 1]
+    assert "searched by the company's name" in opm("bundle", "rules", "ACME-DISPLAY-NAME")
+    ignored = opm("bundle", "validate", str(BASE), "--fail-on", "warning", "--ignore", "ACME-DISPLAY-NAME")
+    assert "0 warnings" in ignored
+
+
+def test_what_was_judged_before_is_judged_again_by_new_rules(opm: Opm, tmp_path: Path) -> None:
+    opm.env["OPM_STORE"] = str(tmp_path / "store")
+    assert "all is well" in opm("bundle", "validate", str(BASE))
+    install(tmp_path / "site")
+    opm.env["PYTHONPATH"] = str(tmp_path / "site")
+    assert "ACME-DISPLAY-NAME" in opm("bundle", "validate", str(BASE))
+
+
+def test_the_policy_of_the_document_is_one(opm: Opm) -> None:
+    (opm.directory / ".opm-validate.yaml").write_text(block("yaml"))
+    (opm.directory / "known.json").write_text('{"version": 1, "findings": []}')
+    assert "all is well" in opm("bundle", "validate", str(BASE))
