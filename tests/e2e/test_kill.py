@@ -52,6 +52,11 @@ def run_through(proxy: FaultProxy, opm: Opm, argv: tuple[str, ...]) -> int:
     return process.wait(timeout=120)
 
 
+def interruptible() -> None:
+    """Let an interrupt reach this process, also where the tests run in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def add_third(host: str, prefix: str) -> tuple[str, ...]:
     name = f"{host}/{prefix}"
     return (
@@ -153,7 +158,12 @@ def test_interrupted_by_the_keyboard_it_says_so_and_leaves_nothing(
     with KillingProxy(registry.host, 3, signal.SIGINT) as proxy:
         argv = opm_http.argv(*add_third(proxy.host, prefix))
         process = subprocess.Popen(
-            argv, cwd=opm_http.directory, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
+            argv,
+            cwd=opm_http.directory,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+            preexec_fn=interruptible,
         )
         proxy.pid = process.pid
         proxy.started.set()

@@ -214,7 +214,9 @@ def test_a_tag_that_can_not_be_looked_at_any_more_was_moved_all_the_same(
 
     with Staged(host, (MOVE, lambda: None), (LOOK, interrupt)) as proxy:
         argv = opm_http.argv(*adding(proxy.prefix(prefix), "b"), "--settle", "0.1")
-        process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+        # Also where the tests run in the background, which ignores interrupts.
+        listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, preexec_fn=listen)
         errors = process.communicate(timeout=60)[1]
     assert process.returncode == 0, errors
     assert "interrupted" in errors

@@ -13,6 +13,7 @@ from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.progress import SILENT
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.engines import open_engine
 from opmkit.index.change import adding
 from opmkit.index.engines import EngineBuild
@@ -36,7 +37,7 @@ def build(
     require("buildah")
     for key, value in container_storage.settings.items():
         monkeypatch.setenv(key, value)
-    engine = open_engine("buildah", HTTP)
+    engine = open_engine("buildah", HTTP, ImageStore.open())
     name = Reference(registry.host, f"engine-index/{tmp_path.name.replace('_', '-').lower()}", "1")
     return EngineBuild(engine, engine, [name], "scratch")
 
