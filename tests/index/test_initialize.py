@@ -117,7 +117,7 @@ def spoil(manifests: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("head", r"demo.package.yaml: channel stable of package demo has the head demo.v9, which is in no directory"),
+        ("head", r"demo.package.yaml: channel stable of package demo has the head demo.v9, which is not there"),
         ("default", r"no default channel specified for demo: its channels are: stable, beta"),
         ("replaces", r"demo.v1 replaces demo.v0, which is neither in the index"),
         ("cycle", r"has a cycle: demo.v2 -> demo.v1 -> demo.v2"),
@@ -157,7 +157,7 @@ def test_a_name_that_is_taken(manifests: Path) -> None:
 def test_a_bundle_that_lacks_its_crds_is_told_and_stored(manifests: Path) -> None:
     owned = [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]
     write(manifests / "3", "demo.v3", customresourcedefinitions={"owned": owned})
-    with pytest.raises(CatalogError, match=r"no CRD in the directory for example\.com/v1/Thing \(things\)"):
+    with pytest.raises(CatalogError, match=r"no CRD beside it for example\.com/v1/Thing \(things\)"):
         load(manifests)
     assert load(manifests, permissive=True)[0].bundles == ("demo.v1", "demo.v2", "demo.v3")
 

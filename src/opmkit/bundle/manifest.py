@@ -17,6 +17,7 @@ from opmkit.bundle.jsonvalue import encode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.bundle.model import ApiKey
 
 
@@ -41,9 +42,15 @@ def read_manifest(content: bytes) -> Manifest | None:
         InvalidDocument: if there is something, but no Kubernetes object.
     """
     document = read_document(content)
-    value = document.value
-    if value is None:
-        return None
+    return None if document.value is None else manifest_of(document.value, more=document.more)
+
+
+def manifest_of(value: JsonValue, *, more: bool = False) -> Manifest:
+    """Give the manifest of an object that has been read; ``value`` may be changed by this.
+
+    Raises:
+        InvalidDocument: if it is no Kubernetes object.
+    """
     if not isinstance(value, dict):
         raise InvalidDocument("no Kubernetes object, which would be a mapping")
     kind, api_version = value.get("kind"), value.get("apiVersion")
@@ -57,7 +64,7 @@ def read_manifest(content: bytes) -> Manifest | None:
         except InvalidBundle as error:
             flaw = InvalidBundle(error.message, advice=error.advice)
     try:
-        return Manifest(kind, encode(value), document.more, apis, flaw)
+        return Manifest(kind, encode(value), more, apis, flaw)
     except ValueError as error:
         raise InvalidDocument(f"no JSON can hold it: {error}") from error
 

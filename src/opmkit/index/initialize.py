@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.index.database.bundles import insert_apis, insert_bundle
@@ -13,11 +13,15 @@ from opmkit.index.graph import Member, PackageGraph, replaces_graph
 from opmkit.index.packagemanifest import missing_apis, read_bundle, read_package, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from opmkit.bundle.model import Bundle
     from opmkit.index.database import IndexDatabase
     from opmkit.index.graph import ChannelGraph
     from opmkit.index.packagemanifest import PackageManifest
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,42 +50,62 @@ def initialize(database: IndexDatabase, directory: Path, *, permissive: bool = F
         if not permissive:
             raise missing
         return Initialization((), (), (missing,))
-    loader = _Loader(database)
-    with database.transaction():
-        for load in (loader.load_bundle, loader.load_package):
+    loader = Loader(database)
+    cache = ManifestCache()
+
+    def load_bundle(path: Path) -> None:
+        if bundle := read_bundle(path, cache):
+            loader.store_bundle(bundle, str(path))
+
+    def load_package(path: Path) -> None:
+        if package := read_package(path):
+            loader.store_package(package, str(path))
+
+    def load_all() -> None:
+        for load in (load_bundle, load_package):
             for path in walk(directory):
-                try:
-                    load(path)
-                except CatalogError as error:
-                    loader.failures.append(error)
-        if loader.failures and not permissive:
-            raise combined(loader.failures)
-    return Initialization(tuple(loader.bundles), tuple(loader.packages), tuple(loader.failures))
+                loader.attempt(load, path)
+
+    return loader.run(load_all, permissive=permissive)
 
 
 @dataclass(frozen=True, slots=True)
-class _Loader:
-    """Stores what the files hold, one after the other."""
+class Loader:
+    """Stores bundles that belong to no package yet, then packages, wherever they are read from.
+
+    ``where`` is the place of each, for the messages of errors.
+    """
 
     database: IndexDatabase
     bundles: list[str] = field(default_factory=list)
     packages: dict[str, None] = field(default_factory=dict)
     failures: list[CatalogError] = field(default_factory=list)
-    cache: ManifestCache = field(default_factory=ManifestCache)
 
-    def load_bundle(self, path: Path) -> None:
-        """Store the bundle of a file that holds a ClusterServiceVersion."""
-        bundle = read_bundle(path, self.cache)
-        if bundle is None:
-            return
+    def run(self, load_all: Callable[[], None], *, permissive: bool) -> Initialization:
+        """Load, in one transaction; without ``permissive`` any failure undoes it, and is raised."""
+        with self.database.transaction():
+            self.attempt(load_all)
+            if self.failures and not permissive:
+                raise combined(self.failures)
+        return Initialization(tuple(self.bundles), tuple(self.packages), tuple(self.failures))
+
+    def attempt(self, load: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Load something, and keep the CatalogError that it may raise."""
+        try:
+            load(*args, **kwargs)
+        except CatalogError as error:
+            self.failures.append(error)
+
+    def store_bundle(self, bundle: Bundle, where: str) -> None:
+        """Store a bundle. One that lacks CRDs that it owns is an error, too, but stored."""
         if bundle.csv.substitutes_for:
             raise CatalogError(
-                f"{path}: bundle {bundle.name} can't be added: it substitutes {bundle.csv.substitutes_for}",
-                advice="Remove the annotation olm.substitutesFor: directories of manifests can't have that.",
+                f"{where}: bundle {bundle.name} can't be added: it substitutes {bundle.csv.substitutes_for}",
+                advice="Remove the annotation olm.substitutesFor: only bundle images can have that.",
             )
         if nodes(self.database, [bundle.name]):
             raise BundleExists(
-                f"{path}: bundle {bundle.name} can't be added: there is another of that name",
+                f"{where}: bundle {bundle.name} can't be added: there is another of that name",
                 advice="Keep one of them.",
             )
         insert_bundle(self.database, bundle)
@@ -89,19 +113,16 @@ class _Loader:
         self.bundles.append(bundle.name)
         if missing := missing_apis(bundle):
             raise CatalogError(
-                f"{path}: no CRD in the directory for {', '.join(missing)}, which {bundle.name} owns",
+                f"{where}: no CRD beside it for {', '.join(missing)}, which {bundle.name} owns",
                 advice="Add the CRD, or correct group, version, kind and plural where they differ.",
             )
 
-    def load_package(self, path: Path) -> None:
-        """Store the package of a file that describes one."""
-        package = read_package(path)
-        if package is None:
-            return
+    def store_package(self, package: PackageManifest, where: str) -> None:
+        """Store a package whose bundles are there."""
         try:
             replace_package(self.database, _graph(self.database, package))
         except GraphError as error:
-            raise GraphError(f"{path}: {error.message}", advice=error.advice) from error
+            raise GraphError(f"{where}: {error.message}", advice=error.advice) from error
         self.packages[package.name] = None
 
 
@@ -120,8 +141,8 @@ def _graph(database: IndexDatabase, package: PackageManifest) -> PackageGraph:
     for channel, head in heads.items():
         if head not in known:
             raise GraphError(
-                f"channel {channel} of package {package.name} has the head {head}, which is in no directory",
-                advice="Add the directory of that version, or correct currentCSV.",
+                f"channel {channel} of package {package.name} has the head {head}, which is not there",
+                advice="Add the manifests of that version, or correct currentCSV.",
             )
         # Each channel for itself: as the only bundle considered, its head needs no version that can be compared.
         alone = Member(head, "", (channel,), channel)

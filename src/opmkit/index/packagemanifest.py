@@ -15,11 +15,12 @@ from opmkit.bundle.properties import gvk_value
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.bundle.manifest import Manifest, ManifestCache
+    from opmkit.bundle.model import ClusterServiceVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,19 @@ class PackageManifest:
     name: str
     default_channel: str
     heads: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, value: JsonValue) -> PackageManifest | None:
+        """Read a package from what its file has; None if that is something else, which has no name of a package.
+
+        Raises:
+            BundleError: if it is no mapping, or a field that is read has the wrong type.
+        """
+        members = fields.mapping(value, "the document")
+        name = fields.text(fields.member(members, "packageName"), "packageName")
+        default = fields.text(fields.member(members, "defaultChannel"), "defaultChannel")
+        heads = tuple(_head(channel) for channel in fields.items(fields.member(members, "channels"), "channels"))
+        return cls(name, default, heads) if name else None
 
     def to_yaml(self) -> bytes:
         """The content of its file."""
@@ -47,13 +61,9 @@ def read_package(path: Path) -> PackageManifest | None:
     try:
         if not content:
             raise InvalidBundle("the file is empty", advice="Fill it in or remove it.")
-        members = fields.mapping(read_document(content).value, "the document")
-        name = fields.text(fields.member(members, "packageName"), "packageName")
-        default = fields.text(fields.member(members, "defaultChannel"), "defaultChannel")
-        heads = tuple(_head(channel) for channel in fields.items(fields.member(members, "channels"), "channels"))
+        return PackageManifest.parse(read_document(content).value)
     except BundleError as error:
-        raise _located(path, error) from error
-    return PackageManifest(name, default, heads) if name else None
+        raise located(str(path), error) from error
 
 
 def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
@@ -75,17 +85,26 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
             if _is_shown(other) and other.is_file() and (beside := _manifest(other, cache))
             if beside.kind != serviceversion.KIND or serviceversion.read_csv(beside.json).name == csv.name
         ]
-        for beside in objects:
-            if beside.flaw:
-                raise InvalidBundle(beside.flaw.message, advice=beside.flaw.advice)
+        return assemble_bundle(csv, objects)
     except BundleError as error:
-        raise _located(path, error) from error
-    provided = dict.fromkeys([*(api for beside in objects for api in beside.apis), *csv.owned_services])
+        raise located(str(path), error) from error
+
+
+def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[Manifest]) -> Bundle:
+    """Make a bundle of a ClusterServiceVersion and all its objects, itself among them; it belongs to no package.
+
+    Raises:
+        InvalidBundle: if the APIs of an object can't be told.
+    """
+    for each in objects:
+        if each.flaw:
+            raise InvalidBundle(each.flaw.message, advice=each.flaw.advice)
+    provided = dict.fromkeys([*(api for each in objects for api in each.apis), *csv.owned_services])
     required = dict.fromkeys(csv.required_crds + csv.required_services)
     return Bundle(
         annotations=BundleAnnotations("", (), ""),
         csv=csv,
-        objects=tuple(beside.json for beside in objects),
+        objects=tuple(each.json for each in objects),
         provided_apis=tuple(provided),
         required_apis=tuple(required),
         dependencies=tuple(map(gvk_value, required)),
@@ -137,6 +156,7 @@ def _content(path: Path) -> bytes:
         raise CatalogError(f"{path}: {error.strerror}", advice="Check the permissions there.") from error
 
 
-def _located(path: Path, error: BundleError) -> CatalogError:
-    message = error.located(str(path)) if isinstance(error, InvalidDocument) else f"{path}: {error.message}"
+def located(where: str, error: BundleError) -> CatalogError:
+    """The error of a catalog for what is wrong with a manifest at a place."""
+    message = error.located(where) if isinstance(error, InvalidDocument) else f"{where}: {error.message}"
     return CatalogError(message, advice=error.advice or "Correct the file, or keep it elsewhere.")
