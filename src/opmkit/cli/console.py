@@ -1,4 +1,4 @@
-"""What goes to stdout: tables for people, JSON for programs. Progress goes to stderr, on a terminal only."""
+"""What goes to stdout: tables for people, JSON and YAML for programs. Progress goes to stderr, on a terminal only."""
 
 from __future__ import annotations
 
@@ -25,9 +25,45 @@ Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Form of th
 """The flag of every command that has a result."""
 
 
+class ValueFormat(StrEnum):
+    """The forms of a result that may be YAML as well."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+ValueOutput = Annotated[ValueFormat, typer.Option("--output", "-o", help="Form of the result: text, json or yaml.")]
+"""The flag of commands whose result is a value with much in it."""
+
+
+def print_value(value: Any, form: ValueFormat) -> None:
+    """Print ``value`` (of plain JSON types or dataclasses) as JSON, or else as YAML."""
+    if form is ValueFormat.JSON:
+        print_json(value)
+    else:
+        print_yaml([value])
+
+
+def print_yaml(documents: Sequence[Any]) -> None:
+    """Print values (of plain JSON types or dataclasses) as YAML documents."""
+    import orjson
+    import yaml
+
+    plain = orjson.loads(orjson.dumps(list(documents), default=str))
+    yaml.dump_all(
+        plain, sys.stdout, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, explicit_start=len(plain) > 1
+    )
+
+
+def printable(text: str) -> str:
+    """Text of others on one line, without commands to the terminal."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns two blanks apart, each as wide as its widest cell."""
-    table = [header, *rows]
+    table = [header, *(tuple(map(printable, row)) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     for row in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -18,13 +18,19 @@ def command(app: typer.Typer, name: str, function: Callable[..., Any], **setting
 
 
 def group(
-    name: str, summary: str, commands: Sequence[tuple[str, Callable[..., Any]]], cls: type[Any] | None = None
+    name: str,
+    summary: str,
+    commands: Sequence[tuple[str, Callable[..., Any] | typer.Typer]],
+    cls: type[Any] | None = None,
 ) -> typer.Typer:
-    """A group of commands; alone it shows its help."""
+    """A group of commands, and of groups within it; alone it shows its help."""
     app = typer.Typer(name=name, help=summary, cls=cls or LenientGoGroup, add_completion=False)
     app.callback(invoke_without_command=True)(_show_help)
-    for command_name, function in commands:
-        command(app, command_name, function)
+    for entry_name, entry in commands:
+        if isinstance(entry, typer.Typer):
+            app.add_typer(entry, name=entry_name)
+        else:
+            command(app, entry_name, entry)
     return app
 
 

@@ -1,0 +1,146 @@
+"""A small catalog with updates, APIs and dependencies, and servers of catalogs."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import grpc
+
+from opmkit.bundle import parse_bundle
+from opmkit.index.add import add_bundles
+from opmkit.index.api import METHODS, SERVICE
+from opmkit.index.database import replace_database
+from reference.samples import Api, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from kit.certificates import Certificate
+
+SHELF, BOOK = Api("Shelf", ("v1",)), Api("Book", ("v1",))
+SAMPLES = (
+    Sample("book", "0.1.0", provided=(BOOK,)),
+    Sample("shelf", "1.0.0", ("alpha", "beta"), "beta", provided=(SHELF,)),
+    Sample("shelf", "1.1.0", ("alpha", "beta"), "beta", replaces="shelf.v1.0.0", provided=(SHELF,)),
+    Sample(
+        *("shelf", "1.2.0", ("alpha",), "beta"),
+        replaces="shelf.v1.0.0",
+        skips=("shelf.v1.1.0",),
+        skip_range="<1.2.0",
+        provided=(SHELF,),
+        required=(BOOK,),
+        dependencies=("book",),
+    ),
+)
+_START = 60.0
+
+
+def write_library(path: Path) -> None:
+    """Make the index database of the sample packages ``book`` and ``shelf``."""
+    with replace_database(path) as database:
+        add_bundles(
+            database,
+            [parse_bundle(one.files(), image=f"quay.io/example/{one.package}:{one.version}") for one in SAMPLES],
+        )
+
+
+class CatalogServer:
+    """``PROGRAM... registry serve`` of a database, as a context manager; ``address`` is where."""
+
+    def __init__(self, program: Sequence[str], database: Path) -> None:
+        self._program = [*program, "registry", "serve", "--database", str(database)]
+
+    def __enter__(self) -> Self:
+        self._directory = tempfile.TemporaryDirectory(prefix="opmkit-catalog-")
+        directory = Path(self._directory.name)
+        port = free_port()
+        self.address = f"127.0.0.1:{port}"
+        self._log = directory / "log"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [*self._program, "--port", str(port), "--termination-log", str(directory / "termination")],
+                stdout=log,
+                stderr=log,
+                cwd=directory,
+            )
+        try:
+            self._wait(port)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._directory.cleanup()
+
+    def _wait(self, port: int) -> None:
+        end = time.monotonic() + _START
+        while self.process.poll() is None and time.monotonic() < end:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise RuntimeError(f"the catalog server does not start: {self._log.read_text()}")
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class ScriptedCatalog:
+    """A server whose answers a test makes up: a function of request and context for each method it has.
+
+    A streaming method's gives an iterator. Answers may be bytes, which go out as they are. ``service`` is whose methods
+    they are, and ``tls`` the certificate shown.
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[str, Callable[[Any, grpc.ServicerContext], Any]],
+        *,
+        service: str = SERVICE,
+        tls: Certificate | None = None,
+    ) -> None:
+        self._handlers = {name: _handler(name, answer) for name, answer in answers.items()}
+        self._service = service
+        self._tls = tls
+
+    def __enter__(self) -> Self:
+        self._server = grpc.server(ThreadPoolExecutor(4), options=[("grpc.max_send_message_length", -1)])
+        self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(self._service, self._handlers)])
+        if self._tls is None:
+            port = self._server.add_insecure_port("127.0.0.1:0")
+        else:
+            pair = (self._tls.key.read_bytes(), self._tls.certificate.read_bytes())
+            port = self._server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+        self.address = f"127.0.0.1:{port}"
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(None).wait()
+
+
+def _handler(name: str, answer: Callable[[Any, grpc.ServicerContext], Any]) -> Any:
+    method = METHODS.get(name)
+    make = grpc.unary_stream_rpc_method_handler if method and method.streams else grpc.unary_unary_rpc_method_handler
+    return make(
+        answer,
+        request_deserializer=method.request.FromString if method else None,
+        response_serializer=lambda value: value if isinstance(value, bytes) else value.SerializeToString(),
+    )
