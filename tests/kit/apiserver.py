@@ -2,6 +2,7 @@
 
 Answers are those that the API conventions and the OpenAPI document of ``core/v1`` describe: an object with
 ``resourceVersion`` and ``uid``, or a ``Status`` that says why not.
+They were compared with those of kube-apiserver 1.31.
 """
 
 from __future__ import annotations
@@ -28,19 +29,29 @@ if TYPE_CHECKING:
 ConfigMap = dict[str, Any]
 
 MAX_DATA = 1 << 20
+MAX_ANNOTATIONS = 256 << 10
 MAX_REQUEST = 3 << 20
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/configmaps(?:/([^/?]+))?")
-_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY_RULE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    f"or 'key-name', regex used for validation is '{_KEY.pattern}')"
+)
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_NAME.pattern}')"
+)
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update"}
 
 
 class Refused(Exception):
     """A request that fails, with the ``Status`` to answer."""
 
-    def __init__(self, code: int, reason: str, message: str, name: str = "", **details: object) -> None:
+    def __init__(self, code: int, reason: str, message: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.status = {
+        self.status: dict[str, object] = {
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
@@ -48,8 +59,18 @@ class Refused(Exception):
             "message": message,
             "reason": reason,
             "code": code,
-            "details": {"name": name, "kind": "configmaps", **details},
+            **({} if details is None else {"details": details}),
         }
+
+
+def _named(name: str, kind: str = "configmaps") -> dict[str, object]:
+    return {"name": name, "kind": kind} if name else {"kind": kind}
+
+
+def _invalid(name: str, field: str, reason: str, problem: str) -> Refused:
+    cause = {"reason": f"FieldValue{reason}", "message": problem, "field": field}
+    message = f'ConfigMap "{name}" is invalid: {field}: {problem}'
+    return Refused(422, "Invalid", message, {**_named(name, "ConfigMap"), "causes": [cause]})
 
 
 @dataclass(frozen=True)
@@ -144,9 +165,9 @@ class ApiServer:
                     case "get":
                         return 200, self._found(request)
                     case "create":
-                        return 201, self._create(request, _decoded(body))
+                        return 201, self._create(request, _decoded(body, request.namespace))
                     case _:
-                        return 200, self._update(request, _decoded(body))
+                        return 200, self._update(request, _decoded(body, request.namespace))
         except Refused as refused:
             return refused.code, refused.status
 
@@ -161,45 +182,50 @@ class ApiServer:
         match = _PATH.fullmatch(path.partition("?")[0])
         verb = _VERBS.get(method, "")
         if not match or not verb or (verb == "create") == bool(match[2]):
-            raise Refused(404, "NotFound", "the server could not find the requested resource")
+            raise Refused(404, "NotFound", "the server could not find the requested resource", {})
         request = Request(user, verb, match[1], match[2] or "")
         if verb not in self.rights.get(user, set()):
             what = f'cannot {verb} resource "configmaps" in API group "" in the namespace "{request.namespace}"'
             named = f' "{request.name}"' if request.name else ""
             message = f'configmaps{named} is forbidden: User "{user}" {what}'
-            raise Refused(403, "Forbidden", message, request.name)
+            raise Refused(403, "Forbidden", message, _named(request.name))
         return request
 
     def _found(self, request: Request) -> ConfigMap:
         found = self.config_maps.get((request.namespace, request.name))
         if found is None:
-            raise Refused(404, "NotFound", f'configmaps "{request.name}" not found', request.name)
+            raise Refused(404, "NotFound", f'configmaps "{request.name}" not found', _named(request.name))
         return found
 
     def _create(self, request: Request, given: ConfigMap) -> ConfigMap:
-        metadata = given.setdefault("metadata", {})
-        metadata.setdefault("namespace", request.namespace)
-        name = metadata.setdefault("name", f"{metadata.get('generateName', '')}{uuid.uuid4().hex[:5]}")
+        metadata = given["metadata"]
+        if metadata.get("generateName"):
+            metadata.setdefault("name", metadata["generateName"] + uuid.uuid4().hex[:5])
+        name = metadata.get("name", "")
         if request.namespace not in self.namespaces:
-            raise Refused(404, "NotFound", f'namespaces "{request.namespace}" not found', request.namespace)
+            message = f'namespaces "{request.namespace}" not found'
+            raise Refused(404, "NotFound", message, _named(request.namespace, "namespaces"))
+        _check(given, name)
         if (request.namespace, name) in self.config_maps:
-            raise Refused(409, "AlreadyExists", f'configmaps "{name}" already exists', name)
-        return self._store(_valid(given))
+            raise Refused(409, "AlreadyExists", f'configmaps "{name}" already exists', _named(name))
+        return self._store(given)
 
     def _update(self, request: Request, given: ConfigMap) -> ConfigMap:
         self.before_update()
         there = self._found(request)
-        _valid(given)
+        name = given["metadata"].get("name", "")
+        if name != request.name:
+            problem = f"the name of the object ({name}) does not match the name on the URL ({request.name})"
+            raise Refused(400, "BadRequest", problem)
         version = given["metadata"].get("resourceVersion")
         if version and version != there["metadata"]["resourceVersion"]:
             problem = "the object has been modified; please apply your changes to the latest version and try again"
-            message = f'Operation cannot be fulfilled on configmaps "{request.name}": {problem}'
-            raise Refused(409, "Conflict", message, request.name)
-        if there.get("immutable") and (there.get("data"), there.get("binaryData")) != (
-            given.get("data"),
-            given.get("binaryData"),
-        ):
-            raise _invalid(request.name, "data: Forbidden: field is immutable when `immutable` is set")
+            message = f'Operation cannot be fulfilled on configmaps "{name}": {problem}'
+            raise Refused(409, "Conflict", message, _named(name))
+        _check(given, name)
+        for field in ("immutable", "data", "binaryData") if there.get("immutable") else ():
+            if (there.get(field) or None) != (given.get(field) or None):
+                raise _invalid(name, field, "Forbidden", "Forbidden: field is immutable when `immutable` is set")
         return self._store(given)
 
     def _store(self, config_map: ConfigMap) -> ConfigMap:
@@ -217,35 +243,58 @@ class ApiServer:
         return self.config_maps[key]
 
 
-def _decoded(body: bytes) -> ConfigMap:
+def _decoded(body: bytes, namespace: str) -> ConfigMap:
     if len(body) > MAX_REQUEST:
         raise Refused(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_REQUEST}")
     try:
         value: ConfigMap = json.loads(body)
+        given = value.setdefault("metadata", {}).setdefault("namespace", namespace)
+        values = (value.get("data") or {}).values()
+        if not all(isinstance(text, str) for text in values):
+            raise ValueError("cannot unmarshal number into Go struct field ConfigMap.data of type string")
+        for text in (value.get("binaryData") or {}).values():
+            base64.b64decode(text, validate=True)
     except ValueError as error:
-        raise Refused(400, "BadRequest", f"the object provided is unrecognized: {error}") from error
+        problem = f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {error}'
+        raise Refused(400, "BadRequest", problem) from error
+    if given != namespace:
+        problem = "the namespace of the provided object does not match the namespace sent on the request"
+        raise Refused(400, "BadRequest", problem)
     return value
 
 
-def _valid(config_map: ConfigMap) -> ConfigMap:
-    """The ConfigMap, if it is one that a server stores."""
-    name = config_map["metadata"]["name"]
+def _check(config_map: ConfigMap, name: str) -> None:
+    """Refuse what a server does not store."""
+    if not name:
+        raise _invalid("", "metadata.name", "Required", "Required value: name or generateName is required")
+    if not _NAME.fullmatch(name):
+        raise _invalid(name, "metadata.name", "Invalid", f'Invalid value: "{name}": {_NAME_RULE}')
     data: dict[str, str] = config_map.get("data") or {}
     binary = {key: base64.b64decode(value) for key, value in (config_map.get("binaryData") or {}).items()}
     for section, keys in (("data", data), ("binaryData", binary)):
         for key in keys:
-            if not _KEY.fullmatch(key) or key == "." or key.startswith(".."):
-                rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
-                raise _invalid(name, f'{section}[{key}]: Invalid value: "{key}": {rule}')
+            if problem := _problem(key):
+                raise _invalid(name, f"{section}[{key}]", "Invalid", f'Invalid value: "{key}": {problem}')
     for key in sorted(data.keys() & binary.keys()):
-        raise _invalid(name, f'data[{key}]: Invalid value: "{key}": duplicate of key present in binaryData')
+        problem = f'Invalid value: "{key}": duplicate of key present in binaryData'
+        raise _invalid(name, f"data[{key}]", "Invalid", problem)
+    annotations = config_map["metadata"].get("annotations") or {}
+    if sum(len((key + text).encode()) for key, text in annotations.items()) > MAX_ANNOTATIONS:
+        problem = f"Too long: must have at most {MAX_ANNOTATIONS} bytes"
+        raise _invalid(name, "metadata.annotations", "TooLong", problem)
     if sum(len(value.encode()) for value in data.values()) + sum(map(len, binary.values())) > MAX_DATA:
-        raise _invalid(name, f": Too long: must have at most {MAX_DATA} bytes")
-    return config_map
+        raise _invalid(name, "[]", "TooLong", f"Too long: must have at most {MAX_DATA} bytes")
 
 
-def _invalid(name: str, problem: str) -> Refused:
-    return Refused(422, "Invalid", f'ConfigMap "{name}" is invalid: {problem}', name, kind="ConfigMap")
+def _problem(key: str) -> str:
+    """What is wrong with the key of a value, "" if nothing is."""
+    if len(key) > 253:
+        return "must be no more than 253 characters"
+    if not _KEY.fullmatch(key):
+        return _KEY_RULE
+    if key in (".", "..") or key.startswith(".."):
+        return f"must not be '{key}'" if len(key) < 3 else "must not start with '..'"
+    return ""
 
 
 def _handler(server: ApiServer) -> type[QuietHandler]:

@@ -15,6 +15,7 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api, V1ConfigMap, 
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, MaxRetryError
 
+from opmkit import __version__
 from opmkit.bundle.configmap import ConfigMap
 from opmkit.bundle.errors import BundleError
 
@@ -63,7 +64,9 @@ class Cluster:
             _load_kubeconfig(kubeconfig, settings)
         else:
             _load_pod(settings)
-        return cls(ApiClient(settings))
+        client = ApiClient(settings)
+        client.user_agent = f"opm/{__version__}"  # which the cluster notes as the manager of what is written
+        return cls(client)
 
     def read(self, namespace: str, name: str) -> ConfigMap:
         """The ConfigMap of that name.
@@ -73,7 +76,7 @@ class Cluster:
         """
         with self._errors():
             found = self._core.read_namespaced_config_map(name, namespace, _request_timeout=_TIMEOUT)
-            binary = {key: base64.b64decode(value) for key, value in (found.binary_data or {}).items()}
+            binary = {key: base64.b64decode(value, validate=True) for key, value in (found.binary_data or {}).items()}
         annotations = found.metadata.annotations if found.metadata else None
         return ConfigMap(namespace, name, found.data or {}, binary, annotations or {})
 

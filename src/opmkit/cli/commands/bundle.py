@@ -1,7 +1,8 @@
-"""``opm bundle`` and ``opm alpha bundle``: generate, build, unpack and validate bundles."""
+"""``opm bundle`` and ``opm alpha bundle``: generate, build, unpack, extract and validate bundles."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,13 +11,14 @@ import typer
 
 from opmkit.cli.changes import TOOLS, Format
 from opmkit.cli.commands.validate import list_rules, validate
-from opmkit.cli.console import progress
-from opmkit.cli.errors import print_warning
-from opmkit.cli.goflags import require_flags
+from opmkit.cli.console import ValueFormat, print_value, progress
+from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.goflags import given_flags, require_flags
 from opmkit.cli.params import REGISTRY_PANEL, Connection
 from opmkit.imagetools.epoch import source_date_epoch
 
 if TYPE_CHECKING:
+    from opmkit.bundle.configmap import ConfigMap
     from opmkit.bundle.generate import Generated
 
 
@@ -80,6 +82,36 @@ class UnpackConnection(Connection):
         ),
     ] = None
     debug: Annotated[bool, typer.Option("--debug", "-d", hidden=True)] = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConfigMap:
+    """The ConfigMap that receives a bundle, and the cluster it is in."""
+
+    configmapname: Annotated[
+        str, typer.Option("--configmapname", "-c", metavar="NAME", help="Name of the ConfigMap (required).")
+    ] = ""
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the ConfigMap.")] = (
+        "openshift-operator-lifecycle-manager"
+    )
+    kubeconfig: Annotated[
+        str, typer.Option("--kubeconfig", "-k", metavar="FILE", help="Kubeconfig, where KUBECONFIG is not set.")
+    ] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the ConfigMap; ask no cluster.")] = False
+    output: Annotated[
+        ValueFormat, typer.Option("--output", "-o", help="Form in which --dry-run prints: yaml or json.")
+    ] = ValueFormat.YAML
+
+    def put(self, config_map: ConfigMap) -> None:
+        """Write the ConfigMap to the cluster, or print it; raises ClusterError."""
+        if self.dry_run:
+            print_value(config_map.manifest(), self.output)
+            return
+        from opmkit.bundle.cluster import Cluster
+        from opmkit.bundle.configmap import OWN_ANNOTATIONS
+
+        cluster = Cluster.connect(os.environ.get("KUBECONFIG") or self.kubeconfig)
+        cluster.write(config_map, replacing=OWN_ANNOTATIONS)
 
 
 def generate(ctx: typer.Context, source: Source) -> None:
@@ -155,10 +187,53 @@ def unpack(
         print_warning(warning)
 
 
+def extract(
+    ctx: typer.Context,
+    connection: Connection,
+    target: ClusterConfigMap,
+    source: Annotated[
+        str,
+        typer.Argument(metavar="[SOURCE]", help="A bundle image, or a bundle's directory as ./DIR, in place of -m."),
+    ] = "",
+    manifestsdir: Annotated[
+        Path, typer.Option("--manifestsdir", "-m", metavar="DIR", help="Directory with manifests and metadata in it.")
+    ] = Path("/"),
+    datalimit: Annotated[
+        int, typer.Option("--datalimit", "-l", metavar="BYTES", min=0, help="The most bytes that the files may have.")
+    ] = 1 << 20,
+    gzip: Annotated[bool, typer.Option("--gzip", "-z", help="Compress the files.")] = False,
+    container_tool: Annotated[
+        str, typer.Option("--container-tool", metavar="TOOL", help=f"Tool for pulling: {TOOLS}.")
+    ] = "none",
+) -> None:
+    """Write the files of a bundle into a ConfigMap of a cluster; it is created where it is missing.
+
+    The cluster is that of KUBECONFIG, else of --kubeconfig, else of the pod in which this runs.
+
+    [bold]Examples:[/]
+
+      opm alpha bundle extract --manifestsdir / --configmapname lagoon --namespace olm --gzip
+
+      opm bundle extract quay.io/me/lagoon:0.1.0 --configmapname lagoon --namespace olm --dry-run
+    """
+    from opmkit.bundle.configmap import Extraction, bundle_config_map
+    from opmkit.bundle.load import fetch_bundle_files
+    from opmkit.bundle.source import BundleSource
+
+    require_flags(ctx, "configmapname")
+    if source and "manifestsdir" in given_flags(ctx):
+        raise UsageProblem("SOURCE and --manifestsdir exclude each other", ctx.command_path)
+    bundle = BundleSource.parse(source) if source else BundleSource(str(manifestsdir), manifestsdir, "")
+    files = fetch_bundle_files(connection.tool_named(container_tool), bundle)
+    image = os.environ.get("CONTAINER_IMAGE") or bundle.image
+    target.put(bundle_config_map(files, Extraction(target.namespace, target.configmapname, datalimit, gzip, image)))
+
+
 COMMANDS = (
     ("generate", generate),
     ("build", build),
     ("unpack", unpack),
+    ("extract", extract),
     ("validate", validate),
     ("rules", list_rules),
 )
