@@ -12,9 +12,10 @@ from kit.broken import BASE
 from kit.demo import ANNOTATIONS, CRD, CSV
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.validation.bundle import Options
+from opmkit.bundle.validation.judging import Judging
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.rule import Dialect
-from opmkit.bundle.validation.run import run_profile
+from opmkit.bundle.validation.run import ProfileJudge
 from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.validate import Validation
 
@@ -64,9 +65,8 @@ UNREADABLE = {
 
 def verdict_of(root: Path) -> Verdict:
     """What the profile ``all`` makes of a directory."""
-    profile = profile_named("all")
-    no_tool = cast("ContainerTool", None)
-    validation = Validation(no_tool, lambda bundle: run_profile(bundle, profile), Dialect.OPMKIT, Options())
+    judging = Judging(ProfileJudge(profile_named("all")), Dialect.OPMKIT, Options())
+    validation = Validation(cast("ContainerTool", None), judging)
     (verdict,) = validation.run([Source(str(root), root)])
     return verdict
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -11,6 +12,7 @@ from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.validation.bundle import BundleView, Options
 from opmkit.bundle.validation.cache import VerdictCache, digest_of_files
 from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.validation.judging import Judging
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.sources import Source, expand, read_files, read_labels
 from opmkit.bundle.validation.validate import Validation
@@ -106,7 +108,7 @@ def judged(views: list[str]) -> Validation:
         views.append(view.name)
         return [Finding("DEMO", "demo", Severity.ERROR, f"{len(view.files)} files")]
 
-    return Validation(NO_TOOL, judge, Dialect.OPMKIT, Options())
+    return Validation(NO_TOOL, Judging(judge, Dialect.OPMKIT, Options()), processes=0)
 
 
 def test_what_cannot_be_read_is_told_and_the_others_go_on(tmp_path: Path) -> None:
@@ -125,13 +127,7 @@ def test_verdicts_are_kept_by_content_and_choices(tmp_path: Path) -> None:
 
     def run(name: str, *choices: str) -> Verdict:
         validation = judged(views)
-        cached = Validation(
-            NO_TOOL,
-            validation.judge,
-            Dialect.OPMKIT,
-            Options(),
-            cache=VerdictCache.open(tmp_path / "verdicts", choices),
-        )
+        cached = replace(validation, cache=VerdictCache.open(tmp_path / "verdicts", choices))
         return next(iter(cached.run([Source(name, root)])))
 
     first = run("one", "all")

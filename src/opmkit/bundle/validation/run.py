@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.catalogue import validators
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.rule import Fault, Rule
 
 FORMAT = "format"
+LABELS = "labels"
 
 
 def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
@@ -24,6 +26,23 @@ def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
         if bundle.dialect in one.dialects:
             for fault in one.check(bundle):
                 yield _finding(bundle, one, fault)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileJudge:
+    """Judges bundles by a profile and the ``optional`` validators asked for by name."""
+
+    profile: Profile
+    optional: tuple[str, ...] = ()
+
+    def __call__(self, bundle: BundleView) -> list[Finding]:
+        """Do as `run_profile` does."""
+        return run_profile(bundle, self.profile, self.optional)
+
+
+def judge_labels(bundle: BundleView) -> list[Finding]:
+    """Judge the labels of a bundle's image."""
+    return list(run_rules(bundle, validators()[LABELS]))
 
 
 def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = ()) -> list[Finding]:

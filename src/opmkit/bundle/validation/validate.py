@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.errors import BundleError
-from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.across import judge_across
-from opmkit.bundle.validation.bundle import BundleView
 from opmkit.bundle.validation.cache import digest_of_files
 from opmkit.bundle.validation.content import ContentCache
+from opmkit.bundle.validation.judging import Case, JudgeAhead, Judging, Pending
 from opmkit.bundle.validation.sources import BundleFiles, read_files
 from opmkit.bundle.validation.verdict import Verdict
 from opmkit.imagetools.errors import AdvisedError
@@ -22,11 +20,9 @@ from opmkit.imagetools.progress import SILENT, Progress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from opmkit.bundle.validation.bundle import Options
     from opmkit.bundle.validation.cache import VerdictCache
     from opmkit.bundle.validation.finding import Finding
-    from opmkit.bundle.validation.platforms import Inspect
-    from opmkit.bundle.validation.rule import Dialect, Rule
+    from opmkit.bundle.validation.rule import Rule
     from opmkit.bundle.validation.sources import Source
     from opmkit.imagetools.tools import ContainerTool
 
@@ -36,76 +32,64 @@ _AHEAD = 4 * WORKERS  # bounds the memory: what was pulled waits here until it i
 
 @dataclass(frozen=True)
 class Validation:
-    """How bundles are validated: by ``judge``, in ``dialect``, with ``options``; ``read`` gives what is looked at."""
+    """How bundles are validated: as ``judging`` says; ``read`` gives what is looked at.
+
+    ``processes`` is how many others help, by default so many as keep all processors busy.
+    """
 
     tool: ContainerTool
-    judge: Callable[[BundleView], Iterable[Finding]]
-    dialect: Dialect
-    options: Options
+    judging: Judging
     read: Callable[[ContainerTool, Source], BundleFiles] = read_files
     cache: VerdictCache | None = None
-    inspect: Inspect | None = None
-    contents: ContentCache = field(default_factory=ContentCache)
+    processes: int | None = None
 
     def run(self, sources: Iterable[Source], *, progress: Progress = SILENT) -> Iterator[Verdict]:
         """A verdict a source, in their order; one that can't be read is told as such, and the others go on."""
         waiting: deque[tuple[Source, Future[_Pulled]]] = deque()
         pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
         progress.begin("Validating", None, unit="bundles")
-        try:
-            for source in sources:
-                waiting.append((source, pool.submit(self._pull, source)))
-                if len(waiting) > _AHEAD:
-                    yield self._next(waiting, progress)
-            while waiting:
-                yield self._next(waiting, progress)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            progress.end()
+        with JudgeAhead(self.judging, ContentCache(), 0 if self.judging.inspect else self.processes) as judges:
+            try:
+                for source in sources:
+                    waiting.append((source, pool.submit(self._pull, source, judges)))
+                    if len(waiting) > _AHEAD:
+                        yield self._next(waiting, judges, progress)
+                while waiting:
+                    yield self._next(waiting, judges, progress)
+            finally:
+                pool.shutdown(wait=True, cancel_futures=True)
+                progress.end()
 
-    def _pull(self, source: Source) -> _Pulled:
-        """What was found out about it before, or its files."""
+    def _pull(self, source: Source, judges: JudgeAhead) -> _Pulled:
+        """What was found out about it before, or its files on their way to a verdict."""
         digest = "" if isinstance(source.place, Path) or self.cache is None else self.tool.digest(source.place)
         known = self.cache.get(digest, source.target) if self.cache and digest else None
         if known is not None:
-            return _Pulled(digest, verdict=known)
+            return _Pulled(digest, known)
         bundle = self.read(self.tool, source)
         if self.cache and isinstance(source.place, Path):
             digest = digest_of_files(bundle.files)
             known = self.cache.get(digest, source.target)
-        return _Pulled(digest, bundle, known)
+        return _Pulled(digest, known or judges.submit(Case(source.target, bundle)))
 
-    def _next(self, waiting: deque[tuple[Source, Future[_Pulled]]], progress: Progress) -> Verdict:
+    def _next(self, waiting: deque[tuple[Source, Future[_Pulled]]], judges: JudgeAhead, progress: Progress) -> Verdict:
         source, future = waiting.popleft()
         try:
             pulled = future.result()
-            verdict = pulled.verdict
-            if pulled.bundle is not None and verdict is None:
-                verdict = self._judge(source, pulled.bundle, pulled.digest)
-                if self.cache and pulled.digest:
-                    self.cache.put(pulled.digest, verdict)
         except AdvisedError as error:
             verdict = Verdict(source.target, error=error.message, advice=error.advice)
+        else:
+            verdict = self._verdict(pulled, judges)
         progress.advance(1)
-        if verdict is None:
-            raise BundleError(f"{source.target}: nothing was read")
         return verdict
 
-    def _judge(self, source: Source, bundle: BundleFiles, digest: str) -> Verdict:
-        view = BundleView(
-            source.target,
-            bundle.files,
-            bundle.directories,
-            bundle.labels,
-            bundle.bare,
-            self.dialect,
-            self.options,
-            self.contents,
-        )
-        findings = tuple(self.judge(view))
-        return Verdict(
-            source.target, findings, view.csv.object_name if view.csv else "", view.annotations.get(PACKAGE, "")
-        )
+    def _verdict(self, pulled: _Pulled, judges: JudgeAhead) -> Verdict:
+        if isinstance(pulled.found, Verdict):
+            return pulled.found
+        verdict = judges.verdict(pulled.found)
+        if self.cache and pulled.digest:
+            self.cache.put(pulled.digest, verdict)
+        return verdict
 
 
 def beside_each_other(verdicts: Sequence[Verdict], rules: Iterable[Rule]) -> list[Verdict]:
@@ -119,5 +103,4 @@ def beside_each_other(verdicts: Sequence[Verdict], rules: Iterable[Rule]) -> lis
 @dataclass(frozen=True, slots=True)
 class _Pulled:
     digest: str
-    bundle: BundleFiles | None = None
-    verdict: Verdict | None = None
+    found: Verdict | Pending

@@ -18,10 +18,11 @@ from opmkit.cli.params import Connection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opmkit.bundle.validation.bundle import BundleView, Options
+    from opmkit.bundle.validation.bundle import Options
     from opmkit.bundle.validation.cache import VerdictCache
-    from opmkit.bundle.validation.finding import Finding, Severity
-    from opmkit.bundle.validation.platforms import ImagePlatforms
+    from opmkit.bundle.validation.finding import Severity
+    from opmkit.bundle.validation.judging import Judging
+    from opmkit.bundle.validation.platforms import ImagePlatforms, Inspect
     from opmkit.bundle.validation.policy import Policy
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Dialect, Rule
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
 
 COMMAND = "opm bundle validate"
+MULTIARCH = "multiarch"
 RULES_PANEL = "Rules"
 REPORT_PANEL = "Report"
 
@@ -280,14 +282,18 @@ class _Plan:
             rules.labels_only,
         )
 
-    def judge(self, bundle: BundleView) -> list[Finding]:
-        """What the rules find."""
-        from opmkit.bundle.validation.catalogue import validators
-        from opmkit.bundle.validation.run import run_profile, run_rules
+    def judging(self, inspect: Inspect) -> Judging:
+        """How bundles are judged."""
+        from opmkit.bundle.validation.judging import Judging
+        from opmkit.bundle.validation.run import ProfileJudge, judge_labels
 
-        if self.labels_only:
-            return list(run_rules(bundle, validators()["labels"]))
-        return run_profile(bundle, self.profile, self.optional)
+        judge = judge_labels if self.labels_only else ProfileJudge(self.profile, self.optional)
+        return Judging(judge, self.dialect, self.options, inspect if self.asks_registries else None)
+
+    @property
+    def asks_registries(self) -> bool:
+        """Whether a rule asks for what a registry says today."""
+        return MULTIARCH in self.optional
 
     def choices(self) -> tuple[str, ...]:
         """All that verdicts depend on beside the bundle."""
@@ -333,12 +339,9 @@ def _verdicts(
     registry = connection.tool()
     validation = Validation(
         connection.tool_named(builder),
-        plan.judge,
-        plan.dialect,
-        plan.options,
+        plan.judging(lambda image: _platforms(registry, image)),
         read=read_labels if plan.labels_only else read_files,
-        cache=None if reporting.no_cache or "multiarch" in plan.optional else _cache(plan),
-        inspect=lambda image: _platforms(registry, image),
+        cache=None if reporting.no_cache or plan.asks_registries else _cache(plan),
     )
     with progress() as bars:
         verdicts = list(validation.run(expand(named, registry.tags), progress=bars))
