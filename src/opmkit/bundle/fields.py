@@ -43,7 +43,9 @@ def member(members: Mapping[str, JsonValue], name: str) -> JsonValue:
     """Give the member of that name; if there is none, the last whose name differs in case alone."""
     if name in members:
         return members[name]
-    return next((members[key] for key in sorted(members, reverse=True) if key.lower() == name.lower()), None)
+    folded, length = name.lower(), len(name)
+    alike = [key for key in members if len(key) == length and key.lower() == folded]
+    return members[max(alike)] if alike else None
 
 
 def describe(value: JsonValue) -> str:

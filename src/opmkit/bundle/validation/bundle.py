@@ -46,17 +46,17 @@ class Manifest:
         """The file's own name."""
         return posixpath.basename(self.path)
 
-    @property
+    @cached_property
     def object(self) -> Mapping[str, Any]:
         """The first document where it is a mapping, else nothing."""
         return mapping(self.content.value)
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """The object's kind, "" where it says none."""
         return text(self.object.get("kind"))
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         """The object's apiVersion, "" where it says none."""
         return text(self.object.get("apiVersion"))
@@ -66,7 +66,7 @@ class Manifest:
         """The object's metadata."""
         return mapping(self.object.get("metadata"))
 
-    @property
+    @cached_property
     def object_name(self) -> str:
         """The object's name, "" where it says none."""
         return text(self.metadata.get("name"))
@@ -102,10 +102,12 @@ class BundleView:
 
     def below(self, directory: str, *, deep: bool = False) -> Iterator[Manifest]:
         """The files of a directory ("" is the root), in the order of their names; with ``deep``, of those in it too."""
-        prefix = f"{directory}/" if directory else ""
-        for path in sorted(self.files):
-            if path.startswith(prefix) and (deep or "/" not in path[len(prefix) :]):
-                yield self.manifest(path)
+        key = (BundleView.below, directory, deep)
+        if key not in self.memo:
+            prefix = f"{directory}/" if directory else ""
+            inside = (path for path in sorted(self.files) if path.startswith(prefix))
+            self.memo[key] = [path for path in inside if deep or "/" not in path[len(prefix) :]]
+        return map(self.manifest, cast("list[str]", self.memo[key]))
 
     @cached_property
     def annotations_file(self) -> Manifest | None:

@@ -78,13 +78,26 @@ class Content:
         return self.raw.split(b"\n")
 
 
+class _Composer(yaml.CBaseLoader):
+    """Composes nodes without telling their types, which nothing here asks for."""
+
+    def resolve(self, _kind: type[yaml.Node], _value: object, _implicit: object) -> str:
+        return ""
+
+    def descend_resolver(self, _parent: object, _index: object) -> None:
+        pass
+
+    def ascend_resolver(self) -> None:
+        pass
+
+
 @lru_cache(maxsize=4)
 def _compose(raw: bytes) -> yaml.Node | None:
     """The first document as a graph of nodes, made for findings only: values are read without it.
 
     It takes many times the memory of the text, so few are kept.
     """
-    loader = yaml.CSafeLoader(raw)
+    loader = _Composer(raw)
     try:
         return loader.get_node() if loader.check_node() else None
     except (yaml.YAMLError, RecursionError):

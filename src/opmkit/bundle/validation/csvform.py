@@ -38,6 +38,12 @@ class Csv:
     @classmethod
     def of(cls, bundle: BundleView) -> Csv | None:
         """The first of a bundle; in the references' dialects only if all its types are right, for else they stop."""
+        if cls not in bundle.memo:
+            bundle.memo[cls] = cls._read(bundle)
+        return cast("Csv | None", bundle.memo[cls])
+
+    @classmethod
+    def _read(cls, bundle: BundleView) -> Csv | None:
         if bundle.csv is None:
             return None
         content = bundle.csv.content

@@ -60,12 +60,14 @@ class UnknownField:
 @dataclass(frozen=True, slots=True)
 class Typed:
     """What was read. ``value`` has known fields alone, under their own names, and none at its zero value (save lists,
-    maps and pointers that are there); a value of a wrong type is left out.
+    maps and pointers that are there); a value of a wrong type is left out. ``plain`` tells that every `Reading` gives
+    the same.
     """
 
     value: Mapping[str, Any]
     faults: tuple[TypeFault, ...] = ()
     unknown: tuple[UnknownField, ...] = ()
+    plain: bool = True
 
     def faulty(self, *path: str | int) -> bool:
         """Tell whether the value there has a wrong type."""
@@ -77,12 +79,10 @@ def typed_csv(content: Content, dialect: Dialect, reading: Reading | None = None
     if reading is None:
         json_stays_json = content.is_json and dialect is Dialect.OPM_1_26
         reading = Reading.JSON if json_stays_json else Reading.YAML
-    key = ("typed_csv", reading, dialect is Dialect.OPM_1_26)
-    typed = content.memo.get(key)
-    if typed is None:
-        value = _without_release(content.value) if dialect is Dialect.OPM_1_26 else content.value
-        typed = content.memo[key] = read_typed(value, csvfields.ROOT, reading)
-    return cast("Typed", typed)
+    if dialect is not Dialect.OPM_1_26:
+        return read_once(content.memo, content.value, csvfields.ROOT, reading)
+    memo = cast("dict[object, object]", content.memo.setdefault(_without_release, {}))
+    return read_once(memo, _without_release(content.value), csvfields.ROOT, reading)
 
 
 def _without_release(csv: JsonValue) -> JsonValue:
@@ -96,7 +96,17 @@ def _without_release(csv: JsonValue) -> JsonValue:
 def read_typed(value: JsonValue, struct: str, reading: Reading) -> Typed:
     """Read a value into a type of the table; KeyError if there is no such type."""
     reader = _Reader(reading)
-    return Typed(mapping(reader.struct(value, struct)), tuple(reader.faults), tuple(reader.unknown))
+    found = mapping(reader.struct(value, struct))
+    return Typed(found, tuple(reader.faults), tuple(reader.unknown), reader.plain and not reader.faults)
+
+
+def read_once(memo: dict[object, object], value: JsonValue, struct: str, reading: Reading) -> Typed:
+    """Do as `read_typed` does, unless ``memo`` has what it would give."""
+    typed = memo.get((struct, reading)) or memo.get(struct)
+    if typed is None:
+        typed = read_typed(value, struct, reading)
+        memo[struct if typed.plain else (struct, reading)] = typed
+    return cast("Typed", typed)
 
 
 def written(path: Iterable[str | int]) -> str:
@@ -145,6 +155,7 @@ class _Reader:
     def __init__(self, reading: Reading) -> None:
         self.faults: list[TypeFault] = []
         self.unknown: list[UnknownField] = []
+        self.plain = True
         self._reading = reading
         self._path: list[str | int] = []
         self._left = MAX_VALUES
@@ -168,6 +179,7 @@ class _Reader:
             if key not in fields:
                 self.unknown.append(UnknownField((*self._path, key), tuple(fields)))
                 field = folded.get(key.lower(), "")
+                self.plain = self.plain and not field
                 if not field or self._reading is Reading.OBJECT:
                     continue
             read = self._member(key, value[key], fields[field])
@@ -204,13 +216,17 @@ class _Reader:
             self._reading = before
 
     def _member(self, step: str | int, value: JsonValue, kind: _Type) -> JsonValue:
-        if value is None and (kind.of not in READ_NULL or self._reading is Reading.OBJECT):
-            return None
+        if value is None:
+            self.plain = self.plain and kind.of not in READ_NULL
+            if kind.of not in READ_NULL or self._reading is Reading.OBJECT:
+                return None
         self._left -= 1
         if self._left < 0:
             if self._left == -1:
                 self.faults.append(TypeFault((*self._path, step), f"is beyond the first {MAX_VALUES} values"))
             return None
+        if kind.of == "string" and kind.kind == "scalar" and value.__class__ is str:
+            return value  # as most are
         self._path.append(step)
         read = self._readers[kind.kind](value, kind.of)
         self._path.pop()
@@ -218,7 +234,9 @@ class _Reader:
 
     def _scalar(self, value: JsonValue, name: str) -> JsonValue:
         try:
-            return SCALARS[name](value, self._reading)
+            read = SCALARS[name](value, self._reading)
+            self.plain = self.plain and read is value
+            return read
         except TypeError as error:
             self._fault(value, str(error))
         except ValueError as error:

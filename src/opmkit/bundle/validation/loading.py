@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from opmkit.bundle.validation import crdfields
 from opmkit.bundle.validation.bundle import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.decode import as_loaded, decode_fault
-from opmkit.bundle.validation.fieldtypes import Typed, read_typed, typed_csv, written
+from opmkit.bundle.validation.fieldtypes import Typed, read_once, typed_csv, written
 from opmkit.bundle.validation.rule import Dialect, Fault
 from opmkit.bundle.validation.scalars import Reading
 
@@ -87,19 +87,13 @@ def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Fault]:
 
 def typed_crd(file: Manifest, reading: Reading) -> Typed:
     """Read a CustomResourceDefinition of a known version; one of another has no fields, and so no faults."""
-    key = (typed_crd, reading)
-    if key not in file.content.memo:
-        root = crdfields.ROOTS.get(file.api_version)
-        file.content.memo[key] = read_typed(file.content.value, root, reading) if root else Typed({})
-    return cast("Typed", file.content.memo[key])
+    root = crdfields.ROOTS.get(file.api_version)
+    return read_once(file.content.memo, file.content.value, root, reading) if root else Typed({})
 
 
 def typed_object(file: Manifest, reading: Reading) -> Typed:
     """Read what all objects have: kind, version and metadata."""
-    key = (typed_object, reading)
-    if key not in file.content.memo:
-        file.content.memo[key] = read_typed(file.content.value, crdfields.OBJECT, reading)
-    return cast("Typed", file.content.memo[key])
+    return read_once(file.content.memo, file.content.value, crdfields.OBJECT, reading)
 
 
 def version_fault(file: Manifest) -> Fault | None:

@@ -31,7 +31,8 @@ class Node:
     def child(self, name: str, field: str = "") -> Node:
         """The member of that name, found without regard to case if there is none; ``field`` is its other name."""
         found = fields.member(mapping(self.value), name)
-        return Node(found, (*self.path, name), ".".join(filter(None, (self.field, field or name))))
+        told = field or name
+        return Node(found, (*self.path, name), f"{self.field}.{told}" if self.field else told)
 
     def children(self) -> Iterator[Node]:
         """The items of a list."""

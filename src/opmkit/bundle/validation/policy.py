@@ -79,7 +79,7 @@ class Policy:
         for finding in verdict.findings:
             severity = severities.get(finding.rule, finding.severity)
             if severity is not None and not any(one.covers(verdict, finding) for one in self.ignores):
-                kept.append(replace(finding, severity=severity))
+                kept.append(finding if severity is finding.severity else replace(finding, severity=severity))
         return replace(verdict, findings=tuple(kept))
 
 

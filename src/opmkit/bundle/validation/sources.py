@@ -126,35 +126,43 @@ def _read_directory(root: Path) -> BundleFiles:
     files: dict[str, bytes] = {}
     directories: set[str] = set()
     with disk_errors(root):
-        resolved = os.path.realpath(root)
-        for path in _walk(root):
+        inside = os.path.realpath(root)
+        for path, entry in _walk(str(root)):
             meter.spend("entries", 1, str(root))
-            name = _readable(path.relative_to(root).as_posix())
-            meter.check("path_depth", name.count("/"), str(root))
-            if not Path(os.path.realpath(path)).is_relative_to(resolved):  # resolve() breaks down on a link to itself
+            meter.check("path_depth", path.count("/"), str(root))
+            if entry.is_symlink() and not _leads_into(inside, entry.path):
                 continue
-            if path.is_dir():
-                directories.add(name)
-            elif path.is_file():
-                meter.spend("kept_bytes", path.stat().st_size, str(root))
-                files[name] = _read_file(path)
+            if entry.is_dir():
+                directories.add(_readable(path))
+            elif entry.is_file():
+                meter.spend("kept_bytes", entry.stat().st_size, str(root))
+                files[_readable(path)] = _read_file(entry)
     if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
         raise NotABundle(f"{root} holds no bundle", advice="Give the directory that manifests/ and metadata/ are in.")
     return BundleFiles(files, frozenset(directories))
 
 
-def _read_file(path: Path) -> bytes:
-    if path.stat().st_size > MAX_BYTES:
-        raise LimitExceeded(f"{path} has more than {MAX_BYTES} bytes", advice="keep nothing but a bundle there")
-    return path.read_bytes()
+def _leads_into(directory: str, link: str) -> bool:
+    """Whether a link leads to something below the directory; one that leads nowhere, or to itself, does not."""
+    return Path(link).exists() and Path(os.path.realpath(link)).is_relative_to(directory)
 
 
-def _walk(directory: Path) -> Iterator[Path]:
-    """All below a directory; what a linked directory holds is not followed."""
-    for path in sorted(directory.iterdir()):
-        yield path
-        if path.is_dir() and not path.is_symlink():
-            yield from _walk(path)
+def _read_file(entry: os.DirEntry[str]) -> bytes:
+    if entry.stat().st_size > MAX_BYTES:
+        raise LimitExceeded(f"{entry.path} has more than {MAX_BYTES} bytes", advice="keep nothing but a bundle there")
+    with open(entry.path, "rb") as file:  # noqa: PTH123 - a Path for each file takes longer than reading it
+        return file.read(MAX_BYTES)
+
+
+def _walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """All below a directory, with its path from there; what a linked directory holds is not followed."""
+    with os.scandir(directory) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        path = f"{prefix}{entry.name}"
+        yield path, entry
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path, f"{path}/")
 
 
 def _readable(name: str) -> str:
