@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from opmkit.bundle.validation.sources import Tool
     from opmkit.bundle.validation.verdict import Verdict
-    from opmkit.imagetools.tools import ContainerTool
 
 BOMB = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [%s]\n" % (n + 1, n + 1, b", ".join([b"*%c" % n] * 9)) for n in range(97, 117)
@@ -66,7 +66,7 @@ UNREADABLE = {
 def verdict_of(root: Path) -> Verdict:
     """What the profile ``all`` makes of a directory."""
     judging = Judging(ProfileJudge(profile_named("all")), Dialect.OPMKIT, Options())
-    validation = Validation(cast("ContainerTool", None), judging)
+    validation = Validation(cast("Tool", None), judging)
     (verdict,) = validation.run([Source(str(root), root)])
     return verdict
 

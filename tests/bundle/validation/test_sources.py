@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opmkit.bundle.validation.sources import Tool
     from opmkit.bundle.validation.verdict import Verdict
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.tools import ContainerTool
 
-NO_TOOL = cast("ContainerTool", None)
+NO_TOOL = cast("Tool", None)
 
 
 def no_tags(reference: Reference) -> Iterator[str]:

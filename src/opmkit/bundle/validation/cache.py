@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.bundle.validation.across import Summary
+from opmkit.bundle.validation.extensions import extension_versions
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.verdict import Verdict
 
@@ -82,8 +83,6 @@ def digest_of_files(contents: Mapping[str, bytes]) -> str:
 
 def _program() -> str:
     """What the rules are known by: the digest of the code that holds them and of other distributions with rules."""
-    from opmkit.bundle.validation.catalogue import entry_versions
-
     digest = hashlib.sha256()
     pending = [files("opmkit.bundle")]
     while pending:
@@ -92,4 +91,4 @@ def _program() -> str:
                 pending.append(entry)
             elif entry.name.endswith(".py"):
                 digest.update(entry.read_bytes())
-    return "\0".join([digest.hexdigest(), *entry_versions()])
+    return "\0".join([digest.hexdigest(), *extension_versions()])

@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.validation.extensions import extensions
 from opmkit.bundle.validation.opmcontent import composed
 from opmkit.bundle.validation.rule import Dialect, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
-
-ENTRY_POINTS = "opmkit.rules"
-"""The group of entry points by which other distributions add modules of rules."""
 
 _MODULES: tuple[str, ...] = (
     "rules.load",
@@ -80,13 +77,8 @@ def rules() -> Mapping[str, Rule]:
     return found
 
 
-def entry_versions() -> list[str]:
-    """The distributions that add rules, and their versions."""
-    return sorted(f"{entry.dist.name} {entry.dist.version}" for entry in entry_points(group=ENTRY_POINTS) if entry.dist)
-
-
 def _modules() -> Iterator[ModuleType]:
     for name in _MODULES:
         yield import_module(f"{__package__}.{name}")
-    for entry in sorted(entry_points(group=ENTRY_POINTS)):
+    for entry in extensions():
         yield entry.load()

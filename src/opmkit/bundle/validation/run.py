@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.rule import Dialect
 
@@ -42,6 +41,8 @@ class ProfileJudge:
 
 def judge_labels(bundle: BundleView) -> list[Finding]:
     """Judge the labels of a bundle's image."""
+    from opmkit.bundle.validation.catalogue import validators  # all rules, which take a while to load
+
     return list(run_rules(bundle, validators()[LABELS]))
 
 
@@ -54,6 +55,8 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     Raises:
         UnknownName: for an optional validator that the profile does not have.
     """
+    from opmkit.bundle.validation.catalogue import validators  # all rules, which take a while to load
+
     known = validators()
     found: list[Finding] = []
     for step in profile.chosen(bundle.dialect, optional, known):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels as names
 from opmkit.bundle.document import MAX_BYTES
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools import ContainerTool
+
+    Tool: TypeAlias = Callable[[], ContainerTool]
+    """Gives the tool for images; directories need none."""
 
 _LIST_MARK = "@"
 _ALL_TAGS = ":*"
@@ -95,7 +98,7 @@ def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator
         yield Source(target, place)
 
 
-def read_files(tool: ContainerTool, source: Source) -> BundleFiles:
+def read_files(tool: Tool, source: Source) -> BundleFiles:
     """Read all that is looked at of a bundle.
 
     Raises:
@@ -104,20 +107,20 @@ def read_files(tool: ContainerTool, source: Source) -> BundleFiles:
     """
     if isinstance(source.place, Path):
         return _read_directory(source.place)
-    labels = tool.inspect(source.place).labels
+    labels = tool().inspect(source.place).labels
     named = (labels.get(label, "").strip("/") for label in _DIRECTORY_LABELS)
-    files = tool.read_tree(source.place, sorted({*_DIRECTORIES, *filter(None, named)}), _LIMITS)
+    files = tool().read_tree(source.place, sorted({*_DIRECTORIES, *filter(None, named)}), _LIMITS)
     if not files:
-        raise not_a_bundle(source.target, tool.inspect(source.place))
+        raise not_a_bundle(source.target, tool().inspect(source.place))
     files = {_readable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)
 
 
-def read_labels(tool: ContainerTool, source: Source) -> BundleFiles:
+def read_labels(tool: Tool, source: Source) -> BundleFiles:
     """Read the labels of a bundle's image and nothing else; raises NotABundle and ImageToolsError."""
     if isinstance(source.place, Path):
         raise NotABundle(f"{source.target} is a directory, which has no labels", advice="Validate it as a whole.")
-    return BundleFiles({}, frozenset(), tool.inspect(source.place).labels)
+    return BundleFiles({}, frozenset(), tool().inspect(source.place).labels)
 
 
 def _read_directory(root: Path) -> BundleFiles:

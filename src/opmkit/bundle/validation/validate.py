@@ -16,6 +16,7 @@ from opmkit.bundle.validation.sources import BundleFiles, read_files
 from opmkit.bundle.validation.verdict import Verdict
 from opmkit.imagetools.errors import AdvisedError
 from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.cache import VerdictCache
     from opmkit.bundle.validation.finding import Finding
     from opmkit.bundle.validation.rule import Rule
-    from opmkit.bundle.validation.sources import Source
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.bundle.validation.sources import Source, Tool
 
 WORKERS = 8
 _AHEAD = 4 * WORKERS  # bounds the memory: what was pulled waits here until it is judged
@@ -34,12 +34,13 @@ _AHEAD = 4 * WORKERS  # bounds the memory: what was pulled waits here until it i
 class Validation:
     """How bundles are validated: as ``judging`` says; ``read`` gives what is looked at.
 
-    ``processes`` is how many others help, by default so many as keep all processors busy.
+    ``tool`` gives the tool for images, and is not asked where there are none. ``processes`` is how many others help, by
+    default so many as keep all processors busy.
     """
 
-    tool: ContainerTool
+    tool: Tool
     judging: Judging
-    read: Callable[[ContainerTool, Source], BundleFiles] = read_files
+    read: Callable[[Tool, Source], BundleFiles] = read_files
     cache: VerdictCache | None = None
     processes: int | None = None
 
@@ -62,15 +63,20 @@ class Validation:
 
     def _pull(self, source: Source, judges: JudgeAhead) -> _Pulled:
         """What was found out about it before, or its files on their way to a verdict."""
-        digest = "" if isinstance(source.place, Path) or self.cache is None else self.tool.digest(source.place)
-        known = self.cache.get(digest, source.target) if self.cache and digest else None
+        if isinstance(source.place, Path):
+            bundle = self.read(self.tool, source)
+            digest = digest_of_files(bundle.files) if self.cache else ""
+            return _Pulled(digest, self._known(digest, source) or judges.submit(Case(source.target, bundle)))
+        digest = self.tool().digest(source.place) if self.cache else ""
+        known = self._known(digest, source)
         if known is not None:
             return _Pulled(digest, known)
-        bundle = self.read(self.tool, source)
-        if self.cache and isinstance(source.place, Path):
-            digest = digest_of_files(bundle.files)
-            known = self.cache.get(digest, source.target)
-        return _Pulled(digest, known or judges.submit(Case(source.target, bundle)))
+        if digest and isinstance(source.place, Reference):  # the tag may be moved in the meantime
+            source = replace(source, place=source.place.with_digest(digest))
+        return _Pulled(digest, judges.submit(Case(source.target, self.read(self.tool, source))))
+
+    def _known(self, digest: str, source: Source) -> Verdict | None:
+        return self.cache.get(digest, source.target) if self.cache and digest else None
 
     def _next(self, waiting: deque[tuple[Source, Future[_Pulled]]], judges: JudgeAhead, progress: Progress) -> Verdict:
         source, future = waiting.popleft()

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -16,7 +16,7 @@ from opmkit.cli.errors import UsageProblem
 from opmkit.cli.params import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from opmkit.bundle.validation.bundle import Options
     from opmkit.bundle.validation.cache import VerdictCache
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
 
 COMMAND = "opm bundle validate"
+T = TypeVar("T")
 MULTIARCH = "multiarch"
 RULES_PANEL = "Rules"
 REPORT_PANEL = "Report"
@@ -305,13 +306,11 @@ def _policy(rules: Rules, reporting: Reporting) -> Policy:
     """The policy of the file, with what the flags add."""
     from dataclasses import replace
 
-    from opmkit.bundle.validation.catalogue import rules as all_rules
     from opmkit.bundle.validation.policy import FILE_NAME, Ignore, Policy, read_policy
 
-    ids = all_rules()
     path = rules.config or (Path(FILE_NAME) if Path(FILE_NAME).is_file() else None)
-    policy = read_policy(path, ids) if path else Policy()
-    unknown = [rule for rule in rules.ignore or () if rule not in ids]
+    policy = read_policy(path, _rule_ids()) if path else Policy()
+    unknown = [rule for rule in rules.ignore or () if rule not in _rule_ids()]
     if unknown:
         raise UsageProblem(f"unknown rule {unknown[0]!r} of --ignore: 'opm bundle rules' lists them", COMMAND)
     ignores = tuple(Ignore(rule, "asked for on the command line") for rule in rules.ignore or ())
@@ -324,11 +323,16 @@ def _policy(rules: Rules, reporting: Reporting) -> Policy:
     )
 
 
+def _rule_ids() -> Collection[str]:
+    from opmkit.bundle.validation.catalogue import rules
+
+    return rules()
+
+
 def _verdicts(
     connection: Connection, builder: str, named: Sequence[str], plan: _Plan, reporting: Reporting
 ) -> list[Verdict]:
     """The verdicts that count, in the order of what was named."""
-    from opmkit.bundle.validation.catalogue import validators
     from opmkit.bundle.validation.policy import read_baseline, without_known
     from opmkit.bundle.validation.sources import expand, read_files, read_labels
     from opmkit.bundle.validation.validate import Validation, beside_each_other
@@ -336,19 +340,35 @@ def _verdicts(
     known = None
     if plan.policy.baseline and not reporting.write_baseline:
         known = read_baseline(Path(plan.policy.baseline))
-    registry = connection.tool()
+    registry = _made_once(connection.tool)
     validation = Validation(
-        connection.tool_named(builder),
-        plan.judging(lambda image: _platforms(registry, image)),
+        _made_once(lambda: connection.tool_named(builder)),
+        plan.judging(lambda image: _platforms(registry(), image)),
         read=read_labels if plan.labels_only else read_files,
         cache=None if reporting.no_cache or plan.asks_registries else _cache(plan),
     )
     with progress() as bars:
-        verdicts = list(validation.run(expand(named, registry.tags), progress=bars))
+        verdicts = list(validation.run(expand(named, lambda repository: registry().tags(repository)), progress=bars))
     if plan.profile.everything and len(verdicts) > 1:
+        from opmkit.bundle.validation.catalogue import validators
+
         verdicts = beside_each_other(verdicts, validators().get("across", ()))
     verdicts = [plan.policy.apply(verdict) for verdict in verdicts]
     return verdicts if known is None else [without_known(verdict, known) for verdict in verdicts]
+
+
+def _made_once(make: Callable[[], T]) -> Callable[[], T]:
+    """Give what ``make`` makes, when it is first asked for; from several threads, too."""
+    from functools import cache
+    from threading import Lock
+
+    lock, made = Lock(), cache(make)
+
+    def give() -> T:
+        with lock:
+            return made()
+
+    return give
 
 
 def _platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.recipe import Recipe
 
 T = TypeVar("T")
+_INSPECTED = 32
 _log = logging.getLogger(__name__)
 
 
@@ -75,6 +76,7 @@ class RegistryTool:
         self._client = client
         self._store = store
         self._workers = workers
+        self._inspected: dict[tuple[Reference, Platform | None], Image] = {}
 
     def resolve(self, reference: ImageReference) -> Descriptor:
         """The descriptor of what the reference names now."""
@@ -85,8 +87,16 @@ class RegistryTool:
         return self.resolve(reference).digest
 
     def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
-        """Manifest and configuration of the image."""
-        return self._look_up(reference, partial(load_image, platform=platform))
+        """Manifest and configuration of the image; those of a digest are kept for what is asked of it next."""
+        if not (isinstance(reference, Reference) and reference.digest):
+            return self._look_up(reference, partial(load_image, platform=platform))
+        key = (reference, platform)
+        image = self._inspected.get(key)
+        if image is None:
+            image = self._inspected[key] = self._look_up(reference, partial(load_image, platform=platform))
+            if len(self._inspected) > _INSPECTED:
+                self._inspected.pop(next(iter(self._inspected)), None)
+        return image
 
     def load(self, reference: ImageReference) -> Image | MultiImage:
         """The image with every platform it has."""
