@@ -57,6 +57,17 @@ def test_bundles_are_loaded_as_recorded(validator: str, dialect: Dialect) -> Non
 
 
 @pytest.mark.parametrize("dialect", RECORDS)
+def test_packages_are_loaded_as_recorded(dialect: Dialect) -> None:
+    """All bundles of a package are loaded as one directory is, but none at all is no fault of a package."""
+    packages = [one for one in judged(dialect, "invalid-api") if one.layout == "package"]
+    assert sum(one.expected("load-package").total() for one in packages) >= 4
+    for package in packages:
+        told = found(package.view(), "load")
+        del told["LOAD-NO-BUNDLE", "error", ""]
+        assert told == package.expected("load-package"), package.path
+
+
+@pytest.mark.parametrize("dialect", RECORDS)
 def test_the_optional_validator_of_opm_judges_as_recorded(dialect: Dialect) -> None:
     """It looks at the ClusterServiceVersion alone, and breaks down on an empty list of icons."""
     breaks = {"syn-hub-icon-empty-list": {("HUB-ICON-COUNT", "error", ""): 1}}
