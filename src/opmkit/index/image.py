@@ -16,7 +16,7 @@ from opmkit.imagetools.spec import ImageIndex
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.imagetools.unpacked import pack
-from opmkit.index.errors import CatalogError
+from opmkit.index.errors import CatalogError, FileBasedCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,7 +129,7 @@ def _database_path(image: InspectedImage, reference: ImageReference) -> str:
     if path:
         return path
     if INDEX_CONFIGS in image.labels:
-        raise CatalogError(
+        raise FileBasedCatalog(
             f"index image {reference} is a file-based catalog: it has no label {INDEX_DATABASE}",
             advice="name an index image that holds a sqlite database",
         )

@@ -23,6 +23,7 @@ from opmkit.cli.changes import (
     Tools,
     tell_built,
 )
+from opmkit.cli.commands.manifests import manifests
 from opmkit.cli.commands.registry import told_as_rm
 from opmkit.cli.console import print_json, progress
 from opmkit.cli.errors import UsageProblem
@@ -333,4 +334,5 @@ COMMANDS = (
     ("export", export),
     ("update", update),
     ("diff", diff),
+    ("manifests", manifests),
 )
