@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ from opmkit.cli.changes import (
 from opmkit.cli.console import progress
 from opmkit.cli.goflags import require_flags
 from opmkit.cli.params import Connection
+from opmkit.cli.serving import INFINITE, Serving, SkipMigrate
 
 BundleImages = Annotated[
     list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images.")
@@ -127,6 +129,51 @@ def deprecatetruncate(
     tell_changed(change_database(database, change, must_exist=True, dry_run=told.dry_run), told)
 
 
+def serve(
+    *,
+    database: Database = DEFAULT_DATABASE,
+    index: Annotated[
+        str, typer.Option(metavar="IMAGE", help="Serve the database of this index image, in place of a file.")
+    ] = "",
+    skip_migrate: SkipMigrate = False,
+    timeout_seconds: Annotated[
+        str, typer.Option(metavar="SECONDS", help="Stop after so many seconds; 'infinite' is never.")
+    ] = INFINITE,
+    serving: Serving,
+    connection: Connection,
+) -> None:
+    """Serve an index database over gRPC, until the command is stopped.
+
+    The file is only read. Calls in progress may end when the server is told to stop (SIGINT, SIGTERM).
+
+    [bold]Examples:[/]
+
+      opm registry serve --database index.db
+
+      opm registry serve --index quay.io/me/catalog:1 --port 0
+    """
+    from opmkit.index.server.serve import serve_database
+
+    settings = serving.settings(debug=connection.debug, timeout=timeout_seconds)
+    with serving.logs(debug=connection.debug), _database(index, database, connection) as path:
+        serve_database(path, settings, migrate=not skip_migrate, name=index)
+
+
+@contextmanager
+def _database(index: str, database: Path, connection: Connection) -> Iterator[Path]:
+    """The database file, or that of an index image."""
+    if not index:
+        yield database
+        return
+    from opmkit.imagetools.reference import parse_image_reference
+    from opmkit.index.image import read_database
+
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        extracted = Path(scratch, "index.db")
+        read_database(connection.tool(), parse_image_reference(index), extracted)
+        yield extracted
+
+
 @contextmanager
 def told_as_rm() -> Iterator[None]:
     """Tell of an unknown package in the record of the Go tool too, by which callers know that it isn't there."""
@@ -146,4 +193,5 @@ COMMANDS = (
     ("prune", prune),
     ("prune-stranded", prune_stranded),
     ("deprecatetruncate", deprecatetruncate),
+    ("serve", serve),
 )

@@ -7,7 +7,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,11 +53,27 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
         InvalidDatabase: no index database, a damaged one, or a schema that is too new.
         DatabaseUnavailable: no such file, or it can't be read.
     """
+    with current_database(path) as current, closing(_connect_to_read(current)) as connection:
+        yield IndexDatabase(connection, path)
+
+
+@contextmanager
+def current_database(path: Path, *, migrate: bool = True) -> Iterator[Path]:
+    """A file with the content of an index database in the newest schema: itself, or a private copy where it is older.
+
+    Without ``migrate`` it is the file itself, whatever its schema is. Errors of SQLite in the body name the database.
+
+    Raises:
+        InvalidDatabase: no index database, a damaged one, or a schema that is too new.
+        DatabaseUnavailable: no such file, or it can't be read.
+    """
     with _files_explained(path):
         _check_file(path)
-    with _sqlite_explained(path), _current(path) as current, closing(_connect_to_read(current)) as connection:
-        _check_schema(connection, path)
-        yield IndexDatabase(connection, path)
+    with _sqlite_explained(path), _current(path) if migrate else nullcontext(path) as current:
+        if migrate:
+            with closing(_connect_to_read(current)) as connection:
+                _check_schema(connection, path)
+        yield current
 
 
 @contextmanager

@@ -1,0 +1,102 @@
+"""The logs of servers: one record a line in logfmt, info to stdout, warnings and errors to stderr.
+
+What ends a server goes to the termination log of its container too, where a cluster looks for the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO
+
+import typer
+
+from opmkit.cli.errors import UsageProblem, explain_os_error
+from opmkit.imagetools.errors import AdvisedError
+
+_LEVELS: Mapping[str, str] = MappingProxyType({"CRITICAL": "fatal"})
+
+
+@contextmanager
+def server_logs(termination_log: Path, *, debug: bool) -> Iterator[None]:
+    """Log as servers do; an error in the body becomes a fatal record, and the exit status 1."""
+    logger = logging.getLogger("opmkit")
+    before = logger.handlers, logger.level
+    try:
+        with ExitStack() as stack:
+            logger.setLevel(logging.DEBUG if debug else logging.INFO)
+            try:
+                logger.handlers = _handlers(stack.enter_context(_opened(termination_log)))
+            except OSError as error:
+                logger.handlers = [_handler(sys.stderr, logging.DEBUG)]
+                fields = {"error": explain_os_error(error)}
+                logger.warning("the termination log can't be opened: all logs go to stderr", extra={"fields": fields})
+            try:
+                yield
+            except UsageProblem:
+                raise
+            except (AdvisedError, OSError) as error:
+                _log_fatal(logger, error)
+                raise typer.Exit(1) from error
+    finally:
+        logger.handlers, level = before
+        logger.setLevel(level)
+
+
+def _log_fatal(logger: logging.Logger, error: AdvisedError | OSError) -> None:
+    text = explain_os_error(error) if isinstance(error, OSError) else error.message
+    advice = getattr(error, "advice", "")
+    logger.critical(text, extra={"fields": {"advice": advice} if advice else {}})
+    logger.debug("the error came from here", exc_info=error)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[str]]:
+    """The termination log, made where there is none; what is in it is written over from the start."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o755)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        yield file
+
+
+def _handlers(termination: IO[str]) -> list[logging.Handler]:
+    return [
+        _handler(sys.stdout, logging.DEBUG, logging.INFO),
+        _handler(sys.stderr, logging.WARNING),
+        _handler(termination, logging.CRITICAL),
+    ]
+
+
+def _handler(stream: IO[str], least: int, most: int = logging.CRITICAL) -> logging.Handler:
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LogfmtFormatter())
+    handler.addFilter(lambda record: least <= record.levelno <= most)
+    return handler
+
+
+class LogfmtFormatter(logging.Formatter):
+    """One record a line: its time, level and message, and what ``extra={"fields": ...}`` has, by name."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "level": _LEVELS.get(record.levelname, record.levelname.lower()),
+            "msg": record.getMessage(),
+            **dict(sorted(getattr(record, "fields", {}).items())),
+        }
+        if record.exc_info:
+            fields["trace"] = self.formatException(record.exc_info)
+        return " ".join(f"{name}={_quoted(str(value))}" for name, value in fields.items())
+
+
+def _quoted(text: str) -> str:
+    """Text as a logfmt value: in quotes where it is more than a word, on one line whatever is in it."""
+    plain = text.isascii() and text.isprintable() and not set(text) & set(' "=\\')
+    return text if plain and text else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -1,0 +1,191 @@
+"""The answers of a server from an index database."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from opmkit.index.api import message_class
+from opmkit.index.database.serving import ServedIndex
+from opmkit.index.server import bundles
+from opmkit.index.server.errors import Unanswerable
+from opmkit.index.server.prepared import framed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from opmkit.index.database.serving import Entry, Head, ServedDatabase
+    from opmkit.index.server.answers import Answer
+    from opmkit.index.server.prepared import PreparedAnswers
+
+_CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
+_PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")
+_LIST = 0
+"""The number of the record of all bundles. Behind it each bundle, numbered from 1, has two."""
+
+
+def record_count(database: ServedDatabase) -> int:
+    """How many records there are of a database, at most."""
+    return 1 + 2 * database.bundles
+
+
+def _content_record(number: int) -> int:
+    return 2 * number - 1
+
+
+def _csv_record(number: int) -> int:
+    return 2 * number
+
+
+class DatabaseAnswers:
+    """Answers from an index database: what is small at once, what is large by way of the prepared records.
+
+    There are two connections, since a record is made in a thread while other calls are answered.
+    """
+
+    def __init__(self, index: ServedIndex, contents: ServedIndex, prepared: PreparedAnswers) -> None:
+        """Answer from two connections to the same database."""
+        self._index = index
+        self._contents = contents
+        self._contents_in_use = threading.Lock()
+        self._prepared = prepared
+        self._packages: dict[str, bytes] = {}
+
+    @classmethod
+    @contextmanager
+    def open(cls, database: ServedDatabase, prepared: PreparedAnswers) -> Iterator[DatabaseAnswers]:
+        """Open the database."""
+        index, contents = ServedIndex(database), ServedIndex(database)
+        try:
+            yield cls(index, contents, prepared)
+        finally:
+            index.close()
+            contents.close()
+
+    def list_packages(self) -> Answer[Iterable[bytes]]:
+        """A PackageName for every package."""
+        return [_PACKAGE_NAME(name=name).SerializeToString() for name in self._index.packages()]
+
+    def get_package(self, name: str) -> Answer[bytes]:
+        """The Package of that name."""
+        if not self._packages:
+            self._packages = _packages(self._index.heads())
+        if name not in self._packages:
+            raise Unanswerable(f"package {name} not found")
+        return self._packages[name]
+
+    def get_bundle(self, package: str, channel: str, bundle: str) -> Answer[bytes]:
+        """A Bundle as it is in a channel."""
+        number = self._index.placed(package, channel, bundle)
+        if number is None:
+            raise Unanswerable(f"no entry found for {package} {channel} {bundle}")
+        return self._bundle(package, channel, number)
+
+    def get_bundle_for_channel(self, package: str, channel: str) -> Answer[bytes]:
+        """The Bundle at the head of a channel: its name and its ClusterServiceVersion."""
+        number = self._index.head(package, channel)
+        if number is None:
+            raise Unanswerable(f"no entry found for {package} {channel}")
+        return self._recorded(_csv_record(number), partial(self._csv, number))
+
+    def get_channel_entries_that_replace(self, bundle: str) -> Answer[Iterable[bytes]]:
+        """A ChannelEntry for every place from where updates lead away from a bundle."""
+        return _entries(self._index.replacing(bundle), f"no channel entries found that replace {bundle}")
+
+    def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Answer[bytes]:
+        """The first Bundle by name that a bundle is updated to in a channel."""
+        number = self._index.replacement(bundle, package, channel)
+        if number is None:
+            raise Unanswerable(f"no entry found for {package} {channel}")
+        return self._bundle(package, channel, number)
+
+    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
+        """A ChannelEntry for every edge of every bundle that provides an API."""
+        entries = self._index.providing(_api_value(group, version, kind))
+        return _entries(entries, f"no channel entries found that provide {group} {version} {kind}")
+
+    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
+        """A ChannelEntry for every channel that provides an API: the one nearest to its head."""
+        entries = self._index.latest_providing(_api_value(group, version, kind))
+        return _entries(entries, f"no channel entries found that provide {group} {version} {kind}")
+
+    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Answer[bytes]:
+        """The Bundle of the first package by name that provides an API in its default channel."""
+        found = self._index.default_providing(_api_value(group, version, kind))
+        if found is None:
+            raise Unanswerable(f"no entry found that provides {group} {version} {kind}")
+        return self._bundle(*found)
+
+    def list_bundles(self) -> Answer[Iterable[bytes]]:
+        """A Bundle for each place that one has in a channel."""
+        place = self._prepared.find(_LIST)
+        return self.prepare_list if place is None else self._prepared.messages(place)
+
+    def prepare_list(self) -> Iterable[bytes]:
+        """Make the list of all bundles, unless that was done by some process, and give it."""
+        return self._prepared.messages(self._prepared.prepare(_LIST, lambda: framed(self._listed())))
+
+    def _bundle(self, package: str, channel: str, number: int) -> Answer[bytes]:
+        head = bundles.place(package, channel)
+        return self._recorded(_content_record(number), partial(self._content, number), head)
+
+    def _recorded(self, record: int, make: Callable[[], bytes], head: bytes = b"") -> Answer[bytes]:
+        """The record behind ``head``; where it is not there yet, what makes it."""
+        place = self._prepared.find(record)
+        if place is not None:
+            return head + self._prepared.read(place)
+        return lambda: head + self._prepared.read(self._prepared.prepare(record, lambda: [make()]))
+
+    def _content(self, number: int) -> bytes:
+        with self._contents_in_use:
+            return bundles.content(self._contents.bundle(number), self._contents.plural)
+
+    def _csv(self, number: int) -> bytes:
+        with self._contents_in_use:
+            return bundles.head_of_channel(*self._contents.csv(number))
+
+    def _listed(self) -> Iterator[bytes]:
+        contents: dict[int, bytes | None] = {}
+        package = ""
+        with self._contents_in_use:
+            for listed in self._contents.listed():
+                if listed.package != package:  # few bundles are in two packages
+                    contents.clear()
+                    package = listed.package
+                if listed.number not in contents:
+                    stored = self._contents.bundle(listed.number, omit_manifests=True)
+                    contents[listed.number] = bundles.listed_content(stored)
+                content = contents[listed.number]
+                if content is not None:
+                    yield bundles.listed_place(listed) + content
+
+
+def _packages(heads: Iterable[Head]) -> dict[str, bytes]:
+    messages: dict[str, Any] = {}
+    for head in heads:
+        empty = _PACKAGE(name=head.package, defaultChannelName=head.default_channel)
+        message = messages.setdefault(head.package, empty)
+        message.channels.append(_CHANNEL(name=head.channel, csvName=head.bundle))
+    return {name: message.SerializeToString() for name, message in messages.items()}
+
+
+def _entries(entries: Iterable[Entry], otherwise: str) -> list[bytes]:
+    found = [
+        _ENTRY(
+            packageName=entry.package, channelName=entry.channel, bundleName=entry.bundle, replaces=entry.replaces
+        ).SerializeToString()
+        for entry in entries
+    ]
+    if not found:
+        raise Unanswerable(otherwise)
+    return found
+
+
+def _api_value(group: str, version: str, kind: str) -> str:
+    """An API as the property of who provides it, which is looked for as text."""
+    from opmkit.bundle.model import ApiKey  # much is loaded with it, which few calls need
+    from opmkit.bundle.properties import gvk_value
+
+    return gvk_value(ApiKey(group, version, kind, "")).value

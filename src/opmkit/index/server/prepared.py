@@ -1,0 +1,135 @@
+"""Answers that are made once and kept on disk."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import tempfile
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from opmkit.index.server.errors import ServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+_SLOT = struct.Struct("<QQ")
+_LENGTH = struct.Struct("<I")
+_PIECE = 1 << 20
+_READ = 1 << 15
+
+
+class Place(NamedTuple):
+    """Where a record is in the file."""
+
+    offset: int
+    length: int
+
+
+class PreparedAnswers:
+    """Numbered records in a file without a name, which the processes of a server share.
+
+    Each record is made by whoever needs it first. The file begins with a slot for each that says where it is, and
+    grows at its end, both under a lock; what is written once never changes, so that reading needs none.
+    """
+
+    def __init__(self, records: int) -> None:
+        """Make the file in the temporary directory, for that many records; raises ServerError."""
+        try:
+            self._file = tempfile.TemporaryFile(prefix="opm-serve-")  # noqa: SIM115 - it is closed with this
+            os.truncate(self._file.fileno(), records * _SLOT.size)
+        except OSError as error:
+            raise ServerError(
+                f"no file for prepared answers in {tempfile.gettempdir()}: {error.strerror}",
+                advice="Point TMPDIR to a directory that can be written to.",
+            ) from error
+        self._descriptor = self._file.fileno()
+        self._lock = threading.Lock()
+        self._known: dict[int, Place] = {}
+
+    def __enter__(self) -> PreparedAnswers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def find(self, number: int) -> Place | None:
+        """Where a record is, if this process knows of it."""
+        return self._known.get(number)
+
+    def prepare(self, number: int, make: Callable[[], Iterable[bytes]]) -> Place:
+        """Where a record is, which ``make`` gives in pieces if no process has made it; what it raises is passed on."""
+        with self._locked():
+            place = Place._make(_SLOT.unpack(os.pread(self._descriptor, _SLOT.size, number * _SLOT.size)))
+            if not place.offset:
+                place = self._append(make())
+                os.pwrite(self._descriptor, _SLOT.pack(*place), number * _SLOT.size)
+        self._known[number] = place
+        return place
+
+    def read(self, place: Place) -> bytes:
+        """The whole record."""
+        return os.pread(self._descriptor, place.length, place.offset)
+
+    def messages(self, place: Place) -> Iterator[bytes]:
+        """The messages of a record that :func:`framed` has made; little of it is in memory at a time."""
+        offset, end = place.offset, place.offset + place.length
+        while offset < end:
+            data = os.pread(self._descriptor, min(_READ, end - offset), offset)
+            position = 0
+            while position + _LENGTH.size <= len(data):
+                (length,) = _LENGTH.unpack_from(data, position)
+                start = position + _LENGTH.size
+                if start + length > len(data):
+                    break
+                yield data[start : start + length]
+                position = start + length
+            if not position:  # a message that is larger than what was read
+                (length,) = _LENGTH.unpack_from(data)
+                yield os.pread(self._descriptor, length, offset + _LENGTH.size)
+                position = _LENGTH.size + length
+            offset += position
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with self._lock:  # that of the file is for the other processes: threads share it
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
+
+    def _append(self, pieces: Iterable[bytes]) -> Place:
+        start = end = os.fstat(self._descriptor).st_size
+        try:
+            for piece in _gathered(pieces):
+                rest = memoryview(piece)
+                while rest:  # a disk that is nearly full takes a part
+                    written = os.pwrite(self._descriptor, rest, end)
+                    rest, end = rest[written:], end + written
+        except BaseException:
+            os.truncate(self._descriptor, start)
+            raise
+        return Place(start, end - start)
+
+
+def framed(messages: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of a record that tells its messages apart."""
+    for message in messages:
+        yield _LENGTH.pack(len(message)) + message
+
+
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in fewer pieces."""
+    buffer = bytearray()
+    for piece in pieces:
+        buffer += piece
+        if len(buffer) >= _PIECE:
+            yield bytes(buffer)
+            buffer.clear()
+    yield bytes(buffer)

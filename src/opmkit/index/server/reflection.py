@@ -1,0 +1,71 @@
+"""Server reflection, by which clients such as grpcurl learn what a server offers.
+
+Both versions of the service have the same messages; newer clients ask for v1 first.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from opmkit.index.api import describe
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from grpc_reflection.v1alpha._async import ReflectionServicer
+
+ALPHA, STABLE = "grpc.reflection.v1alpha", "grpc.reflection.v1"
+_METHOD = "ServerReflection/ServerReflectionInfo"
+
+
+def handlers(services: list[str]) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
+    """The handlers of both versions, by their paths; they tell of ``services`` and of themselves."""
+    named = [*services, *(f"{package}.ServerReflection" for package in (ALPHA, STABLE))]
+    servicer = cache(partial(_servicer, named))
+
+    async def reflect(
+        requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, bytes]
+    ) -> AsyncIterator[bytes]:
+        from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+
+        read = (ServerReflectionRequest.FromString(request) async for request in requests)
+        answers: Any = servicer().ServerReflectionInfo(read, context)  # not as its types have it
+        async for answer in answers:
+            yield answer.SerializeToString()
+
+    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(reflect)
+    return {f"/{package}.{_METHOD}": handler for package in (ALPHA, STABLE)}
+
+
+def _servicer(services: list[str]) -> ReflectionServicer:
+    """What answers, out of a pool of its own with all that is served; it is made for the first who asks."""
+    from grpc_health.v1 import health_pb2
+    from grpc_reflection.v1alpha import reflection_pb2
+    from grpc_reflection.v1alpha._async import ReflectionServicer
+
+    pool = DescriptorPool()
+    alpha = FileDescriptorProto.FromString(reflection_pb2.DESCRIPTOR.serialized_pb)
+    health = FileDescriptorProto.FromString(health_pb2.DESCRIPTOR.serialized_pb)
+    for file in (describe(), health, alpha, _stable(alpha)):
+        pool.Add(file)
+    return ReflectionServicer(services, pool)
+
+
+def _stable(alpha: FileDescriptorProto) -> FileDescriptorProto:
+    """The file of v1, which differs from that of v1alpha in its package alone."""
+    file = FileDescriptorProto()
+    file.CopyFrom(alpha)
+    file.ClearField("options")
+    file.name, file.package = "grpc/reflection/v1/reflection.proto", STABLE
+    for message in file.message_type:
+        for field in message.field:
+            field.type_name = field.type_name.replace(ALPHA, STABLE)
+    for method in file.service[0].method:
+        method.input_type = method.input_type.replace(ALPHA, STABLE)
+        method.output_type = method.output_type.replace(ALPHA, STABLE)
+    return file

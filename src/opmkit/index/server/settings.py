@@ -1,0 +1,42 @@
+"""How a catalog is served."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST_PROCESSES = 2
+"""More would each take memory that a catalog, most of the time idle, is not worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files with the certificate of a server, with those that vouch for it, and its private key."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How a catalog is served.
+
+    ``port`` 0 takes a free one. ``processes`` share the port. After ``timeout`` seconds the server stops by itself, for
+    None never. When it stops it lets calls in progress go on for ``grace`` seconds at most.
+    """
+
+    port: int = 50051
+    processes: int = 1
+    timeout: float | None = None
+    grace: float = 20
+    access_log: bool = False
+    tls: TlsFiles | None = None
+
+
+def usual_processes() -> int:
+    """As many processes as there are processors that this one may use, within reason."""
+    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
