@@ -63,7 +63,7 @@ def _stable(alpha: FileDescriptorProto) -> FileDescriptorProto:
     file.ClearField("options")
     file.name, file.package = "grpc/reflection/v1/reflection.proto", STABLE
     for message in file.message_type:
-        for field in message.field:
+        for field in filter(lambda field: field.type_name, message.field):
             field.type_name = field.type_name.replace(ALPHA, STABLE)
     for method in file.service[0].method:
         method.input_type = method.input_type.replace(ALPHA, STABLE)
