@@ -29,7 +29,7 @@ find_python() {
   return 1
 }
 
-# make_venv LOCKFILE: the environment, brought up to date only when the lock file changed.
+# make_venv LOCKFILE: the environment, brought up to date only when the lock file or pyproject.toml changed.
 make_venv() {
   local lock=$root/$1 stamp=$venv/.opmkit-$1
   if [ ! -x "$venv/bin/python" ]; then
@@ -38,7 +38,7 @@ make_venv() {
     python=$(find_python)
     "$python" -m venv "$venv"
   fi
-  if ! cmp -s "$lock" "$stamp" || [ ! -x "$venv/bin/opm" ]; then
+  if ! cmp -s "$lock" "$stamp" || [ "$root/pyproject.toml" -nt "$stamp" ] || [ ! -x "$venv/bin/opm" ]; then
     say "Installing the dependencies locked in $1"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e "$root"

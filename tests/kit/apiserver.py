@@ -172,7 +172,8 @@ class ApiServer:
             return refused.code, refused.status
 
     def _user(self, token: str, certificate: Any) -> str:
-        if token == f"Bearer {self.token}":
+        scheme, _, secret = token.partition(" ")
+        if (scheme.lower(), secret) == ("bearer", self.token):
             return "tester"
         if certificate:
             return str(dict(pair for part in certificate["subject"] for pair in part)["commonName"])
