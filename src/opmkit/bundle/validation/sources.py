@@ -151,10 +151,11 @@ def _leads_into(directory: str, link: str) -> bool:
 
 
 def _read_file(entry: os.DirEntry[str]) -> bytes:
-    if entry.stat().st_size > MAX_BYTES:
+    size = entry.stat().st_size
+    if size > MAX_BYTES:
         raise LimitExceeded(f"{entry.path} has more than {MAX_BYTES} bytes", advice="keep nothing but a bundle there")
     with open(entry.path, "rb") as file:  # noqa: PTH123 - a Path for each file takes longer than reading it
-        return file.read(MAX_BYTES)
+        return file.read(size)
 
 
 def _walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
