@@ -1,0 +1,169 @@
+"""The documents in a file of a catalog: a stream of JSON values, or of YAML documents."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.goyaml import Duplicate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.bundle.jsonvalue import JsonValue
+
+_SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
+_BETWEEN = re.compile(rb"(?<=^\})[ \t\r]*\n\s*(?=\{)", re.MULTILINE)
+_BLANKS = re.compile(r"\s*")
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document and the ``line``, from 1, that it begins at; of YAML, the mappings have their keys in order.
+
+    ``duplicates`` are the keys that a mapping has twice, of which the last counts; in JSON they have no place.
+    """
+
+    line: int
+    value: JsonValue
+    duplicates: tuple[Duplicate, ...] = ()
+
+
+def read_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
+    """Read all documents but empty ones; one that can't be read is told as the error, with its line in the file."""
+    raw = raw.removeprefix(_BOM)
+    if raw.lstrip()[:1] == b"{":
+        yield from _json_documents(raw)
+    else:
+        yield from _yaml_documents(raw)
+
+
+def _json_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
+    documents = _split_json(raw)
+    yield from _streamed_json(raw) if documents is None else documents
+
+
+def _split_json(raw: bytes) -> list[Document] | None:
+    """The documents where each ends with a brace at the start of a line, as writers end them; None where that fails."""
+    documents, start, line = [], 0, 1
+    for end, begin in [*(match.span() for match in _BETWEEN.finditer(raw)), (len(raw), len(raw))]:
+        piece = raw[start:end]
+        try:
+            value = orjson.loads(piece)
+        except orjson.JSONDecodeError:
+            return None
+        documents.append(Document(line + _blank_lines(piece), value, _duplicates(piece, value)))
+        line += raw.count(b"\n", start, begin)
+        start = begin
+    return documents
+
+
+def _streamed_json(raw: bytes) -> Iterator[Document | InvalidDocument]:
+    """The documents one after the other, wherever they end."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        yield InvalidDocument("it is no UTF-8", line=raw.count(b"\n", 0, error.start) + 1)
+        return
+    seen: list[Duplicate] = []
+    decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: _mapping(pairs, seen), parse_constant=_no_constant)
+    position = _blanks(text, 0)
+    while position < len(text):
+        line = text.count("\n", 0, position) + 1
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            yield InvalidDocument(error.msg, line=error.lineno, column=error.colno)
+            return
+        except (ValueError, RecursionError) as error:
+            yield InvalidDocument(f"no JSON: {error}", line=line)
+            return
+        yield Document(line, value, tuple(seen))
+        seen.clear()
+        position = _blanks(text, position)
+
+
+def _blanks(text: str, position: int) -> int:
+    match = _BLANKS.match(text, position)
+    return match.end() if match else position
+
+
+def _blank_lines(piece: bytes) -> int:
+    return piece[: len(piece) - len(piece.lstrip())].count(b"\n")
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _duplicates(piece: bytes, value: object) -> tuple[Duplicate, ...]:
+    """The keys that are in it more than once in a mapping, which is looked into only if there are more than it has."""
+    if piece.count(b'":') + piece.count(b'" :') <= _keys(value):
+        return ()
+    seen: list[Duplicate] = []
+    json.loads(piece, object_pairs_hook=lambda pairs: _mapping(pairs, seen))
+    return tuple(seen)
+
+
+def _keys(value: object) -> int:
+    """How many keys there are in all mappings of a value."""
+    count, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            count += len(one)
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return count
+
+
+def _mapping(pairs: list[tuple[str, Any]], seen: list[Duplicate]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        keys = [key for key, _ in pairs]
+        seen.extend(Duplicate(key, 0, 0) for key in members if keys.count(key) > 1)
+    return members
+
+
+def _yaml_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
+    from opmkit.bundle import goyaml  # a catalog in JSON does without the YAML library
+
+    start, line = 0, 1
+    for end, begin in [*(match.span() for match in _SEPARATOR.finditer(raw)), (len(raw), len(raw))]:
+        piece = raw[start:end]
+        duplicates: list[Duplicate] = []
+        try:
+            value = _in_order(goyaml.load(piece, duplicates)) if piece.strip() else None
+        except InvalidDocument as error:
+            yield InvalidDocument(error.problem, line=line + max(error.line - 1, 0), column=error.column)
+        else:
+            if value is not None:
+                shifted = tuple(Duplicate(key, line + at - 1, column) for key, at, column in duplicates)
+                yield Document(line + _first_line(piece), value, shifted)
+        line += raw.count(b"\n", start, begin)
+        start = begin
+
+
+_NO_CONTENT = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
+
+
+def _first_line(piece: bytes) -> int:
+    """How many lines without content come first."""
+    match = _NO_CONTENT.match(piece)
+    return match.group().count(b"\n") if match else 0
+
+
+def _in_order(value: JsonValue) -> JsonValue:
+    """The value with the keys of all mappings in order, for so YAML is turned into JSON."""
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_in_order(item) for item in value]
+    return value

@@ -1,0 +1,137 @@
+"""Writing file-based catalogs: blobs in the order and form of the reference, the same for the same blobs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from opmkit.bundle.jsonvalue import INT64, go_float
+from opmkit.index.catalog.blobs import (
+    Blob,
+    BlobProperty,
+    Blobs,
+    BundleBlob,
+    ChannelBlob,
+    DeprecationsBlob,
+    EntryBlob,
+    OtherBlob,
+    PackageBlob,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opmkit.bundle.jsonvalue import JsonValue
+
+_INDENT = re.compile(rb"^ +", re.MULTILINE)
+_SEPARATORS = (("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))
+
+
+def to_json(blobs: Iterable[Blob]) -> bytes:
+    """Write blobs as a stream of JSON documents, in the order in which they come."""
+    return b"".join(map(_json, blobs))
+
+
+def to_yaml(blobs: Iterable[Blob]) -> bytes:
+    """Write blobs as a stream of YAML documents, in the order in which they come."""
+    from opmkit.index.catalog.goyamlwriter import write_yaml  # a catalog in JSON does without the YAML library
+
+    return b"".join(b"---\n" + write_yaml(content(blob)) for blob in blobs)
+
+
+def in_order(blobs: Blobs) -> Iterator[Blob]:
+    """The blobs as they are written: package by package, in each by schema and name, then those without a package."""
+    packages = sorted({blob.package for blob in blobs if blob.package})
+    for package in packages:
+        yield from _of_package(blobs, package)
+    yield from _of_package(blobs, "")
+
+
+def _of_package(blobs: Blobs, package: str) -> Iterator[Blob]:
+    yield from (blob for blob in blobs.packages if blob.name == package)
+    yield from sorted((blob for blob in blobs.channels if blob.package == package), key=lambda blob: blob.name)
+    yield from sorted((blob for blob in blobs.bundles if blob.package == package), key=lambda blob: blob.name)
+    yield from sorted((blob for blob in blobs.others if blob.package == package), key=lambda blob: blob.schema)
+    yield from (blob for blob in blobs.deprecations if blob.package == package)
+
+
+def _json(blob: Blob) -> bytes:
+    text = orjson.dumps(_writable(content(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    for separator, escape in _SEPARATORS:
+        text = text.replace(separator, escape)
+    return _INDENT.sub(lambda match: match.group() * 2, text)  # lines are broken between values alone
+
+
+def _writable(value: Any) -> Any:
+    """The value with numbers in the form in which Go writes them; itself, where there are none to change."""
+    if isinstance(value, dict):
+        members = {key: _writable(member) for key, member in value.items()}
+        return members if any(members[key] is not value[key] for key in value) else value
+    if isinstance(value, list):
+        items = [_writable(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, float) or (type(value) is int and value not in INT64):
+        return orjson.Fragment(go_float(float(value)).encode())
+    return value
+
+
+def content(blob: Blob) -> dict[str, Any]:
+    """What a blob says, with its fields in the order of its schema; optional ones that are empty are left out."""
+    if isinstance(blob, OtherBlob):
+        return dict(blob.content)
+    if isinstance(blob, PackageBlob):
+        return _package(blob)
+    if isinstance(blob, ChannelBlob):
+        return _channel(blob)
+    return _bundle(blob) if isinstance(blob, BundleBlob) else _deprecations(blob)
+
+
+def _package(blob: PackageBlob) -> dict[str, Any]:
+    icon = {"base64data": blob.icon.data, "mediatype": blob.icon.media_type} if blob.icon else None
+    return {
+        "schema": blob.schema,
+        **_given(name=blob.name),
+        "defaultChannel": blob.default_channel,
+        **_given(icon=icon, description=blob.description, properties=_properties(blob.properties)),
+    }
+
+
+def _channel(blob: ChannelBlob) -> dict[str, Any]:
+    return {
+        "schema": blob.schema,
+        **_given(name=blob.name, package=blob.package),
+        "entries": [_entry(entry) for entry in blob.entries] or None,
+        **_given(properties=_properties(blob.properties)),
+    }
+
+
+def _entry(entry: EntryBlob) -> dict[str, Any]:
+    edges = _given(replaces=entry.replaces, skips=list(entry.skips), skipRange=entry.skip_range)
+    return {"name": entry.name, **edges}
+
+
+def _bundle(blob: BundleBlob) -> dict[str, Any]:
+    images = [{"name": one.name, "image": one.image} for one in blob.related_images]
+    return {
+        "schema": blob.schema,
+        **_given(name=blob.name, package=blob.package),
+        "image": blob.image,
+        **_given(properties=_properties(blob.properties), relatedImages=images),
+    }
+
+
+def _deprecations(blob: DeprecationsBlob) -> dict[str, Any]:
+    entries = [
+        {"reference": {"schema": one.schema, **_given(name=one.name)}, "message": one.message} for one in blob.entries
+    ]
+    return {"schema": blob.schema, **_given(package=blob.package), "entries": entries or None}
+
+
+def _properties(properties: Iterable[BlobProperty]) -> list[dict[str, JsonValue]]:
+    return [{"type": one.type, "value": one.value} for one in properties]
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value}
