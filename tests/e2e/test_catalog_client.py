@@ -10,8 +10,8 @@ import grpc
 import pytest
 import yaml
 
-from kit.catalogs import CatalogServer, ScriptedCatalog, free_port, write_library
-from kit.opm import PROGRAM
+from kit.catalogs import ScriptedCatalog, free_port, write_library
+from kit.server import SERVE, Server
 from opmkit.index.api import message_class
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip("OPMKIT_REFERENCE_OPM does not name the reference tool")
     database = tmp_path_factory.mktemp("catalog") / "index.db"
     write_library(database)
-    with CatalogServer([str(PROGRAM) if request.param == "opmkit" else REFERENCE], database) as server:
+    program, port = (SERVE, 0) if request.param == "opmkit" else ((REFERENCE, *SERVE[1:]), free_port())
+    with Server("--database", str(database), program=program, port=port) as server:
         yield server.address
 
 

@@ -10,9 +10,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from kit.catalogs import CatalogServer, ScriptedCatalog, free_port, write_library
+from kit.catalogs import ScriptedCatalog, free_port, write_library
 from kit.certificates import certificate_authority, server_certificate
-from kit.opm import PROGRAM
+from kit.server import SERVE, Server
 from opmkit.index.api import message_class
 from opmkit.index.client import (
     Api,
@@ -45,8 +45,11 @@ def catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip("OPMKIT_REFERENCE_OPM does not name the reference tool")
     database = tmp_path_factory.mktemp("catalog") / "index.db"
     write_library(database)
-    program = str(PROGRAM) if request.param == "opmkit" else REFERENCE
-    with CatalogServer([program], database) as server, Registry.connect(server.address) as registry:
+    program, port = (SERVE, 0) if request.param == "opmkit" else ((REFERENCE, *SERVE[1:]), free_port())
+    with (
+        Server("--database", str(database), program=program, port=port) as server,
+        Registry.connect(server.address) as registry,
+    ):
         yield registry
 
 

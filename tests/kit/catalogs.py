@@ -1,13 +1,9 @@
-"""A small catalog with updates, APIs and dependencies, and servers of catalogs."""
+"""A small catalog with updates, APIs and dependencies, and a server of catalogs that a test makes up."""
 
 from __future__ import annotations
 
 import socket
-import subprocess
-import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import grpc
@@ -19,7 +15,8 @@ from opmkit.index.database import replace_database
 from reference.samples import Api, Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from kit.certificates import Certificate
 
@@ -38,7 +35,6 @@ SAMPLES = (
         dependencies=("book",),
     ),
 )
-_START = 60.0
 
 
 def write_library(path: Path) -> None:
@@ -48,51 +44,6 @@ def write_library(path: Path) -> None:
             database,
             [parse_bundle(one.files(), image=f"quay.io/example/{one.package}:{one.version}") for one in SAMPLES],
         )
-
-
-class CatalogServer:
-    """``PROGRAM... registry serve`` of a database, as a context manager; ``address`` is where."""
-
-    def __init__(self, program: Sequence[str], database: Path) -> None:
-        self._program = [*program, "registry", "serve", "--database", str(database)]
-
-    def __enter__(self) -> Self:
-        self._directory = tempfile.TemporaryDirectory(prefix="opmkit-catalog-")
-        directory = Path(self._directory.name)
-        port = free_port()
-        self.address = f"127.0.0.1:{port}"
-        self._log = directory / "log"
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*self._program, "--port", str(port), "--termination-log", str(directory / "termination")],
-                stdout=log,
-                stderr=log,
-                cwd=directory,
-            )
-        try:
-            self._wait(port)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self._directory.cleanup()
-
-    def _wait(self, port: int) -> None:
-        end = time.monotonic() + _START
-        while self.process.poll() is None and time.monotonic() < end:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise RuntimeError(f"the catalog server does not start: {self._log.read_text()}")
 
 
 def free_port() -> int:

@@ -1,0 +1,207 @@
+"""Clients that others wrote, against the server; and what OLM's types make of manifests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.protobuf.json_format import MessageToDict, ParseDict
+
+from kit import golang
+from kit.catalogs import write_library
+from kit.server import Server
+from opmkit.index.api import METHODS, message_class
+from opmkit.index.client import Api, Registry
+from opmkit.index.client.values import bundle_of, entry_of, package_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kit.opm import Opm
+
+pytestmark = pytest.mark.timeout(900)  # building takes minutes, the first time
+
+SHELF = ("shelfs.example.com", "v1", "Shelf")
+SHELF_FIELDS = dict(zip(("group", "version", "kind"), SHELF, strict=True))
+NEWEST = {"pkgName": "shelf", "channelName": "alpha", "csvName": "shelf.v1.2.0"}
+OLDEST = {"pkgName": "shelf", "channelName": "alpha", "csvName": "shelf.v1.0.0"}
+
+
+@pytest.fixture(scope="session")
+def goclient(pytestconfig: pytest.Config) -> Path:
+    return golang.goclient(pytestconfig.cache.mkdir("opmkit-go"))
+
+
+@pytest.fixture(scope="session")
+def grpcurl(pytestconfig: pytest.Config) -> Path:
+    return golang.grpcurl(pytestconfig.cache.mkdir("opmkit-go"))
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    database = tmp_path_factory.mktemp("catalog") / "index.db"
+    write_library(database)
+    with Server("--database", str(database)) as server:
+        yield server.address
+
+
+def answers(program: Path, address: str, *calls: tuple[str, ...]) -> list[dict[str, Any]]:
+    """What the reference's client library makes of calls, each a method and its arguments."""
+    asked = json.dumps([{"method": method, "arguments": arguments} for method, *arguments in calls])
+    done = subprocess.run([program, "calls", address], input=asked, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    outcomes: list[dict[str, Any]] = json.loads(done.stdout)
+    return outcomes
+
+
+def test_the_client_library_of_the_reference_gets_what_ours_gets(goclient: Path, address: str) -> None:
+    newest, oldest = ("shelf", "alpha", "shelf.v1.2.0"), ("shelf.v1.0.0", "shelf", "alpha")
+    told = answers(
+        *(goclient, address, ("HealthCheck",), ("GetPackage", "shelf"), ("GetBundle", *newest)),
+        *(("GetBundleInPackageChannel", "shelf", "beta"), ("GetReplacementBundleInPackageChannel", *oldest)),
+        *(("GetBundleThatProvides", *SHELF), ("ListBundles",)),
+    )
+    assert [one for one in told if "code" in one] == []
+    healthy, package, *bundles, listed = (one["answer"] for one in told)
+    assert healthy is True
+    with Registry.connect(address) as registry:
+        assert package_of(ParseDict(package, message_class("Package")())) == registry.get_package("shelf")
+        assert [bundle_of(ParseDict(one, message_class("Bundle")())) for one in bundles] == [
+            registry.get_bundle(*newest),
+            registry.get_bundle_for_channel("shelf", "beta"),
+            registry.get_bundle_that_replaces(*oldest),
+            registry.get_default_bundle_that_provides(*SHELF),
+        ]
+        ours = list(registry.list_bundles())
+    assert [bundle_of(ParseDict(one, message_class("Bundle")())) for one in listed] == ours
+    assert len(ours) == 6
+
+
+def test_it_gets_errors_with_the_codes_and_texts_of_the_reference(goclient: Path, address: str) -> None:
+    told = answers(
+        *(goclient, address, ("GetPackage", "nix"), ("GetBundle", "shelf", "alpha", "nix")),
+        *(("GetReplacementBundleInPackageChannel", "nix", "shelf", "alpha"), ("GetBundleThatProvides", "g", "v", "k")),
+    )
+    assert told == [
+        {"code": "Unknown", "text": "package nix not found"},
+        {"code": "Unknown", "text": "no entry found for shelf alpha nix"},
+        {"code": "Unknown", "text": "no entry found for shelf alpha"},
+        {"code": "Unknown", "text": "no entry found that provides g v k"},
+    ]
+
+
+def test_the_reference_understands_properties_and_dependencies(goclient: Path, address: str) -> None:
+    (models,) = answers(goclient, address, ("Models",))
+    (properties,) = (one["properties"] for one in models["answer"] if one["name"] == "shelf.v1.2.0")
+    with Registry.connect(address) as registry:
+        bundle = registry.get_bundle("shelf", "alpha", "shelf.v1.2.0")
+    assert Api(*SHELF, plural="shelfs") in bundle.provided_apis
+    assert {"type": "olm.gvk", "value": SHELF_FIELDS} in properties
+    required = {"group": "books.example.com", "version": "v1", "kind": "Book"}
+    assert {"type": "olm.gvk.required", "value": required} in properties
+    needed = {"packageName": "book", "versionRange": ">=0.1.0"}
+    assert {"type": "olm.package.required", "value": needed} in properties
+
+
+def test_an_iterator_that_is_left_does_no_harm(goclient: Path, address: str) -> None:
+    *abandoned, healthy = answers(goclient, address, *[("AbandonedListBundles",)] * 20, ("HealthCheck",))
+    assert all(one["answer"]["packageName"] in ("book", "shelf") for one in abandoned)
+    assert healthy == {"answer": True}
+
+
+def test_the_types_of_olm_understand_the_manifests(goclient: Path, opm: Opm) -> None:
+    write_library(opm.directory / "index.db")
+    flags = ("--channel", "alpha", "--starting-csv", "shelf.v1.2.0", "--target-namespaces", "a,b")
+    pod = ("--poll-interval", "1h30m", "--pull-secret", "pull", "--display-name", "Mine", "--publisher", "me")
+    printed = [
+        opm.here("index", "manifests", *arguments, "--output", "json")
+        for arguments in (
+            (str(opm.directory / "index.db"), "--address", "catalog.olm.svc:50051", "--package", "shelf", *flags),
+            ("quay.io/me/catalog:1", *pod),
+        )
+    ]
+    understood = []
+    for text in printed:
+        done = subprocess.run([goclient, "manifests"], input=text, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        understood += json.loads(done.stdout)
+    ours = [one for text in printed for one in json.loads(text)["items"]]
+    assert len(ours) == 5
+    for given, read in zip(ours, understood, strict=True):
+        assert read["kind"] == given["kind"]
+        assert read["spec"].items() >= given.get("spec", {}).items()
+
+
+def ask(grpcurl: Path, *arguments: str) -> str:
+    done = subprocess.run([grpcurl, "-plaintext", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_grpcurl_finds_and_describes_the_service(grpcurl: Path, address: str) -> None:
+    services = ask(grpcurl, address, "list").split()
+    assert {"api.Registry", "grpc.health.v1.Health"} <= set(services)
+    assert ask(grpcurl, address, "list", "api.Registry").split() == sorted(f"api.Registry.{name}" for name in METHODS)
+    described = ask(grpcurl, address, "describe", "api.Registry")
+    assert "rpc ListBundles ( .api.ListBundlesRequest ) returns ( stream .api.Bundle );" in described
+    assert "repeated .api.GroupVersionKind providedApis = 7" in ask(grpcurl, address, "describe", "api.Bundle")
+    assert "SERVING" in ask(grpcurl, address, "grpc.health.v1.Health/Check")
+
+
+@pytest.mark.parametrize(
+    ("method", "request_fields"),
+    [
+        ("ListPackages", {}),
+        ("GetPackage", {"name": "shelf"}),
+        ("GetBundle", NEWEST),
+        ("GetBundleForChannel", {"pkgName": "shelf", "channelName": "alpha"}),
+        ("GetChannelEntriesThatReplace", {"csvName": "shelf.v1.0.0"}),
+        ("GetBundleThatReplaces", OLDEST),
+        ("GetChannelEntriesThatProvide", SHELF_FIELDS),
+        ("GetLatestChannelEntriesThatProvide", SHELF_FIELDS),
+        ("GetDefaultBundleThatProvides", SHELF_FIELDS),
+        ("ListBundles", {}),
+    ],
+)
+def test_grpcurl_gets_what_our_client_gets(
+    method: str, request_fields: dict[str, str], grpcurl: Path, address: str
+) -> None:
+    """grpcurl knows the messages by reflection alone."""
+    text = ask(grpcurl, "-d", json.dumps(request_fields), address, f"api.Registry/{method}")
+    told = list(documents(text))
+    assert told
+    values = {"Package": package_of, "Bundle": bundle_of, "ChannelEntry": entry_of, "PackageName": lambda one: one.name}
+    answer = METHODS[method].answer
+    value_of = values[answer.DESCRIPTOR.name]
+    with Registry.connect(address) as registry:
+        assert [value_of(ParseDict(one, answer())) for one in told] == ours(registry, method)
+    assert [MessageToDict(ParseDict(one, answer())) for one in told] == told
+
+
+def ours(registry: Registry, method: str) -> list[Any]:
+    """What our client makes of the same call."""
+    calls: dict[str, Any] = {
+        "ListPackages": registry.list_packages,
+        "GetPackage": lambda: [registry.get_package("shelf")],
+        "GetBundle": lambda: [registry.get_bundle("shelf", "alpha", "shelf.v1.2.0")],
+        "GetBundleForChannel": lambda: [registry.get_bundle_for_channel("shelf", "alpha")],
+        "GetChannelEntriesThatReplace": lambda: registry.get_channel_entries_that_replace("shelf.v1.0.0"),
+        "GetBundleThatReplaces": lambda: [registry.get_bundle_that_replaces("shelf.v1.0.0", "shelf", "alpha")],
+        "GetChannelEntriesThatProvide": lambda: registry.get_channel_entries_that_provide(*SHELF),
+        "GetLatestChannelEntriesThatProvide": lambda: registry.get_latest_channel_entries_that_provide(*SHELF),
+        "GetDefaultBundleThatProvides": lambda: [registry.get_default_bundle_that_provides(*SHELF)],
+        "ListBundles": registry.list_bundles,
+    }
+    return list(calls[method]())
+
+
+def documents(text: str) -> Iterator[Any]:
+    """The JSON documents that follow each other in a text."""
+    decoder = json.JSONDecoder()
+    while text := text.lstrip():
+        value, end = decoder.raw_decode(text)
+        yield value
+        text = text[end:]
