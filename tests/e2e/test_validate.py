@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -51,6 +52,19 @@ def test_a_sound_bundle_passes_as_directory_and_as_image(opm: Opm, bundle: Path)
         done = opm.attempt("bundle", "validate", target)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "1 bundle, 0 errors" in done.stdout
+
+
+def test_registries_are_asked_for_the_platforms_of_images(
+    opm_http: Opm, bundle: Path, registry: Registry, tmp_path: Path
+) -> None:
+    csv = csv_of(bundle)
+    (image,) = set(re.findall(r"image: (\S*/lagoon-operator:\S+)", csv.read_text()))
+    name = f"{registry.host}/{tmp_path.name.replace('_', '-')}/lagoon-operator:v1"
+    put_under(name, bundle_image("lagoon", "0.1.0", tmp_path, platform="linux/arm64"))
+    csv.write_text(csv.read_text().replace(image, name))
+    done = opm_http.attempt("bundle", "validate", "bundle-0.1.0", "--select-optional", "name=multiarch")
+    assert f"linux/amd64 is claimed, but these images do not run on it: {name}" in done.stdout
+    assert done.returncode == 1
 
 
 def test_an_error_is_told_with_file_line_and_remedy(opm: Opm, bundle: Path) -> None:
