@@ -61,14 +61,16 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
 def current_database(path: Path, *, migrate: bool = True) -> Iterator[Path]:
     """A file with the content of an index database in the newest schema: itself, or a private copy where it is older.
 
-    Without ``migrate`` it is the file itself, whatever its schema is. Errors of SQLite in the body name the database.
+    Without ``migrate`` it is the file itself, whatever its schema is, and even if it is empty. Errors of SQLite in the
+    body name the database.
 
     Raises:
         InvalidDatabase: no index database, a damaged one, or a schema that is too new.
         DatabaseUnavailable: no such file, or it can't be read.
     """
     with _files_explained(path):
-        _check_file(path)
+        if migrate or path.stat().st_size:
+            _check_file(path)
     with _sqlite_explained(path), _current(path) if migrate else nullcontext(path) as current:
         if migrate:
             with closing(_connect_to_read(current)) as connection:

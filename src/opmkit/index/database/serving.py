@@ -8,18 +8,19 @@ database itself is only read.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, contextmanager
+import tempfile
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opmkit.index.database.files import current_database
+from opmkit.index.database.files import current_database, replace_database
 from opmkit.index.database.schema import has_tables
 from opmkit.index.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 GVK = "olm.gvk"
 """The type of the properties and dependencies that name an API."""
@@ -51,9 +52,9 @@ SELECT DISTINCT package.name, coalesce(default_channel, ''), coalesce(channel.na
     coalesce(head_operatorbundle_name, '')
 FROM package JOIN channel ON channel.package_name = package.name
 WHERE package.name IS NOT NULL ORDER BY 1, 3, 4"""
-_HEAD = """
-SELECT number FROM channel JOIN bundle ON bundle.name = head_operatorbundle_name
-WHERE channel.name = ? AND channel.package_name = ? ORDER BY 1 LIMIT 1"""
+_HEAD_NUMBERS = """
+SELECT coalesce(package_name, ''), coalesce(channel.name, ''), number
+FROM channel JOIN bundle ON bundle.name = head_operatorbundle_name"""
 _PLACED = """
 SELECT number FROM entry JOIN bundle ON name = bundle WHERE package = ? AND channel = ? AND bundle = ? LIMIT 1"""
 _REPLACING = """
@@ -192,11 +193,27 @@ def served_database(path: Path, *, migrate: bool) -> Iterator[ServedDatabase]:
         InvalidDatabase: no index database, a damaged one, or a schema that is too new.
         DatabaseUnavailable: no such file, or it can't be read.
     """
-    with current_database(path, migrate=migrate) as current:
+    with (
+        _filled(path) if migrate else nullcontext(path) as filled,
+        current_database(filled, migrate=migrate) as current,
+    ):
         with closing(_connect(current)) as connection:
             tables = has_tables(connection)
             bundles = connection.execute("SELECT count(*) FROM operatorbundle").fetchone()[0] if tables else 0
         yield ServedDatabase(current, bundles, tables)
+
+
+@contextmanager
+def _filled(path: Path) -> Iterator[Path]:
+    """The database at ``path``, or where that file is empty a private one without content."""
+    if not path.is_file() or path.stat().st_size:
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        made = Path(scratch, "index.db")
+        with replace_database(made, durable=False):
+            pass
+        yield made
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -244,9 +261,9 @@ class ServedIndex:
         """All channels, by package and name."""
         return [Head._make(row) for row in self._ask(_HEADS)]
 
-    def head(self, package: str, channel: str) -> int | None:
-        """The number of the bundle that heads a channel; None where there is no such channel, head or bundle."""
-        return self._number(_HEAD, channel, package)
+    def head_numbers(self) -> list[tuple[str, str, int]]:
+        """The package and name of every channel, and the number of the bundle that heads it, where there is one."""
+        return self._ask(_HEAD_NUMBERS, needs=(_ENTRIES,))
 
     def placed(self, package: str, channel: str, bundle: str) -> int | None:
         """The number of a bundle that is in a channel, if only as one that is skipped there."""

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.api import message_class
 from opmkit.index.database.serving import ServedIndex
 from opmkit.index.server import bundles
 from opmkit.index.server.errors import Unanswerable
-from opmkit.index.server.prepared import framed
+from opmkit.index.server.prepared import LIST, content_record, csv_record, framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.index.database.serving import Entry, Head, ServedDatabase
+    from opmkit.index.database.serving import Entry, ServedDatabase
     from opmkit.index.server.answers import Answer
     from opmkit.index.server.prepared import PreparedAnswers
 
 _CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
 _PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")
-_LIST = 0
-"""The number of the record of all bundles. Behind it each bundle, numbered from 1, has two."""
-
-
-def record_count(database: ServedDatabase) -> int:
-    """How many records there are of a database, at most."""
-    return 1 + 2 * database.bundles
-
-
-def _content_record(number: int) -> int:
-    return 2 * number - 1
-
-
-def _csv_record(number: int) -> int:
-    return 2 * number
 
 
 class DatabaseAnswers:
@@ -51,7 +36,23 @@ class DatabaseAnswers:
         self._contents = contents
         self._contents_in_use = threading.Lock()
         self._prepared = prepared
-        self._packages: dict[str, bytes] = {}
+
+    @cached_property
+    def _package_names(self) -> list[bytes]:
+        return [_PACKAGE_NAME(name=name).SerializeToString() for name in self._index.packages()]
+
+    @cached_property
+    def _packages(self) -> dict[str, bytes]:
+        messages: dict[str, Any] = {}
+        for head in self._index.heads():
+            empty = _PACKAGE(name=head.package, defaultChannelName=head.default_channel)
+            message = messages.setdefault(head.package, empty)
+            message.channels.append(_CHANNEL(name=head.channel, csvName=head.bundle))
+        return {name: message.SerializeToString() for name, message in messages.items()}
+
+    @cached_property
+    def _heads(self) -> dict[tuple[str, str], int]:
+        return {(package, channel): number for package, channel, number in self._index.head_numbers()}
 
     @classmethod
     @contextmanager
@@ -66,12 +67,10 @@ class DatabaseAnswers:
 
     def list_packages(self) -> Answer[Iterable[bytes]]:
         """A PackageName for every package."""
-        return [_PACKAGE_NAME(name=name).SerializeToString() for name in self._index.packages()]
+        return self._package_names
 
     def get_package(self, name: str) -> Answer[bytes]:
         """The Package of that name."""
-        if not self._packages:
-            self._packages = _packages(self._index.heads())
         if name not in self._packages:
             raise Unanswerable(f"package {name} not found")
         return self._packages[name]
@@ -85,10 +84,10 @@ class DatabaseAnswers:
 
     def get_bundle_for_channel(self, package: str, channel: str) -> Answer[bytes]:
         """The Bundle at the head of a channel: its name and its ClusterServiceVersion."""
-        number = self._index.head(package, channel)
+        number = self._heads.get((package, channel))
         if number is None:
             raise Unanswerable(f"no entry found for {package} {channel}")
-        return self._recorded(_csv_record(number), partial(self._csv, number))
+        return self._recorded(csv_record(number), partial(self._csv, number))
 
     def get_channel_entries_that_replace(self, bundle: str) -> Answer[Iterable[bytes]]:
         """A ChannelEntry for every place from where updates lead away from a bundle."""
@@ -120,16 +119,16 @@ class DatabaseAnswers:
 
     def list_bundles(self) -> Answer[Iterable[bytes]]:
         """A Bundle for each place that one has in a channel."""
-        place = self._prepared.find(_LIST)
+        place = self._prepared.find(LIST)
         return self.prepare_list if place is None else self._prepared.messages(place)
 
     def prepare_list(self) -> Iterable[bytes]:
         """Make the list of all bundles, unless that was done by some process, and give it."""
-        return self._prepared.messages(self._prepared.prepare(_LIST, lambda: framed(self._listed())))
+        return self._prepared.messages(self._prepared.prepare(LIST, lambda: framed(self._listed())))
 
     def _bundle(self, package: str, channel: str, number: int) -> Answer[bytes]:
         head = bundles.place(package, channel)
-        return self._recorded(_content_record(number), partial(self._content, number), head)
+        return self._recorded(content_record(number), partial(self._content, number), head)
 
     def _recorded(self, record: int, make: Callable[[], bytes], head: bytes = b"") -> Answer[bytes]:
         """The record behind ``head``; where it is not there yet, what makes it."""
@@ -160,15 +159,6 @@ class DatabaseAnswers:
                 content = contents[listed.number]
                 if content is not None:
                     yield bundles.listed_place(listed) + content
-
-
-def _packages(heads: Iterable[Head]) -> dict[str, bytes]:
-    messages: dict[str, Any] = {}
-    for head in heads:
-        empty = _PACKAGE(name=head.package, defaultChannelName=head.default_channel)
-        message = messages.setdefault(head.package, empty)
-        message.channels.append(_CHANNEL(name=head.channel, csvName=head.bundle))
-    return {name: message.SerializeToString() for name, message in messages.items()}
 
 
 def _entries(entries: Iterable[Entry], otherwise: str) -> list[bytes]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import grpc
 
-from opmkit.index.api import SERVICE
 from opmkit.index.server import reflection
 from opmkit.index.server.accesslog import logged
 from opmkit.index.server.errors import ServerError
-from opmkit.index.server.service import HEALTH, Service, handlers
+from opmkit.index.server.service import HEALTH, REGISTRY, Service, handlers
 
 if TYPE_CHECKING:
-    from opmkit.index.server.answers import Answers
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from opmkit.index.server.processes import Life
+    from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings, TlsFiles
 
 _OPTIONS = (
@@ -35,25 +38,32 @@ class Listener:
         self._settings = settings
         self._tls = None if settings.tls is None else _certificate(settings.tls)
 
-    def run(self, answers: Answers, life: Life) -> None:
-        """Answer calls until ``life`` ends, then let those in progress end; raises ServerError."""
-        asyncio.run(self._run(answers, life))
+    def run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: Life) -> None:
+        """Answer calls until ``life`` ends, then let those in progress end.
 
-    async def _run(self, answers: Answers, life: Life) -> None:
-        server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers((self._service(answers),))
-        self._listen(server)
-        stopped = asyncio.Event()
+        What they are answered with is ``opened`` when the server listens already, in a thread. Raises ServerError, and
+        CatalogError where it can't be opened.
+        """
+        asyncio.run(self._run(opened, life))
+
+    async def _run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: Life) -> None:
         loop = asyncio.get_running_loop()
+        loading: asyncio.Future[Loaded] = loop.create_future()
+        stopped = asyncio.Event()
         loop.add_reader(life.end, stopped.set)
+        server = grpc.aio.server(options=_OPTIONS)
+        server.add_generic_rpc_handlers((self._service(loading),))
+        self._listen(server)
         await server.start()
-        life.ready()
-        await stopped.wait()
-        loop.remove_reader(life.end)
-        await server.stop(self._settings.grace)
+        with ExitStack() as stack:
+            loading.set_result(await asyncio.to_thread(stack.enter_context, opened()))
+            life.ready()
+            await stopped.wait()
+            loop.remove_reader(life.end)
+            await server.stop(self._settings.grace)
 
-    def _service(self, answers: Answers) -> Service:
-        found = handlers(answers) | reflection.handlers([SERVICE, HEALTH])
+    def _service(self, loading: asyncio.Future[Loaded]) -> Service:
+        found = handlers(loading) | reflection.handlers([REGISTRY, HEALTH])
         if self._settings.access_log:
             found = {path: logged(path, handler) for path, handler in found.items()}
         return Service(found)

@@ -22,6 +22,20 @@ _PIECE = 1 << 20
 _READ = 1 << 15
 
 
+LIST = 0
+"""The number of the record with the list of all bundles. Behind it each bundle, numbered from 1, has two."""
+
+
+def content_record(bundle: int) -> int:
+    """The number of the record with the content of a bundle."""
+    return 2 * bundle - 1
+
+
+def csv_record(bundle: int) -> int:
+    """The number of the record with the ClusterServiceVersion of a bundle."""
+    return 2 * bundle
+
+
 class Place(NamedTuple):
     """Where a record is in the file."""
 
@@ -36,11 +50,11 @@ class PreparedAnswers:
     grows at its end, both under a lock; what is written once never changes, so that reading needs none.
     """
 
-    def __init__(self, records: int) -> None:
-        """Make the file in the temporary directory, for that many records; raises ServerError."""
+    def __init__(self, bundles: int) -> None:
+        """Make the file in the temporary directory, for an index of that many bundles; raises ServerError."""
         try:
             self._file = tempfile.TemporaryFile(prefix="opm-serve-")  # noqa: SIM115 - it is closed with this
-            os.truncate(self._file.fileno(), records * _SLOT.size)
+            os.truncate(self._file.fileno(), (1 + csv_record(bundles)) * _SLOT.size)
         except OSError as error:
             raise ServerError(
                 f"no file for prepared answers in {tempfile.gettempdir()}: {error.strerror}",

@@ -9,14 +9,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from google.protobuf.descriptor_pool import DescriptorPool
-
-from opmkit.index.api import describe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from grpc_reflection.v1alpha._async import ReflectionServicer
 
 ALPHA, STABLE = "grpc.reflection.v1alpha", "grpc.reflection.v1"
@@ -44,9 +41,13 @@ def handlers(services: list[str]) -> dict[str, grpc.RpcMethodHandler[bytes, byte
 
 def _servicer(services: list[str]) -> ReflectionServicer:
     """What answers, out of a pool of its own with all that is served; it is made for the first who asks."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.descriptor_pool import DescriptorPool
     from grpc_health.v1 import health_pb2
     from grpc_reflection.v1alpha import reflection_pb2
     from grpc_reflection.v1alpha._async import ReflectionServicer
+
+    from opmkit.index.api import describe
 
     pool = DescriptorPool()
     alpha = FileDescriptorProto.FromString(reflection_pb2.DESCRIPTOR.serialized_pb)
@@ -58,7 +59,7 @@ def _servicer(services: list[str]) -> ReflectionServicer:
 
 def _stable(alpha: FileDescriptorProto) -> FileDescriptorProto:
     """The file of v1, which differs from that of v1alpha in its package alone."""
-    file = FileDescriptorProto()
+    file = type(alpha)()
     file.CopyFrom(alpha)
     file.ClearField("options")
     file.name, file.package = "grpc/reflection/v1/reflection.proto", STABLE

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from opmkit.index.database.serving import served_database
 from opmkit.index.server.ports import ReservedPort
+from opmkit.index.server.prepared import PreparedAnswers
 from opmkit.index.server.processes import run_processes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from opmkit.index.server.processes import Life
+    from opmkit.index.database.serving import ServedDatabase
+    from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
@@ -33,19 +36,27 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
     with ExitStack() as stack:
         database = stack.enter_context(served_database(path, migrate=migrate))
         port = stack.enter_context(ReservedPort(settings.port))
-        # The heavy modules are loaded before the processes part, so that they share them; none of them starts a thread.
-        from opmkit.index.server.from_database import DatabaseAnswers, record_count
+        # What every process needs to listen is loaded before they part, so that they share it. It starts no thread.
         from opmkit.index.server.listener import Listener
-        from opmkit.index.server.prepared import PreparedAnswers
 
         listener = Listener(port.number, settings)
-        prepared = stack.enter_context(PreparedAnswers(record_count(database)))
-
-        def work(life: Life) -> None:
-            with DatabaseAnswers.open(database, prepared) as answers:
-                listener.run(answers, life)
-
+        prepared = stack.enter_context(PreparedAnswers(database.bundles))
         fields = {"database": name or str(path), "port": port.number}
         if not database.tables:
             _log.warning("no tables found in db", extra={"fields": fields})
-        run_processes(work, settings, lambda: _log.info("serving registry", extra={"fields": fields}))
+        run_processes(
+            lambda life: listener.run(lambda: _loaded(database, prepared), life),
+            settings,
+            lambda: _log.info("serving registry", extra={"fields": fields}),
+        )
+
+
+@contextmanager
+def _loaded(database: ServedDatabase, prepared: PreparedAnswers) -> Iterator[Loaded]:
+    """What a process answers calls with."""
+    from opmkit.index.server.from_database import DatabaseAnswers
+    from opmkit.index.server.requests import read_request
+    from opmkit.index.server.service import Loaded
+
+    with DatabaseAnswers.open(database, prepared) as answers:
+        yield Loaded(answers, read_request)
