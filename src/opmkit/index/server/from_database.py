@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.api import message_class
 from opmkit.index.database.serving import ServedIndex
+from opmkit.index.errors import CatalogError
 from opmkit.index.server import bundles
 from opmkit.index.server.errors import Unanswerable
 from opmkit.index.server.prepared import LIST, content_record, csv_record, framed
@@ -27,14 +27,14 @@ _PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")
 class DatabaseAnswers:
     """Answers from an index database: what is small at once, what is large by way of the prepared records.
 
-    There are two connections, since a record is made in a thread while other calls are answered.
+    There are two connections: one for the thread that answers, and one to make records, of which a process makes one
+    at a time, in whatever thread.
     """
 
     def __init__(self, index: ServedIndex, contents: ServedIndex, prepared: PreparedAnswers) -> None:
         """Answer from two connections to the same database."""
         self._index = index
         self._contents = contents
-        self._contents_in_use = threading.Lock()
         self._prepared = prepared
 
     @cached_property
@@ -60,6 +60,8 @@ class DatabaseAnswers:
         """Open the database."""
         index, contents = ServedIndex(database), ServedIndex(database)
         try:
+            with suppress(CatalogError):  # which every call that it concerns will tell
+                index.make_tables()
             yield cls(index, contents, prepared)
         finally:
             index.close()
@@ -138,27 +140,24 @@ class DatabaseAnswers:
         return lambda: head + self._prepared.read(self._prepared.prepare(record, lambda: [make()]))
 
     def _content(self, number: int) -> bytes:
-        with self._contents_in_use:
-            return bundles.content(self._contents.bundle(number), self._contents.plural)
+        return bundles.content(self._contents.bundle(number), self._contents.plural)
 
     def _csv(self, number: int) -> bytes:
-        with self._contents_in_use:
-            return bundles.head_of_channel(*self._contents.csv(number))
+        return bundles.head_of_channel(*self._contents.csv(number))
 
     def _listed(self) -> Iterator[bytes]:
         contents: dict[int, bytes | None] = {}
         package = ""
-        with self._contents_in_use:
-            for listed in self._contents.listed():
-                if listed.package != package:  # few bundles are in two packages
-                    contents.clear()
-                    package = listed.package
-                if listed.number not in contents:
-                    stored = self._contents.bundle(listed.number, omit_manifests=True)
-                    contents[listed.number] = bundles.listed_content(stored)
-                content = contents[listed.number]
-                if content is not None:
-                    yield bundles.listed_place(listed) + content
+        for listed in self._contents.listed():
+            if listed.package != package:  # few bundles are in two packages
+                contents.clear()
+                package = listed.package
+            if listed.number not in contents:
+                stored = self._contents.bundle(listed.number, omit_manifests=True)
+                contents[listed.number] = bundles.listed_content(stored)
+            content = contents[listed.number]
+            if content is not None:
+                yield bundles.listed_place(listed) + content
 
 
 def _entries(entries: Iterable[Entry], otherwise: str) -> list[bytes]:

@@ -77,7 +77,10 @@ class PreparedAnswers:
         return self._known.get(number)
 
     def prepare(self, number: int, make: Callable[[], Iterable[bytes]]) -> Place:
-        """Where a record is, which ``make`` gives in pieces if no process has made it; what it raises is passed on."""
+        """Where a record is, which ``make`` gives in pieces if no process has made it; what it raises is passed on.
+
+        A process makes one at a time.
+        """
         with self._locked():
             place = Place._make(_SLOT.unpack(os.pread(self._descriptor, _SLOT.size, number * _SLOT.size)))
             if not place.offset:

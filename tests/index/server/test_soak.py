@@ -1,0 +1,26 @@
+"""Mixed calls, many of them given up, for some seconds; ``scripts/bench soak`` does it for half an hour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kit.catalogs import write_library
+from kit.server import Server
+from kit.soak import soak
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_files_and_memory_do_not_grow(tmp_path: Path) -> None:
+    write_library(tmp_path / "library.db")
+    with Server("-d", str(tmp_path / "library.db")) as server:
+        result = soak(server.address, server.process.pid, tmp_path / "library.db", seconds=10)
+        assert server.stop() == 0
+    assert result.problems == []
+    assert result.calls > 100
+    assert result.cancelled > 10
+    assert result.files_after <= result.files_before
+    early, late = result.memory()
+    assert late < early * 1.5
+    assert server.err == ""
