@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from opmkit.index.catalog import Catalog, CatalogBundle, Channel, ChannelEntry, Package, Property, check_catalog
+from opmkit.index.catalog import Catalog, CatalogBundle, Channel, Package, Property, check_catalog
+from opmkit.index.catalog.blobs import EntryBlob
 from opmkit.index.errors import InvalidCatalog
 
 
-def entry(name: str, replaces: str = "", *skips: str) -> ChannelEntry:
-    return ChannelEntry(name, replaces, skips)
+def entry(name: str, replaces: str = "", *skips: str) -> EntryBlob:
+    return EntryBlob(name, replaces, skips)
 
 
 def bundle(name: str, image: str = "r/demo", *, value: str | None = None) -> CatalogBundle:
@@ -19,7 +20,7 @@ def bundle(name: str, image: str = "r/demo", *, value: str | None = None) -> Cat
     return CatalogBundle(name, image, properties=(Property("olm.package", package if value is None else value),))
 
 
-def faults(*entries: ChannelEntry, bundles: tuple[CatalogBundle, ...] = (), channel: str = "alpha") -> list[str]:
+def faults(*entries: EntryBlob, bundles: tuple[CatalogBundle, ...] = (), channel: str = "alpha") -> list[str]:
     """What is wrong with a catalog of one channel: the leaves of the tree."""
     found = {known.name: known for known in (*(bundle(known.name) for known in entries), *bundles)}
     channels = {channel: Channel(channel, {known.name: known for known in entries})}
@@ -40,7 +41,7 @@ def faults(*entries: ChannelEntry, bundles: tuple[CatalogBundle, ...] = (), chan
         [entry("v1"), entry("v2"), entry("v3", "v2"), entry("v4", "v3", "v1")],
     ],
 )
-def test_channels_that_keep_the_rules(entries: list[ChannelEntry]) -> None:
+def test_channels_that_keep_the_rules(entries: list[EntryBlob]) -> None:
     assert faults(*entries) == []
 
 
@@ -61,7 +62,7 @@ def test_channels_that_keep_the_rules(entries: list[ChannelEntry]) -> None:
         ([entry("v1", "", "")], "skip[0] is empty"),
     ],
 )
-def test_channels_that_break_a_rule(entries: list[ChannelEntry], fault: str) -> None:
+def test_channels_that_break_a_rule(entries: list[EntryBlob], fault: str) -> None:
     assert faults(*entries) == [fault]
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from index.replay import REGISTRY, add_steps
 from kit.shared import Case, cases, needs_shared
-from opmkit.index.catalog import Catalog, CatalogBundle, Channel, ChannelEntry, Package, load_catalog
+from opmkit.index.catalog import Catalog, CatalogBundle, Channel, Package, load_catalog
+from opmkit.index.catalog.blobs import EntryBlob
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.listing import list_bundles, list_channels, list_packages
@@ -55,7 +56,7 @@ def test_rows_equal_the_record(case: Case, tmp_path: Path) -> None:
 
 
 def test_unknown_package_names_those_there_are() -> None:
-    entries = {"a.v1": ChannelEntry("a.v1")}
+    entries = {"a.v1": EntryBlob("a.v1")}
     package = Package("a", "alpha", {"alpha": Channel("alpha", entries)}, {"a.v1": CatalogBundle("a.v1", "r/a:1")})
     with pytest.raises(UnknownPackage, match='package "b" not found') as failure:
         list_channels(Catalog({"a": package}), "b")

@@ -1,7 +1,7 @@
 """Values read into typed fields, as Go's decoders do it: all that has a wrong type, and all fields that are unknown.
 
-The tables of fields are :mod:`.csvfields`, :mod:`.crdfields` and :mod:`.objectfields`. The rules are those of Go's
-``encoding/json``, which ``sigs.k8s.io/yaml`` feeds, and of the conversion of untyped objects in
+The tables of fields are :mod:`.csvfields`, :mod:`.crdfields`, :mod:`.objectfields` and :mod:`.propertyfields`. The
+rules are those of Go's ``encoding/json``, which ``sigs.k8s.io/yaml`` feeds, and of the conversion of untyped objects in
 ``k8s.io/apimachinery``; unlike them, this goes on after the first fault.
 """
 
@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.fields import describe
-from opmkit.bundle.validation import crdfields, csvfields, objectfields
+from opmkit.bundle.validation import crdfields, csvfields, objectfields, propertyfields
 from opmkit.bundle.validation.bundle import mapping
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.scalars import READ_NULL, SCALARS, Reading
@@ -128,7 +128,7 @@ class _Type:
 
 
 _FIELDS = re.compile(r"([\w\s-]+):\s+([^\s;]+)")
-_STRUCTS = {**csvfields.STRUCTS, **crdfields.STRUCTS, **objectfields.STRUCTS}
+_STRUCTS = {**csvfields.STRUCTS, **crdfields.STRUCTS, **objectfields.STRUCTS, **propertyfields.STRUCTS}
 
 
 @cache

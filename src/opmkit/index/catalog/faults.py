@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.index.errors import InvalidCatalog
 
@@ -14,17 +14,41 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """What a fault is about: a package, a channel of it, a bundle of it or in its channel; nothing for the file."""
+
+    package: str = ""
+    channel: str = ""
+    bundle: str = ""
+
+    def __str__(self) -> str:
+        """The subject in words: ``package "a", channel "b"``."""
+        named = (("package", self.package), ("channel", self.channel), ("bundle", self.bundle))
+        return ", ".join(f'{kind} "{name}"' for kind, name in named if name)
+
+
+class Told(NamedTuple):
+    """What breaks a rule, what to do, and the release of the reference that the rule came with, "" for an older one."""
+
+    message: str
+    advice: str
+    since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, what it is about (``package "a", channel "b"``, "" for the file), and what to do."""
+    """One thing that is wrong, what it is about, and what to do."""
 
     place: Place
     message: str
-    subject: str = ""
+    subject: Subject = Subject()
     advice: str = ""
+    since: str = ""
+    """The release of the reference that the rule came with, "" for an older one."""
 
     def __str__(self) -> str:
         """The fault in one line."""
-        return ": ".join(filter(None, (str(self.place), self.subject, self.message)))
+        return ": ".join(filter(None, (str(self.place), str(self.subject), self.message)))
 
 
 def refuse(faults: Iterable[Fault]) -> None:

@@ -8,13 +8,15 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from opmkit.index.catalog.model import Catalog, CatalogBundle, Channel, ChannelEntry, Package, Property
+from opmkit.index.catalog.blobs import EntryBlob
+from opmkit.index.catalog.model import Catalog, CatalogBundle, Channel, Package, Property
 from opmkit.index.catalog.validation import check_catalog
 from opmkit.index.database import catalog as stored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.index.database import IndexDatabase
 
 _DEPRECATED_PROPERTY = "olm.deprecated"
@@ -42,10 +44,16 @@ def load_catalog(database: IndexDatabase) -> Catalog:
     return catalog
 
 
+def properties_by_bundle(rows: Iterable[stored.PropertyRow]) -> defaultdict[str, list[Property]]:
+    """The properties or dependencies of each bundle."""
+    found: defaultdict[str, list[Property]] = defaultdict(list)
+    for row in rows:
+        found[row.bundle].append(Property(row.type, row.value))
+    return found
+
+
 def _bundles(database: IndexDatabase) -> dict[str, CatalogBundle]:
-    properties: defaultdict[str, list[Property]] = defaultdict(list)
-    for row in stored.property_rows(database):
-        properties[row.bundle].append(Property(row.type, row.value))
+    properties = properties_by_bundle(stored.property_rows(database))
     return {
         row.name: CatalogBundle(row.name, row.image, row.skip_range, tuple(properties[row.name]), row.has_manifests)
         for row in stored.bundle_rows(database)
@@ -55,7 +63,7 @@ def _bundles(database: IndexDatabase) -> dict[str, CatalogBundle]:
 
 def _entries(
     database: IndexDatabase, bundles: Mapping[str, CatalogBundle]
-) -> Mapping[tuple[str, str], dict[str, ChannelEntry]]:
+) -> Mapping[tuple[str, str], dict[str, EntryBlob]]:
     """The entries of each (package, channel) by name, with what the stored entries say of their edges.
 
     An entry on the chain from a head shows what the bundle replaces; any other that points at one, what it skips.
@@ -74,10 +82,10 @@ def _entries(
             replaced[place] = max(replaced.get(place, ""), target)
         else:
             skipped[place].append(target)
-    entries: defaultdict[tuple[str, str], dict[str, ChannelEntry]] = defaultdict(dict)
+    entries: defaultdict[tuple[str, str], dict[str, EntryBlob]] = defaultdict(dict)
     for place in sorted({(row.package, row.channel, row.bundle) for row in rows if row.bundle in bundles}):
         package, channel, name = place
-        entry = ChannelEntry(name, replaced.get(place, ""), tuple(skipped[place]), bundles[name].skip_range)
+        entry = EntryBlob(name, replaced.get(place, ""), tuple(skipped[place]), bundles[name].skip_range)
         entries[package, channel][name] = entry
     return entries
 
@@ -96,13 +104,17 @@ def _chain_entries(rows: Sequence[stored.EntryRow]) -> set[int]:
 
 
 def _display_name(database: IndexDatabase, package: Package) -> str:
-    """The display name in the ClusterServiceVersion that heads the default channel, where the database keeps it."""
+    name = head_spec(database, package).get("displayName", "")
+    return name if isinstance(name, str) else ""
+
+
+def head_spec(database: IndexDatabase, package: Package) -> Mapping[str, JsonValue]:
+    """The spec in the ClusterServiceVersion that heads the default channel, empty where the database has none."""
     channel = package.channels.get(package.default_channel)
     if channel is None or len(channel.heads) != 1:
-        return ""
+        return {}
     try:
         spec = json.loads(stored.cluster_service_version(database, channel.heads[0]) or b"{}")["spec"]
-        name = spec.get("displayName", "")
-    except (ValueError, KeyError, AttributeError, TypeError):
-        return ""
-    return name if isinstance(name, str) else ""
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return spec if isinstance(spec, dict) else {}

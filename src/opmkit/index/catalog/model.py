@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.index.catalog.graphcheck import channel_heads
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from opmkit.index.catalog.blobs import BundleBlob, EntryBlob
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,28 +22,16 @@ class Property:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelEntry:
-    """A bundle's place in a channel: what it updates from. ``replaces`` and ``skip_range`` are empty where not set."""
-
-    name: str
-    replaces: str = ""
-    skips: tuple[str, ...] = ()
-    skip_range: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Channel:
     """A channel with its entries by name."""
 
     name: str
-    entries: Mapping[str, ChannelEntry]
+    entries: Mapping[str, EntryBlob]
 
     @property
     def heads(self) -> tuple[str, ...]:
         """The names that nothing in the channel replaces or skips, sorted; a valid channel has one."""
-        entries = self.entries.values()
-        skipped = {name for entry in entries for name in entry.skips}
-        return tuple(sorted(self.entries.keys() - skipped - {entry.replaces for entry in entries if entry.replaces}))
+        return channel_heads(self.entries.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +52,7 @@ class Package:
     name: str
     default_channel: str
     channels: Mapping[str, Channel]
-    bundles: Mapping[str, CatalogBundle]
+    bundles: Mapping[str, BundleBlob | CatalogBundle]
     display_name: str = ""
 
 

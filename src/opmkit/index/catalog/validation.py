@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.index.catalog.graphcheck import graph_fault
 from opmkit.index.errors import GraphError, InvalidCatalog
 from opmkit.index.graph import precedence
 
@@ -68,7 +69,7 @@ def _channel_problem(package: Package, channel: Channel) -> Problem:
     causes = [Problem(text) for text in _channel_faults(channel)]
     for name, entry in channel.entries.items():
         faults = [f"skip[{index}] is empty" for index, skip in enumerate(entry.skips) if not skip]
-        faults += _bundle_faults(package, package.bundles[name])
+        faults += _bundle_faults(package, package.bundles[name])  # type: ignore[arg-type]
         if faults:
             causes.append(Problem(f'invalid bundle "{name}"', tuple(Problem(fault) for fault in faults)))
     return Problem(f'invalid channel "{channel.name}"', tuple(causes))
@@ -80,25 +81,8 @@ def _channel_faults(channel: Channel) -> Iterator[str]:
         yield "channel name must not be empty"
     if not channel.entries:
         yield "channel must contain at least one bundle"
-    elif not channel.heads:
-        yield "no channel head found in graph"
-    elif len(channel.heads) > 1:
-        yield f"multiple channel heads found in graph: {', '.join(channel.heads)}"
-    else:
-        yield from _chain_faults(channel)
-
-
-def _chain_faults(channel: Channel) -> Iterator[str]:
-    chain = [channel.heads[0]]
-    while (entry := channel.entries.get(chain[-1])) and entry.replaces:
-        if entry.replaces in chain:
-            cycle = " -> ".join([*chain[chain.index(entry.replaces) :], entry.replaces])
-            yield f"detected cycle in replaces chain of upgrade graph: {cycle}"
-            return
-        chain.append(entry.replaces)
-    skipped = {name for entry in channel.entries.values() for name in entry.skips}
-    if stranded := sorted(channel.entries.keys() - set(chain) - skipped):
-        yield f"channel contains one or more stranded bundles: {', '.join(stranded)}"
+    elif fault := graph_fault(list(channel.entries.values()), stop_at_skipped=False):
+        yield fault.problem
 
 
 def _bundle_faults(package: Package, bundle: CatalogBundle) -> Iterator[str]:
