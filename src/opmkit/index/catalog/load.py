@@ -74,6 +74,13 @@ def load_files(files: Iterable[tuple[str, bytes]]) -> Loaded:
     return Loaded(blobs, tuple(reader.faults), tuple(reader.duplicates))
 
 
+def load_documents(name: str, documents: Iterable[Document]) -> Loaded:
+    """Read documents of the file ``name``, each with the line at which it begins."""
+    reader = _Reader()
+    blobs = Blobs.of(reader.documents(name, documents))
+    return Loaded(blobs, tuple(reader.faults), tuple(reader.duplicates))
+
+
 def parse_blobs(raw: bytes, name: str) -> Blobs:
     """Read the blobs in one text; raises InvalidCatalog."""
     loaded = load_files([(name, raw)])
@@ -96,7 +103,10 @@ class _Reader:
     duplicates: list[Fault] = field(default_factory=list)
 
     def file(self, name: str, raw: bytes) -> Iterator[Blob]:
-        for document in read_documents(raw):
+        return self.documents(name, read_documents(raw))
+
+    def documents(self, name: str, documents: Iterable[Document | InvalidDocument]) -> Iterator[Blob]:
+        for document in documents:
             if isinstance(document, InvalidDocument):
                 told = f"it can't be read as YAML or JSON: {document.problem}"
                 self.faults.append(Fault(Place(name, document.line), told))
