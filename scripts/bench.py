@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from bench_serve import bench_serve, bench_soak
 
 from kit.corpus import bundle_files, bundle_labels, save_files
 from kit.registry import Registry
@@ -481,6 +482,17 @@ def main() -> None:
     transfer.add_argument("--runs", type=int, default=3)
     transfer.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     transfer.set_defaults(bench=bench_transfer)
+    serve = commands.add_parser("serve", help=bench_serve.__doc__)
+    serve.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles")
+    serve.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
+    serve.add_argument("--runs", type=int, default=5)
+    serve.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    serve.set_defaults(bench=bench_serve)
+    soak = commands.add_parser("soak", help=bench_soak.__doc__)
+    soak.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles")
+    soak.add_argument("--seconds", type=float, default=1800)
+    soak.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    soak.set_defaults(bench=bench_soak)
     arguments = parser.parse_args()
     report = arguments.bench(arguments)
     if arguments.json:

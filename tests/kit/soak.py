@@ -65,7 +65,7 @@ def memory(server: int) -> float:
 
 def soak(address: str, server: int, database: Path, seconds: float, callers: int = 8) -> Soak:
     """Call for that time, and look at the server now and then."""
-    names = _names(database)
+    names = requests_for(database)
     result, lock, start = Soak(), threading.Lock(), time.monotonic()
     result.files_before = _files(server)
 
@@ -99,8 +99,8 @@ def _files(server: int) -> int:
     return sum(map(descriptors, processes(server)))
 
 
-def _names(database: Path) -> dict[str, list[dict[str, str]]]:
-    """Requests of each method that has any, for everything that is in a database."""
+def requests_for(database: Path) -> dict[str, list[dict[str, str]]]:
+    """Requests to each method, for everything that is in a database."""
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
         packages = connection.execute("SELECT name FROM package").fetchall()
         entries = connection.execute(

@@ -6,12 +6,12 @@ fields that tell its place in a channel.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from opmkit.index.api import message_class
+from opmkit.index.database.manifests import cut_manifests
 from opmkit.index.database.serving import GVK
 from opmkit.index.server.errors import Unanswerable
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _BUNDLE, _API = message_class("Bundle"), message_class("GroupVersionKind")
 _PROPERTY, _DEPENDENCY = message_class("Property"), message_class("Dependency")
 _CSV_KIND = "ClusterServiceVersion"
-_BLANKS = b" \t\r\n"
 
 
 def head_of_channel(name: str, csv: bytes) -> bytes:
@@ -102,7 +101,7 @@ def manifests(documents: bytes) -> tuple[list[str], str]:
         Unanswerable: what is no JSON, or has no ClusterServiceVersion with a name.
     """
     try:
-        cut = _cut(documents)
+        cut = cut_manifests(documents)
     except (ValueError, RecursionError) as error:
         raise Unanswerable(f"invalid manifests in bundle: {error}") from error
     for text, document in cut:
@@ -112,24 +111,6 @@ def manifests(documents: bytes) -> tuple[list[str], str]:
                 break
             return [text for text, _ in cut], text
     raise Unanswerable("no csv in bundle")
-
-
-def _cut(documents: bytes) -> list[tuple[str, Any]]:
-    """Each document as text and as a value. Those who write indexes put every document on a line of its own."""
-    lines = [line for line in (line.strip(_BLANKS) for line in documents.split(b"\n")) if line]
-    try:
-        return [(_text(line), orjson.loads(line)) for line in lines]
-    except orjson.JSONDecodeError:
-        return list(_decoded(_text(documents)))
-
-
-def _decoded(documents: str) -> Iterator[tuple[str, Any]]:
-    decode, blanks = json.JSONDecoder().raw_decode, _BLANKS.decode()
-    rest = documents.strip(blanks)
-    while rest:
-        value, end = decode(rest)
-        yield rest[:end], value
-        rest = rest[end:].lstrip(blanks)
 
 
 def _text(data: bytes) -> str:

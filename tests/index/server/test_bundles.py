@@ -1,0 +1,126 @@
+"""Bundles as messages: what is cut out of the manifests, which APIs are read, what is left out of lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from opmkit.index.api import message_class
+from opmkit.index.database.serving import Listed, StoredBundle, Value
+from opmkit.index.server.bundles import content, listed_content, listed_place, manifests
+from opmkit.index.server.errors import Unanswerable
+
+CSV = '{"kind":"ClusterServiceVersion","metadata":{"name":"a.v1"}}'
+
+
+def stored(**changed: Any) -> StoredBundle:
+    return StoredBundle("a.v1", "1.0.0", "quay.io/a", "", None, [], [])._replace(**changed)
+
+
+def read(data: bytes | None) -> Any:
+    assert data is not None
+    return message_class("Bundle").FromString(data)
+
+
+def gvk(value: str, kind: str | None = "olm.gvk") -> Value:
+    return Value(kind, value, "1.0.0", "quay.io/a")
+
+
+def no_plural(group: str, version: str, kind: str) -> str:
+    return ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"kind":"A"}}\n{CSV}\n',
+        f'{{"kind":"A"}}{CSV}',
+        f' {{"kind":"A"}}\r\n\n{CSV}',
+        f'{{"kind":"A"}}\n\n{CSV}\n\n',
+    ],
+)
+def test_documents_are_cut_apart(text: str) -> None:
+    assert manifests(text.encode()) == (['{"kind":"A"}', CSV], CSV)
+
+
+def test_documents_may_stretch_over_lines() -> None:
+    pretty = '{\n  "kind": "A",\n  "list": [\n{},\n{}\n]}'
+    assert manifests(f"{pretty}\n{CSV}".encode()) == ([pretty, CSV], CSV)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"kind":"A"}', "no csv in bundle"),
+        ('{"kind":"ClusterServiceVersion","metadata":{}}', "no csv in bundle"),
+        ('{"kind":"ClusterServiceVersion","metadata":null}', "no csv in bundle"),
+        ("[1]\n2", "no csv in bundle"),
+        (f"{CSV} x", "invalid manifests in bundle"),
+        ('{"kind"', "invalid manifests in bundle"),
+        ("[" * 100_000, "invalid manifests in bundle"),
+    ],
+)
+def test_what_is_no_bundle_fails(text: str, told: str) -> None:
+    with pytest.raises(Unanswerable, match=told):
+        manifests(text.encode())
+
+
+def test_text_that_is_no_utf8_is_sent_with_replacements() -> None:
+    (objects, _) = manifests(b'{"kind":"A","x":"\xff"}\n' + CSV.encode())
+    assert objects[0] == '{"kind":"A","x":"\ufffd"}'
+
+
+@pytest.mark.parametrize(
+    ("value", "api"),
+    [
+        ('{"group":"g","version":"v1","kind":"K"}', ("g", "v1", "K")),
+        ('{"Group":"g","VERSION":"v1","kind":"K","more":1}', ("g", "v1", "K")),
+        ('{"kind":"K","group":null}', ("", "", "K")),
+        ("null", ("", "", "")),
+    ],
+)
+def test_apis_are_read_as_go_reads_them(value: str, api: tuple[str, str, str]) -> None:
+    (found,) = read(content(stored(properties=[gvk(value)]), no_plural)).providedApis
+    assert (found.group, found.version, found.kind) == api
+
+
+@pytest.mark.parametrize("value", ["", "x", "[]", '"x"', '{"kind":1}', '{"group":[]}'])
+def test_what_names_no_api_is_passed_over_and_ends_the_apis_of_a_list(value: str) -> None:
+    good = '{"group":"g","version":"v1","kind":"K"}'
+    bundle = stored(properties=[gvk(good), gvk(value), gvk(good)], dependencies=[gvk(value), gvk(good)])
+    single, listed = read(content(bundle, no_plural)), read(listed_content(bundle))
+    assert (len(single.providedApis), len(single.requiredApis)) == (2, 1)
+    assert (len(listed.providedApis), len(listed.requiredApis)) == (1, 0)
+    assert len(single.properties) == len(listed.properties) == 2
+
+
+def test_only_values_of_this_version_and_image_are_told_of_a_single_bundle() -> None:
+    values = [Value("a", "1", None, None), Value("b", "1", "1.0.0", "quay.io/a"), Value("c", "1", "2.0.0", None)]
+    bundle = stored(properties=values)
+    assert [one.type for one in read(content(bundle, no_plural)).properties] == ["a", "b"]
+    assert [one.type for one in read(listed_content(bundle)).properties] == ["a", "b", "c"]
+
+
+def test_a_value_without_content_hides_all_of_a_single_bundle() -> None:
+    bundle = stored(properties=[Value("a", "1", None, None), Value("b", None, None, None)])
+    assert list(read(content(bundle, no_plural)).properties) == []
+    assert [(one.type, one.value) for one in read(listed_content(bundle)).properties] == [("a", "1"), ("b", "")]
+
+
+@pytest.mark.parametrize("missing", ["version", "image"])
+def test_bundles_without_version_or_image_are_not_listed(missing: str) -> None:
+    bundle = stored(**{missing: None})
+    assert listed_content(bundle) is None
+    assert read(content(bundle, no_plural)).csvName == "a.v1"
+
+
+def test_skips_are_told_in_order() -> None:
+    place = read(listed_place(Listed("p", "c", 1, "a.v0", "b,a,c")))
+    assert (place.packageName, place.channelName, place.replaces, list(place.skips)) == (
+        "p",
+        "c",
+        "a.v0",
+        ["a", "b", "c"],
+    )
+    assert list(read(listed_place(Listed("p", "c", 1, "", None))).skips) == []

@@ -1,0 +1,112 @@
+"""Prepared answers: made once for all processes, read in pieces, gone with the server."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opmkit.index.server.errors import ServerError
+from opmkit.index.server.prepared import LIST, PreparedAnswers, content_record, csv_record, framed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def prepared() -> Iterator[PreparedAnswers]:
+    with PreparedAnswers(10) as made:
+        yield made
+
+
+def test_every_record_has_a_number_of_its_own() -> None:
+    numbers = [LIST, *(make(bundle) for bundle in range(1, 11) for make in (content_record, csv_record))]
+    assert sorted(numbers) == list(range(21))
+
+
+def test_a_record_is_made_once(prepared: PreparedAnswers) -> None:
+    assert prepared.find(3) is None
+    place = prepared.prepare(3, lambda: [b"one", b"two"])
+    assert prepared.read(place) == b"onetwo"
+    assert prepared.prepare(3, lambda: pytest.fail("made again")) == prepared.find(3) == place
+
+
+def test_an_empty_record_is_a_record(prepared: PreparedAnswers) -> None:
+    place = prepared.prepare(LIST, lambda: framed([]))
+    assert list(prepared.messages(place)) == []
+    assert prepared.prepare(LIST, lambda: pytest.fail("made again")) == place
+
+
+@pytest.mark.parametrize("sizes", [(0, 1, 2), (32_764, 32_768, 5), (100_000, 0, 100_000), (3,) * 30_000, (1 << 21, 7)])
+def test_messages_come_back_as_they_were(prepared: PreparedAnswers, sizes: tuple[int, ...]) -> None:
+    messages = [os.urandom(size) for size in sizes]
+    assert list(prepared.messages(prepared.prepare(LIST, lambda: framed(messages)))) == messages
+
+
+def test_what_fails_leaves_nothing_behind(prepared: PreparedAnswers) -> None:
+    def failing() -> Iterator[bytes]:
+        yield b"x" * (3 << 20)
+        raise ValueError("no more")
+
+    before = os.fstat(prepared._descriptor).st_size
+    with pytest.raises(ValueError, match="no more"):
+        prepared.prepare(1, failing)
+    assert os.fstat(prepared._descriptor).st_size == before
+    assert prepared.read(prepared.prepare(1, lambda: [b"now"])) == b"now"
+
+
+def test_threads_that_ask_at_once_make_it_once(prepared: PreparedAnswers) -> None:
+    made = []
+
+    def make() -> list[bytes]:
+        made.append(threading.get_ident())
+        return [b"content"]
+
+    found: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(prepared.read(prepared.prepare(5, make)))) for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [b"content"] * 16
+    assert len(made) == 1
+
+
+def test_processes_share_what_they_make(prepared: PreparedAnswers, tmp_path: Path) -> None:
+    """Each of four makes every record that it finds missing, and tells which."""
+    children = []
+    for number in range(4):
+        child = os.fork()
+        if not child:
+            for record in range(20):
+                place = prepared.prepare(record, lambda record=record: _tell(tmp_path, number, record))  # type: ignore[misc]
+                if prepared.read(place) != b"%d" % record * 1000:
+                    os._exit(1)
+            os._exit(0)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
+    assert sorted(int(path.name.partition("-")[0]) for path in tmp_path.iterdir()) == list(range(20))
+
+
+def _tell(directory: Path, number: int, record: int) -> Iterator[bytes]:
+    (directory / f"{record}-{number}").touch()
+    yield b"%d" % record * 1000
+
+
+def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with PreparedAnswers(1) as made:
+        made.prepare(1, lambda: [b"x"])
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_can_not_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(ServerError, match="no file for prepared answers in .*none") as caught:
+        PreparedAnswers(1)
+    assert "TMPDIR" in caught.value.advice
