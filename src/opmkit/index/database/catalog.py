@@ -34,10 +34,11 @@ class BundleRow(NamedTuple):
     image: str
     skip_range: str
     has_manifests: bool
+    version: str
 
 
 class PropertyRow(NamedTuple):
-    """A property of a bundle; ``value`` is JSON text."""
+    """A property or dependency of a bundle; ``value`` is JSON text."""
 
     bundle: str
     type: str
@@ -65,8 +66,8 @@ def entry_rows(database: IndexDatabase) -> list[EntryRow]:
 def bundle_rows(database: IndexDatabase) -> list[BundleRow]:
     """Every bundle with an entry, an image (which may be empty) and a version (likewise)."""
     rows = database.connection.execute(
-        "SELECT name, bundlepath, coalesce(skiprange, ''), coalesce(length(bundle), 0) > 0 FROM operatorbundle "
-        "WHERE bundlepath IS NOT NULL AND version IS NOT NULL "
+        "SELECT name, bundlepath, coalesce(skiprange, ''), coalesce(length(bundle), 0) > 0, version "
+        "FROM operatorbundle WHERE bundlepath IS NOT NULL AND version IS NOT NULL "
         "AND name IN (SELECT operatorbundle_name FROM channel_entry) ORDER BY name"
     )
     return list(map(BundleRow._make, rows))
@@ -79,6 +80,31 @@ def property_rows(database: IndexDatabase) -> list[PropertyRow]:
         "ORDER BY 1, 2, 3"
     )
     return list(map(PropertyRow._make, rows))
+
+
+def dependency_rows(database: IndexDatabase) -> list[PropertyRow]:
+    """The dependencies of all bundles, each once."""
+    rows = database.connection.execute(
+        "SELECT DISTINCT operatorbundle_name, type, CAST(value AS TEXT) FROM dependencies WHERE value IS NOT NULL "
+        "ORDER BY 1, 2, 3"
+    )
+    return list(map(PropertyRow._make, rows))
+
+
+def related_image_rows(database: IndexDatabase) -> list[tuple[str, str]]:
+    """The names of bundles, each with an image that it is known to use, each pair once."""
+    return database.connection.execute(
+        "SELECT DISTINCT operatorbundle_name, image FROM related_image "
+        "WHERE operatorbundle_name IS NOT NULL AND image IS NOT NULL ORDER BY 1, 2"
+    ).fetchall()
+
+
+def bundle_manifests(database: IndexDatabase, bundle: str) -> bytes:
+    """The manifests of a bundle as JSON documents; empty where the database does not keep them."""
+    row = database.connection.execute(
+        "SELECT CAST(coalesce(bundle, '') AS BLOB) FROM operatorbundle WHERE name = ?", (bundle,)
+    ).fetchone()
+    return row[0] if row else b""
 
 
 def cluster_service_version(database: IndexDatabase, bundle: str) -> bytes:

@@ -1,0 +1,158 @@
+"""Catalogs of either kind, wherever they are, as blobs of a file-based one."""
+
+from __future__ import annotations
+
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from opmkit.bundle import labels
+from opmkit.bundle.source import parse_place
+from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.layer.paths import normal_path
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.store.disk import disk_errors
+from opmkit.index.catalog.database_blobs import blobs_of_database
+from opmkit.index.catalog.load import read_blobs
+from opmkit.index.database import open_database
+from opmkit.index.errors import CatalogError, InvalidCatalog
+from opmkit.index.image import read_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.catalog.blobs import Blobs
+
+    Tool: TypeAlias = Callable[[], RegistryTool]
+    """Gives the tool for images; what is on disk needs none."""
+
+
+class Kind(StrEnum):
+    """What a catalog or bundle can be; the values are for messages."""
+
+    CATALOG_DIRECTORY = "a catalog directory"
+    CATALOG_IMAGE = "an index image with a file-based catalog"
+    DATABASE_FILE = "an index database"
+    DATABASE_IMAGE = "an index image with a database"
+    BUNDLE_DIRECTORY = "a bundle directory"
+    BUNDLE_IMAGE = "a bundle image"
+
+
+CATALOGS = frozenset({Kind.CATALOG_DIRECTORY, Kind.CATALOG_IMAGE, Kind.DATABASE_FILE, Kind.DATABASE_IMAGE})
+_LABELLED = {
+    labels.INDEX_DATABASE: Kind.DATABASE_IMAGE,
+    labels.INDEX_CONFIGS: Kind.CATALOG_IMAGE,
+    labels.PACKAGE: Kind.BUNDLE_IMAGE,
+}
+"""The label that tells each kind of image; the first that an image has counts."""
+
+
+def open_blobs(tool: Tool, reference: str) -> Blobs:
+    """The blobs of a catalog: of a directory, a database file, or an index image with either.
+
+    What is on disk under the name ``reference`` goes before an image of that name.
+
+    Raises:
+        InvalidCatalog: with all that is wrong in reading it, each with its file and line.
+        CatalogError: where it is something else, such as a bundle, which the message names.
+        ImageToolsError: if it can't be read.
+    """
+    place = find_place(tool, reference)
+    kind = kind_of(tool, place, reference)
+    refuse_kind(kind, CATALOGS, reference)
+    return catalog_blobs(tool, place, kind, reference)
+
+
+def find_place(tool: Tool, reference: str) -> Path | ImageReference:
+    """The path of that name, or else the image, by its digest where it is in a registry.
+
+    Raises:
+        CatalogError: for a path where nothing is.
+        ImageToolsError: if there is no such image.
+    """
+    path = Path(reference)
+    if path.exists():
+        return path
+    place = parse_place(reference)
+    if isinstance(place, Path):
+        raise CatalogError(f"there is nothing at {path}", advice="Check the path.")
+    if not isinstance(place, Reference):
+        return place
+    try:
+        return place.with_digest(tool().digest(place))  # the tag may be moved in the meantime
+    except ImageToolsError as error:
+        if ":" in reference:
+            raise  # nobody means a path by that
+        raise CatalogError(
+            f"there is no file or directory {path}, and no such image: {error}", advice=error.advice
+        ) from error
+
+
+def kind_of(tool: Tool, place: Path | ImageReference, reference: str) -> Kind:
+    """What there is at a place: an image tells by its labels, a directory by what is in it.
+
+    Raises:
+        CatalogError: for an image without any of the labels.
+        ImageToolsError: if the image can't be read.
+    """
+    if not isinstance(place, Path):
+        return _kind_of_image(tool().inspect(place).labels, reference)
+    if not place.is_dir():
+        return Kind.DATABASE_FILE
+    is_bundle = (place / "manifests").is_dir() and (place / "metadata").is_dir()
+    return Kind.BUNDLE_DIRECTORY if is_bundle else Kind.CATALOG_DIRECTORY
+
+
+def refuse_kind(kind: Kind, wanted: frozenset[Kind], reference: str) -> None:
+    """Raise CatalogError unless it is of a wanted kind."""
+    if kind not in wanted:
+        one_of = ", ".join(sorted(wanted))
+        raise CatalogError(f"{reference} is {kind}, which is no use here", advice=f"Name one of these: {one_of}.")
+
+
+def catalog_blobs(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) -> Blobs:
+    """The blobs of the catalog of that kind at a place; raises what `open_blobs` does."""
+    if isinstance(place, Path):
+        return _of_database(place) if kind is Kind.DATABASE_FILE else _of_directory(place, reference)
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        root = Path(scratch)
+        if kind is Kind.DATABASE_IMAGE:
+            read_database(tool(), place, root / "index.db")
+            return _of_database(root / "index.db")
+        directory = normal_path(tool().inspect(place).labels[labels.INDEX_CONFIGS])
+        if directory is not None:
+            tool().extract(place, root, (directory,))
+        if directory is None or not (root / directory).is_dir():
+            raise CatalogError(
+                f"index image {reference}: no directory of the name that its label {labels.INDEX_CONFIGS} gives",
+                advice="The image is damaged or mislabelled: start from another tag of this index.",
+            )
+        return _of_directory(root / directory, reference)
+
+
+def _of_database(path: Path) -> Blobs:
+    with open_database(path) as database:
+        return blobs_of_database(database)
+
+
+def _of_directory(path: Path, reference: str) -> Blobs:
+    try:
+        with disk_errors(path):
+            return read_blobs(path)
+    except InvalidCatalog as error:
+        raise InvalidCatalog(f"{reference} can't be read:\n{error.message}", advice=error.advice) from error
+
+
+def _kind_of_image(found: Mapping[str, str], reference: str) -> Kind:
+    kind = next((kind for label, kind in _LABELLED.items() if label in found), None)
+    if kind is not None:
+        return kind
+    has = "".join(f"\n  {label}={value}" for label, value in sorted(found.items())) or " none"
+    raise CatalogError(
+        f"{reference} has no label of an index image or a bundle image; it has{has}",
+        advice=f"An index image has the label {labels.INDEX_CONFIGS} or {labels.INDEX_DATABASE}, a bundle image "
+        f"{labels.PACKAGE}.",
+    )
