@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -83,19 +84,27 @@ def test_processes_share_what_they_make(prepared: PreparedAnswers, tmp_path: Pat
     for number in range(4):
         child = os.fork()
         if not child:
-            for record in range(20):
-                place = prepared.prepare(record, lambda record=record: _tell(tmp_path, number, record))  # type: ignore[misc]
-                if prepared.read(place) != b"%d" % record * 1000:
-                    os._exit(1)
-            os._exit(0)
+            _make_all(prepared, tmp_path, number)
         children.append(child)
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
     assert sorted(int(path.name.partition("-")[0]) for path in tmp_path.iterdir()) == list(range(20))
 
 
-def _tell(directory: Path, number: int, record: int) -> Iterator[bytes]:
-    (directory / f"{record}-{number}").touch()
-    yield b"%d" % record * 1000
+def _make_all(prepared: PreparedAnswers, directory: Path, number: int) -> NoReturn:
+    """Be the process of that number, and end without errors if every record is as it should be."""
+
+    def make(record: int) -> Iterator[bytes]:
+        (directory / f"{record}-{number}").touch()
+        yield b"%d" % record * 1000
+
+    status = 1
+    try:
+        for record in range(20):
+            place = prepared.prepare(record, partial(make, record))
+            assert prepared.read(place) == b"%d" % record * 1000
+        status = 0
+    finally:
+        os._exit(status)
 
 
 def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +116,6 @@ def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_directory_that_can_not_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with pytest.raises(ServerError, match="no file for prepared answers in .*none") as caught:
+    with pytest.raises(ServerError, match=r"no file for prepared answers in .*none") as caught:
         PreparedAnswers(1)
     assert "TMPDIR" in caught.value.advice
