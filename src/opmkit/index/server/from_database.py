@@ -11,7 +11,8 @@ from opmkit.index.database.serving import ServedIndex
 from opmkit.index.errors import CatalogError
 from opmkit.index.server import bundles
 from opmkit.index.server.errors import Unanswerable
-from opmkit.index.server.prepared import LIST, content_record, csv_record, framed
+from opmkit.index.server.prepared import LIST, content_record, csv_record
+from opmkit.index.server.records import framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

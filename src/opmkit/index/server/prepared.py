@@ -8,18 +8,17 @@ import struct
 import tempfile
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opmkit.index.server.errors import ServerError
+from opmkit.index.server.records import Place, read_messages, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
 _SLOT = struct.Struct("<QQ")
-_LENGTH = struct.Struct("<I")
 _PIECE = 1 << 20
-_READ = 1 << 15
 
 
 LIST = 0
@@ -34,13 +33,6 @@ def content_record(bundle: int) -> int:
 def csv_record(bundle: int) -> int:
     """The number of the record with the ClusterServiceVersion of a bundle."""
     return 2 * bundle
-
-
-class Place(NamedTuple):
-    """Where a record is in the file."""
-
-    offset: int
-    length: int
 
 
 class PreparedAnswers:
@@ -91,26 +83,11 @@ class PreparedAnswers:
 
     def read(self, place: Place) -> bytes:
         """The whole record."""
-        return os.pread(self._descriptor, place.length, place.offset)
+        return read_record(self._descriptor, place)
 
     def messages(self, place: Place) -> Iterator[bytes]:
-        """The messages of a record that :func:`framed` has made; little of it is in memory at a time."""
-        offset, end = place.offset, place.offset + place.length
-        while offset < end:
-            data = os.pread(self._descriptor, min(_READ, end - offset), offset)
-            position = 0
-            while position + _LENGTH.size <= len(data):
-                (length,) = _LENGTH.unpack_from(data, position)
-                start = position + _LENGTH.size
-                if start + length > len(data):
-                    break
-                yield data[start : start + length]
-                position = start + length
-            if not position:  # a message that is larger than what was read
-                (length,) = _LENGTH.unpack_from(data)
-                yield os.pread(self._descriptor, length, offset + _LENGTH.size)
-                position = _LENGTH.size + length
-            offset += position
+        """The messages of a record that `framed` has made; little of it is in memory at a time."""
+        return read_messages(self._descriptor, place)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -133,12 +110,6 @@ class PreparedAnswers:
             os.truncate(self._descriptor, start)
             raise
         return Place(start, end - start)
-
-
-def framed(messages: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of a record that tells its messages apart."""
-    for message in messages:
-        yield _LENGTH.pack(len(message)) + message
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
