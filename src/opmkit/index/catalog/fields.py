@@ -39,7 +39,7 @@ class Fields:
     def texts(self, name: str) -> tuple[str, ...]:
         """The texts in a list."""
         found = []
-        for number, item in enumerate(self._list(name)):
+        for number, item in enumerate(self.items(name)):
             if isinstance(item, str):
                 found.append(item)
             else:
@@ -57,17 +57,27 @@ class Fields:
 
     def mappings(self, name: str) -> Iterator[Fields]:
         """The mappings in a list."""
-        for number, item in enumerate(self._list(name)):
+        for number, item in enumerate(self.items(name)):
             if isinstance(item, dict):
                 yield Fields(item, self.tell, (*self.path, name, number))
             else:
                 self._tell(name, item, "a mapping", number)
 
+    def flag(self, name: str) -> bool | None:
+        """The boolean of that name, None if there is none."""
+        value = member(self.value, name)
+        if isinstance(value, bool):
+            return value
+        if value is not None:
+            self._tell(name, value, "a boolean")
+        return None
+
     def value_of(self, name: str) -> JsonValue:
         """Whatever has that name."""
         return member(self.value, name)
 
-    def _list(self, name: str) -> list[JsonValue]:
+    def items(self, name: str) -> list[JsonValue]:
+        """The values in a list."""
         value = member(self.value, name)
         if isinstance(value, list):
             return value

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle.fields import member
 from opmkit.bundle.validation.versions import VersionRange, strict_version
 from opmkit.index.catalog.blobs import PACKAGE
-from opmkit.index.catalog.faults import Fault, refuse
+from opmkit.index.catalog.faults import Fault, Subject, refuse
 from opmkit.index.graph.version import Identifiers, precedence
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def version_keys(bundles: Iterable[BundleBlob]) -> dict[str, Key]:
                 keys[bundle.name] = version_key(version_text(bundle))
             except ValueError as error:
                 told = f"it has no version that can be compared: {error}"
-                faults.append(Fault(bundle.place, told, f'bundle "{bundle.name}"'))
+                faults.append(Fault(bundle.place, told, Subject(bundle.package, bundle=bundle.name)))
     refuse(faults)
     return keys
 
