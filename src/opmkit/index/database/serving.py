@@ -62,7 +62,8 @@ SELECT DISTINCT coalesce(entry.package, ''), coalesce(entry.channel, ''), coales
 FROM entry AS before JOIN entry ON entry.replaces = before.id WHERE before.bundle = ? ORDER BY 1, 2, 3"""
 _REPLACEMENT = """
 SELECT number FROM entry AS before JOIN entry ON entry.replaces = before.id JOIN bundle ON name = entry.bundle
-WHERE before.bundle = ? AND before.package = ? AND before.channel = ? ORDER BY name LIMIT 1"""
+WHERE before.bundle = ? AND before.package = ? AND before.channel = ?
+ORDER BY entry.depth IS NULL, entry.depth, name LIMIT 1"""
 _PROVIDING = """
 SELECT DISTINCT coalesce(entry.package, ''), coalesce(entry.channel, ''), entry.bundle, coalesce(before.bundle, '')
 FROM provided JOIN entry ON entry.bundle = provided.bundle LEFT JOIN entry AS before ON before.id = entry.replaces
@@ -80,11 +81,11 @@ SELECT package, channel, bundle, replaces FROM (
 ) WHERE place = 1 ORDER BY 1, 2"""
 _DEFAULT = """
 SELECT package, channel, number FROM (
-    SELECT entry.package AS package, entry.channel AS channel, number, name
+    SELECT entry.package AS package, entry.channel AS channel, number, name AS chosen
     FROM provided JOIN entry ON entry.bundle = provided.bundle JOIN bundle ON name = entry.bundle
     WHERE api = ? AND (entry.package, entry.channel) IN (SELECT name, default_channel FROM package)
     ORDER BY 1, entry.depth IS NULL, entry.depth, name LIMIT 1
-) WHERE (SELECT operatorbundle.bundle FROM operatorbundle WHERE operatorbundle.name = name) IS NOT NULL"""
+) WHERE (SELECT operatorbundle.bundle FROM operatorbundle WHERE operatorbundle.name = chosen) IS NOT NULL"""
 
 # The edge of a bundle in the chain from the tip is what it replaces, its other edges are what it skips. The tip are the
 # entries of the smallest depth in the whole index, as those who write indexes number them from 0 in every channel.
@@ -277,7 +278,7 @@ class ServedIndex:
         ]
 
     def replacement(self, bundle: str, package: str, channel: str) -> int | None:
-        """The number of the bundle that replaces or skips one in a channel; the first by name."""
+        """The number of the bundle that replaces or skips one in a channel; of several the nearest to the head."""
         return self._number(_REPLACEMENT, bundle, package, channel)
 
     def providing(self, api: str) -> list[Entry]:

@@ -97,7 +97,7 @@ class DatabaseAnswers:
         return _entries(self._index.replacing(bundle), f"no channel entries found that replace {bundle}")
 
     def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Answer[bytes]:
-        """The first Bundle by name that a bundle is updated to in a channel."""
+        """The Bundle that a bundle is updated to in a channel: of several the one nearest to the head."""
         number = self._index.replacement(bundle, package, channel)
         if number is None:
             raise Unanswerable(f"no entry found for {package} {channel}")
