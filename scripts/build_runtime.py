@@ -1,0 +1,228 @@
+"""An image that runs opm, of the interpreter and the packages that run this script, and of the libraries both need.
+
+It is made of three layers, so that those below stay as they are when the one above changes: the interpreter, what
+opmkit depends on, and opmkit. The same environment gives the same digest.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import site
+import stat
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import certifi
+import typer
+from packaging.requirements import Requirement
+
+import opmkit
+from opmkit.cli.console import progress
+from opmkit.cli.goflags import require_flags
+from opmkit.cli.main import run_app
+from opmkit.cli.params import Connection
+from opmkit.cli.tree import command
+from opmkit.imagetools.epoch import rfc3339, source_date_epoch
+from opmkit.imagetools.image import Image
+from opmkit.imagetools.layer import write_tar
+from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.spec import ConfigChanges, Platform
+from opmkit.imagetools.transports import pinned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+STAGES = ("interpreter", "packages", "opmkit")
+HOME = Path("opt/opmkit")
+PYTHON = HOME / "bin" / "python"
+PACKAGES = Path(site.getsitepackages([f"/{HOME}"])[-1]).relative_to("/")
+AUTHORITIES = Path("etc/ssl/certs/ca-certificates.crt")
+PROGRAMS = {
+    "opm": "opmkit.cli.main:main",
+    "initializer": "opmkit.cli.companions:initializer",
+    "registry-server": "opmkit.cli.companions:registry_server",
+    "configmap-server": "opmkit.cli.companions:configmap_server",
+    "grpc_health_probe": "opmkit.cli.healthprobe:main",
+}
+"""The programs in /bin. Catalog pods of OLM probe themselves by the last."""
+LAUNCHER = """\
+#!/{python} -I
+import sys
+from {module} import {function}
+sys.exit({function}())
+"""
+UNUSED = {"test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages"}
+UNUSED_PREFIXES = ("config-", "_tkinter.")
+"""What of the standard library stays behind."""
+UNSTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
+"""Files of packages that tell how they came to be installed here."""
+LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
+UID = "1001"
+
+
+def build(
+    ctx: typer.Context,
+    connection: Connection,
+    tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required).")] = "",
+    push: Annotated[bool, typer.Option("--push", help="Push to the registry of --tag.")] = False,
+    directory: Annotated[
+        Path | None, typer.Option("--directory", metavar="DIR", help="Write the files there, in place of an image.")
+    ] = None,
+) -> None:
+    """Make an image that runs opm and its companions, from the Python environment that runs this.
+
+    [bold]Example:[/] scripts/build-runtime --tag quay.io/me/opmkit:1 --push
+    """
+    if directory:
+        staged(dict.fromkeys(STAGES, directory))
+        return
+    require_flags(ctx, "tag")
+    target = parse_image_reference(tag)
+    tool = connection.tool()
+    with tempfile.TemporaryDirectory(prefix="opm-runtime-") as scratch, progress() as bars:
+        image = runtime(Path(scratch), source_date_epoch())
+        put = tool.push if push else tool.save
+        print(pinned(target, put(image, target, progress=bars).digest))
+
+
+def runtime(scratch: Path, created: int) -> Image:
+    """The image; its layers lie in ``scratch``. ``created`` is in seconds of Unix time."""
+    stages = {name: scratch / name for name in STAGES}
+    layers = [write_tar(tar(stage, created), scratch) for stage in staged(stages)]
+    changes = ConfigChanges(
+        env={"PATH": "/bin", "LANG": "C.UTF-8", "SSL_CERT_FILE": f"/{AUTHORITIES}"},
+        entrypoint=("/bin/opm",),
+        user=UID,
+        exposed_ports=("50051/tcp",),
+        labels={"org.opencontainers.image.title": "opmkit", "org.opencontainers.image.version": opmkit.__version__},
+    )
+    base = Image.scratch(Platform.of_host())
+    return base.append(layers, changes, created=rfc3339(created), created_by="scripts/build-runtime")
+
+
+def staged(stages: Mapping[str, Path]) -> list[Path]:
+    """Put the files of the image into the directories, one for each of ``STAGES``, bottom first."""
+    stage_interpreter(stages["interpreter"])
+    stage_packages(stages["packages"])
+    stage_opmkit(stages["opmkit"])
+    directories = list(dict.fromkeys(stages.values()))
+    stage_libraries(stages["interpreter"], directories)
+    for directory in directories:
+        compile_modules(directory)
+    return directories
+
+
+def stage_interpreter(stage: Path) -> None:
+    """The interpreter, its standard library, and the files in which programs look up users, names and authorities."""
+    library = Path(sysconfig.get_path("stdlib"))
+    shutil.copytree(library, stage / HOME / "lib" / library.name, ignore=_unused, ignore_dangling_symlinks=True)
+    _put(stage / PYTHON, Path(sys.executable).resolve().read_bytes(), 0o755)
+    _put(stage / AUTHORITIES, Path(certifi.where()).read_bytes())
+    _put(stage / "etc/passwd", f"root:x:0:0:root:/:/\nopm:x:{UID}:0:opm:/tmp:/\n".encode())
+    _put(stage / "etc/group", b"root:x:0:\n")
+    _put(stage / "etc/nsswitch.conf", b"hosts: files dns\n")
+    (stage / "tmp").mkdir()
+    (stage / "tmp").chmod(0o1777)
+
+
+def stage_packages(stage: Path) -> None:
+    """Every package that opmkit needs to run."""
+    for distribution in dependencies("opmkit"):
+        for file in distribution.files or ():
+            outside = ".." in file.parts or "__pycache__" in file.parts
+            if not outside and not (file.parts[0].endswith(".dist-info") and file.name in UNSTABLE):
+                _put(stage / PACKAGES / file, Path(str(file.locate())).read_bytes())
+
+
+def stage_opmkit(stage: Path) -> None:
+    """The project, and the programs that start it."""
+    source = Path(opmkit.__file__).parent
+    shutil.copytree(source, stage / PACKAGES / "opmkit", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, entry in PROGRAMS.items():
+        module, _, function = entry.partition(":")
+        text = LAUNCHER.format(python=PYTHON, module=module, function=function)
+        _put(stage / "bin" / name, text.encode(), 0o755)
+
+
+def stage_libraries(stage: Path, stages: Iterable[Path]) -> None:
+    """The shared libraries that the files of all stages are linked to.
+
+    They go where the loader looks by itself, which is where the C library is; the loader has its place.
+    """
+    binaries = [path for each in stages for path in each.rglob("*") if path.suffix == ".so" or ".so." in path.name]
+    # The interpreter where it is, for its own path may tell where its library is.
+    linked = subprocess.run(
+        ["ldd", sys.executable, *map(str, binaries)], capture_output=True, text=True, check=False
+    ).stdout
+    found = {Path(path) for path in LIBRARY.findall(linked)}
+    home = next(path.parent for path in found if path.name.startswith(("libc.so", "ld-musl")))
+    for path in found:
+        if not any(path.is_relative_to(each) for each in stages):
+            place = path if path.name.startswith("ld-") else home / path.name
+            _put(stage / place.relative_to("/"), path.read_bytes(), 0o755)
+
+
+def dependencies(name: str) -> list[metadata.Distribution]:
+    """The installed packages that a package needs here, directly or not, by name."""
+    found: dict[str, metadata.Distribution] = {}
+
+    def find(requirement: Requirement) -> None:
+        key = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        if key in found:
+            return
+        found[key] = metadata.distribution(requirement.name)
+        extras = (*requirement.extras, "")
+        for needed in map(Requirement, found[key].requires or ()):
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
+                find(needed)
+
+    find(Requirement(name))
+    return [found[key] for key in sorted(found) if key != name]
+
+
+def compile_modules(stage: Path) -> None:
+    """Write bytecode, which nobody may do in a container, in a form that tells nothing of this machine."""
+    flags = ("-q", "-j", "0", "--invalidation-mode", "unchecked-hash", "-s", str(stage), "-p", "/")
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    # Templates that are no Python may lie among the modules: what can't be compiled is left as it is.
+    subprocess.run([sys.executable, "-m", "compileall", *flags, str(stage)], env=environment, check=False, stdout=-3)
+
+
+def tar(stage: Path, mtime: int) -> Iterator[bytes]:
+    """The blocks of the archive of what is below ``stage``; ``mtime`` is in seconds of Unix time."""
+    for path in sorted(stage.rglob("*")):
+        info = tarfile.TarInfo(path.relative_to(stage).as_posix())
+        info.mtime = mtime
+        if path.is_dir():
+            info.type, info.mode = tarfile.DIRTYPE, 0o1777 if path.stat().st_mode & stat.S_ISVTX else 0o755
+            yield info.tobuf(tarfile.PAX_FORMAT)
+        else:
+            content = path.read_bytes()
+            info.size, info.mode = len(content), 0o755 if os.access(path, os.X_OK) else 0o644
+            yield info.tobuf(tarfile.PAX_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _put(path: Path, content: bytes, mode: int = 0o644) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(mode)
+
+
+def _unused(directory: str, names: list[str]) -> set[str]:
+    unused = UNUSED if directory == sysconfig.get_path("stdlib") else set()
+    return {name for name in names if name in {"__pycache__", *unused} or name.startswith(UNUSED_PREFIXES)}
+
+
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False)
+    command(app, "build-runtime", build)
+    sys.exit(run_app(app, "scripts/build-runtime", sys.argv[1:]))

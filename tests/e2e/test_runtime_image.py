@@ -1,0 +1,139 @@
+"""The base image that ``scripts/build-runtime`` makes: an index baked on it runs in a container, as any user."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from kit.catalogs import free_port
+from kit.opm import FIXTURES, Opm
+from kit.requirements import require
+from opmkit.index.client import Registry, ServerUnreachable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUILD = FIXTURES.parent / "scripts" / "build_runtime.py"
+PROGRAMS = ("opm", "initializer", "registry-server", "configmap-server", "grpc_health_probe")
+PATIENCE = 60
+
+
+class Container:
+    """Runs an image of a layout by runc, in the network of this machine, with more arguments for its entry point.
+
+    As in a cluster with its usual policy: as a user whom nobody knows, who may write nothing but temporary files.
+    """
+
+    def __init__(self, image: str, directory: Path, *arguments: str) -> None:
+        if os.getuid():
+            pytest.skip("only root may run containers without further ado")
+        self._runc = [require("runc"), "--root", str(directory / "state")]
+        self._bundle = directory / "bundle"
+        self._name = f"opmkit-{uuid.uuid4().hex[:12]}"
+        subprocess.run(
+            [require("umoci"), "unpack", "--image", image.removeprefix("oci:"), str(self._bundle)],
+            check=True,
+            capture_output=True,
+        )
+        path = self._bundle / "config.json"
+        path.write_text(json.dumps(_confined(json.loads(path.read_text()), arguments)))
+
+    def __enter__(self) -> Self:
+        self.process = subprocess.Popen([*self._runc, "run", "--bundle", str(self._bundle), self._name])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run([*self._runc, "delete", "--force", self._name], check=False, capture_output=True)
+        self.process.wait(PATIENCE)
+
+    def run(self, *command: str) -> str:
+        """Run a command in the container, as its user, and give what it prints; a failure raises."""
+        argv = [*self._runc, "exec", self._name, *command]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+    def stop(self) -> int:
+        """End it as clusters do; the exit status."""
+        subprocess.run([*self._runc, "kill", self._name, "TERM"], check=True)
+        return self.process.wait(PATIENCE)
+
+
+def _confined(config: dict[str, Any], arguments: tuple[str, ...]) -> dict[str, Any]:
+    """The configuration that a runtime reads, with what tests may not do left out."""
+    process, linux = config["process"], config["linux"]
+    process |= {"terminal": False, "noNewPrivileges": True, "rlimits": [], "user": {"uid": 12345, "gid": 0}}
+    process["args"] = [*process["args"], *arguments]
+    mounts = [mount for mount in config["mounts"] if mount["type"] != "cgroup"]
+    mounts.append({"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777"]})
+    linux["namespaces"] = [each for each in linux["namespaces"] if each["type"] != "network"]
+    linux.pop("resources", None)
+    return {**config, "mounts": mounts, "root": {**config["root"], "readonly": True}}
+
+
+def wait_for(address: str) -> None:
+    """Wait until a server answers."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with Registry.connect(address) as client:
+                assert client.is_healthy()
+                return
+        except ServerUnreachable:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def bake(directory: Path) -> str:
+    """Make the base image, and an index of one bundle on it; its name."""
+    layout = f"oci:{directory}/images"
+    subprocess.run([sys.executable, BUILD, "--tag", f"{layout}:runtime"], check=True, cwd=directory)
+    opm = Opm(directory)
+    opm.build_bundle("0.1.0", f"{layout}:bundle")
+    opm("index", "add", "-b", f"{directory}/bundle-0.1.0", "-i", f"{layout}:runtime", "-t", f"{layout}:catalog")
+    return f"{layout}:catalog"
+
+
+def test_an_index_on_it_runs_as_in_a_cluster(tmp_path: Path) -> None:
+    """One test of many steps, for the image takes its time to be made."""
+    image, port = bake(tmp_path), free_port()
+    [platform] = json.loads(Opm(tmp_path)("image", "inspect", image, "--output", "json"))["images"]
+    assert platform["entrypoint"] == ["/bin/opm"]
+    assert platform["cmd"] == ["registry", "serve", "--database", "/database/index.db"]
+    assert len(platform["layers"]) == 4
+    with Container(image, tmp_path, "--port", str(port)) as container:
+        wait_for(f"127.0.0.1:{port}")
+        with Registry.connect(f"127.0.0.1:{port}") as client:
+            assert list(client.list_packages()) == ["lagoon-operator"]
+            assert {bundle.name for bundle in client.list_bundles()} == {"lagoon-operator.v0.1.0"}
+        assert container.run("grpc_health_probe", f"-addr=:{port}") == "status: SERVING\n"
+        for program in PROGRAMS:
+            assert "usage" in container.run(f"/bin/{program}", "--help").lower()
+        made = container.run("opm", "index", "add", "-b", "", "-i", "scratch", "-t", "oci:/tmp/images:1")
+        assert made.startswith("oci:/tmp/images:1@sha256:")
+        assert container.stop() == 0
+
+
+def test_the_programs_of_the_same_sources_are_the_same_layer(tmp_path: Path) -> None:
+    """The project's own layer, for it takes the least time; the others are made by the same functions."""
+    script = "\n".join(
+        [
+            "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build_runtime as b",
+            "from opmkit.imagetools.layer import write_tar",
+            "stage = Path(sys.argv[2]); b.stage_opmkit(stage); b.compile_modules(stage)",
+            "print(write_tar(b.tar(stage, 0), stage.parent).descriptor.digest)",
+        ]
+    )
+    digests = set()
+    for name in ("first", "other/second"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        argv = [sys.executable, "-c", script, str(BUILD.parent), str(tmp_path / name)]
+        digests.add(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+    assert len(digests) == 1
+    assert list((tmp_path / "first").rglob("*.pyc"))
