@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from opmkit.index.server.errors import ServerError
-from opmkit.index.server.prepared import LIST, PreparedAnswers, content_record, csv_record, framed
+from opmkit.index.server.prepared import LIST, PreparedAnswers, content_record, csv_record
+from opmkit.index.server.records import framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
