@@ -31,6 +31,8 @@ class Reading(Enum):
     """YAML straight into the type: a number or a boolean is taken for a text where one belongs."""
     JSON = "json"
     """JSON straight into the type, which takes nothing for a text."""
+    REWRITTEN = "rewritten"
+    """JSON that was decoded and written again before, by which 1.0 has become 1; else as JSON."""
     OBJECT = "object"
     """By way of an untyped object, as a cluster does: nothing is taken for a text, and the case of names counts."""
 

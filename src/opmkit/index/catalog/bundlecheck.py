@@ -70,8 +70,9 @@ def _image_faults(bundle: BundleBlob) -> Iterator[Told]:
 
 
 def _reference_problem(image: str) -> tuple[str, str] | None:
-    if image.startswith("docker://"):
-        return f"invalid image reference {image!r}: it names a transport", "Leave out docker://."
+    for start, kind in (("docker://", "a transport"), ("[", "an IPv6 address")):
+        if image.startswith(start):
+            return f"invalid image reference {image!r}: {kind} is not understood here", "Write HOST[:PORT]/NAME[:TAG]."
     try:
         Reference.parse(image)
     except InvalidReference as error:
@@ -86,7 +87,7 @@ def _property_faults(each: BlobProperty) -> Iterator[Told]:
         yield from _object_faults(each.value)
     elif each.type in _TYPED:
         since = "1.28" if each.type == CSV_METADATA else ""
-        for fault in read_typed(each.value, each.type, Reading.JSON).faults:
+        for fault in read_typed(each.value, each.type, Reading.REWRITTEN).faults:
             yield Told(f"{written(('value', *fault.path))} {fault.problem}", fault.remedy, since)
 
 
@@ -94,7 +95,7 @@ def _object_faults(value: JsonValue) -> Iterator[Told]:
     """An object is base64 of JSON or YAML."""
     encoded = value.get("data") if isinstance(value, dict) else None
     if not isinstance(encoded, str) or (data := from_base64(encoded)) is None:
-        for fault in read_typed(value, BUNDLE_OBJECT, Reading.JSON).faults:
+        for fault in read_typed(value, BUNDLE_OBJECT, Reading.REWRITTEN).faults:
             yield Told(f"{written(('value', *fault.path))} {fault.problem}", "Encode the manifest with base64.")
         return
     try:

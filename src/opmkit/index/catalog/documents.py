@@ -138,6 +138,10 @@ def _yaml_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
     start, line = 0, 1
     for end, begin in [*(match.span() for match in _SEPARATOR.finditer(raw)), (len(raw), len(raw))]:
         piece = raw[start:end]
+        behind = raw[end:begin].removeprefix(b"---").strip()
+        if behind and not behind.startswith(b"#"):  # it would be passed over
+            told = f"there is {behind.decode(errors='replace')[:60]!r} on the line of ---"
+            yield InvalidDocument(f"{told}, where only a comment may be", line=line + piece.count(b"\n"))
         duplicates: list[Duplicate] = []
         try:
             value = _in_order(goyaml.load(piece, duplicates)) if piece.strip() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -30,9 +31,10 @@ from opmkit.index.catalog.fields import Fields
 from opmkit.index.catalog.tree import catalog_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path as FilePath
 
+    from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.index.catalog.documents import Document
     from opmkit.index.catalog.fields import Path
 
@@ -124,6 +126,7 @@ class _Reader:
             told = f"the document is {describe(document.value)}, not a mapping with a schema"
             self.faults.append(Fault(place, told, advice=advice))
             return None
+        self.faults += [Fault(place, told) for told in _key_faults(document.value)]
         fields = Fields(document.value, lambda path, told: self._tell(place, path, told))
         schema = fields.text("schema")
         if not schema:
@@ -138,6 +141,17 @@ class _Reader:
     def _tell(self, place: Place, path: Path, told: str) -> None:
         where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
         self.faults.append(Fault(place, f"{where} {told}"))
+
+
+def _key_faults(document: Mapping[str, JsonValue]) -> Iterator[str]:
+    """What is wrong with the keys of a document, of which some must not be null, unlike those of what is in it."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for key in document:
+        alike[key.casefold()].append(key)
+    yield from (f"the keys {' and '.join(keys)} differ in case alone" for keys in alike.values() if len(keys) > 1)
+    for name in ("schema", "package", "name"):
+        if any(document[key] is None for key in alike.get(name, ())):
+            yield f"{name} is nothing, not a text"
 
 
 def _package(fields: Fields, place: Place) -> PackageBlob:
@@ -162,9 +176,8 @@ def _channel(fields: Fields, place: Place) -> ChannelBlob:
 
 def _bundle(fields: Fields, place: Place) -> BundleBlob:
     images = tuple(RelatedImage(each.text("name"), each.text("image")) for each in fields.mappings("relatedImages"))
-    return BundleBlob(
-        fields.text("name"), fields.text("package"), fields.text("image"), _properties(fields), images, place
-    )
+    properties = _properties(fields, valued=True)
+    return BundleBlob(fields.text("name"), fields.text("package"), fields.text("image"), properties, images, place)
 
 
 def _deprecations(fields: Fields, place: Place) -> DeprecationsBlob:
@@ -178,8 +191,15 @@ def _deprecation(fields: Fields) -> Deprecation:
     return Deprecation(schema, name, fields.text("message"))
 
 
-def _properties(fields: Fields) -> tuple[BlobProperty, ...]:
-    return tuple(BlobProperty(each.text("type"), each.value_of("value")) for each in fields.mappings("properties"))
+def _properties(fields: Fields, *, valued: bool = False) -> tuple[BlobProperty, ...]:
+    """The properties, of which those of bundles are refused without a value, be it null."""
+    found = []
+    for each in fields.mappings("properties"):
+        value = each.value_of("value")
+        if valued and value is None and all(key.lower() != "value" for key in each.value):
+            each.tell((*each.path, "value"), "is missing")
+        found.append(BlobProperty(each.text("type"), value))
+    return tuple(found)
 
 
 _READERS: dict[str, Callable[[Fields, Place], Blob]] = {
