@@ -197,7 +197,7 @@ def test_modes_are_named_in_any_case() -> None:
     assert failure.value.advice == "The modes are: replaces, semver, semver-skippatch."
 
 
-def test_a_catalog_that_breaks_the_rules_is_told_as_a_tree(database: IndexDatabase) -> None:
+def test_all_that_breaks_the_rules_of_catalogs_is_told(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0")])
     database.connection.execute(
         "UPDATE properties SET value = '{\"packageName\": \"demo\"}' WHERE value LIKE '%1.1.0%'"
@@ -205,13 +205,16 @@ def test_a_catalog_that_breaks_the_rules_is_told_as_a_tree(database: IndexDataba
     database.connection.execute("UPDATE properties SET value = '{\"x\": 1}' WHERE value LIKE '%1.0.0%'")
     with pytest.raises(InvalidCatalog) as failure:
         load_catalog(database)
+    no_version = '"olm.package" property has version "", which is not a semantic version'
     assert failure.value.message.splitlines() == [
-        "invalid index:",
-        '└── invalid package "demo":',
-        '    └── invalid channel "alpha":',
-        '        ├── invalid bundle "demo.v1.0.0":',
-        '        │   ├── package "demo" does not match "olm.package" property ""',
-        '        │   └── "olm.package" property has version "", which is not a semantic version',
-        '        └── invalid bundle "demo.v1.1.0":',
-        '            └── "olm.package" property has version "", which is not a semantic version',
+        'package "demo", bundle "demo.v1.0.0": package "demo" does not match "olm.package" property ""',
+        f'package "demo", bundle "demo.v1.0.0": {no_version}',
+        f'package "demo", bundle "demo.v1.1.0": {no_version}',
     ]
+
+
+def test_a_property_that_is_no_json_is_told(database: IndexDatabase) -> None:
+    add_bundles(database, [bundle("1.1.0")])
+    database.connection.execute("UPDATE properties SET value = '{' WHERE type = 'olm.package'")
+    with pytest.raises(InvalidCatalog, match=r'bundle "demo.v1.1.0": parse property\[\d\] of type "olm.package"'):
+        load_catalog(database)

@@ -9,8 +9,8 @@ import pytest
 
 from index.replay import REGISTRY, add_steps
 from kit.shared import Case, cases, needs_shared
-from opmkit.index.catalog import Catalog, CatalogBundle, Channel, Package, load_catalog
-from opmkit.index.catalog.blobs import EntryBlob
+from opmkit.index.catalog import Catalog, Channel, Package, load_catalog
+from opmkit.index.catalog.blobs import BundleBlob, EntryBlob
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.listing import list_bundles, list_channels, list_packages
@@ -52,12 +52,12 @@ def test_rows_equal_the_record(case: Case, tmp_path: Path) -> None:
             with pytest.raises(CatalogError) as failure:
                 listing(database, what, packages)
             recorded = output["error"].encode().decode("unicode_escape").encode("latin-1").decode()
-            assert failure.value.message in recorded
+            assert failure.value.message.rpartition('": ')[2] in recorded
 
 
 def test_unknown_package_names_those_there_are() -> None:
     entries = {"a.v1": EntryBlob("a.v1")}
-    package = Package("a", "alpha", {"alpha": Channel("alpha", entries)}, {"a.v1": CatalogBundle("a.v1", "r/a:1")})
+    package = Package("a", "alpha", {"alpha": Channel("alpha", entries)}, {"a.v1": BundleBlob("a.v1", "a", "r/a:1")})
     with pytest.raises(UnknownPackage, match='package "b" not found') as failure:
         list_channels(Catalog({"a": package}), "b")
     assert "are: a." in failure.value.advice

@@ -30,7 +30,7 @@ class DatabaseUnavailable(CatalogError):
 
 
 class InvalidCatalog(CatalogError):
-    """A catalog whose packages, channels or bundles contradict the rules; the message is a tree of what is wrong."""
+    """A catalog whose packages, channels or bundles contradict the rules; the message has each fault on a line."""
 
 
 class FileBasedCatalog(CatalogError):

@@ -125,8 +125,8 @@ def _yaml_faults(data: bytes) -> Iterator[Told]:
 def _package_faults(bundle: BundleBlob) -> Iterator[Told]:
     stated = list(_stated(bundle))
     if len(stated) != 1:
-        told = f'must be exactly one property with type "{PACKAGE}", found {len(stated)}'
-        yield Told(told, f"Say once in a property of type {PACKAGE} which packageName and version it is.")
+        advice = f"Keep one of the {len(stated)}." if stated else "Add one, with packageName and version as its value."
+        yield Told(f'must be exactly one property with type "{PACKAGE}"', advice)
         return
     name, version, release = (_text(stated[0], field) for field in ("packageName", "version", "release"))
     if name != bundle.package:
@@ -134,9 +134,9 @@ def _package_faults(bundle: BundleBlob) -> Iterator[Told]:
         yield Told(told, "Correct the one that is wrong.")
     try:
         parsed = strict_version(version)
-    except ValueError as error:
-        told = f'"{PACKAGE}" property has version "{version}", which is not a semantic version: {error}'
-        yield Told(told, "Write MAJOR.MINOR.PATCH, without a leading v.")
+    except ValueError:
+        told = f'"{PACKAGE}" property has version "{version}", which is not a semantic version'
+        yield Told(told, "Write MAJOR.MINOR.PATCH, such as 1.0.0 or 1.0.0-rc.1, without a leading v.")
         return
     if release:
         for message, advice in _release_faults(bundle, version, release, has_build=parsed.build is not None):

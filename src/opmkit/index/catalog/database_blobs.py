@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.jsonvalue import JsonValue
-    from opmkit.index.catalog.model import Channel, Property
+    from opmkit.index.catalog.model import Channel
     from opmkit.index.database import IndexDatabase
 
 _BLANKS = re.compile(r"[ \r\n]")
@@ -56,7 +56,7 @@ def blobs_of_database(database: IndexDatabase) -> Blobs:
     image.
 
     Raises:
-        InvalidCatalog: it breaks the rules for catalogs, see `check_catalog`, or has a value that can't be read.
+        InvalidCatalog: it breaks the rules for catalogs, see `load_catalog`, or has a value that can't be read.
     """
     packages = [package for _, package in sorted(load_catalog(database).packages.items())]
     bundles = _StoredBundles.of(database)
@@ -96,8 +96,8 @@ class _StoredBundles:
 
     database: IndexDatabase
     rows: Mapping[str, stored.BundleRow]
-    properties: Mapping[str, Sequence[Property]]
-    dependencies: Mapping[str, Sequence[Property]]
+    properties: Mapping[str, Sequence[stored.PropertyRow]]
+    dependencies: Mapping[str, Sequence[stored.PropertyRow]]
     images: Mapping[str, Sequence[str]]
 
     @classmethod

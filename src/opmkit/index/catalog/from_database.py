@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.catalog.blobs import EntryBlob
-from opmkit.index.catalog.model import Catalog, CatalogBundle, Channel, Package, Property
-from opmkit.index.catalog.validation import check_catalog
+from opmkit.index.catalog.blobs import (
+    BUNDLE_OBJECT,
+    BlobProperty,
+    Blobs,
+    BundleBlob,
+    ChannelBlob,
+    EntryBlob,
+    PackageBlob,
+    Place,
+)
+from opmkit.index.catalog.check import valid_catalog
+from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.catalog.faults import Fault, Subject, refuse
+from opmkit.index.catalog.from_bundle import json_value
+from opmkit.index.catalog.model import Catalog, Package
 from opmkit.index.database import catalog as stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.index.database import IndexDatabase
@@ -28,43 +39,74 @@ def load_catalog(database: IndexDatabase) -> Catalog:
     Deprecated bundles are left out, and so are entries whose bundle the database does not have.
 
     Raises:
-        InvalidCatalog: it breaks the rules for catalogs, see `check_catalog`.
+        InvalidCatalog: it breaks the rules that the releases of the reference that write such databases have.
     """
-    bundles = _bundles(database)
-    entries = _entries(database, bundles)
-    packages: dict[str, Package] = {}
-    for name, rows in groupby(stored.channel_rows(database), lambda row: row.package):
-        channel_rows = list(rows)
-        channels = {row.channel: Channel(row.channel, entries[name, row.channel]) for row in channel_rows}
-        members = {entry: bundles[entry] for channel in channels.values() for entry in channel.entries}
-        package = Package(name, channel_rows[0].default_channel, channels, members)
-        packages[name] = replace(package, display_name=_display_name(database, package))
-    catalog = Catalog(packages)
-    check_catalog(catalog)
-    return catalog
+    catalog = valid_catalog(_Rows.of(database).blobs(), Dialect.OPM_1_26)
+    named = {
+        name: replace(package, display_name=_display_name(database, package))
+        for name, package in catalog.packages.items()
+    }
+    return Catalog(named)
 
 
-def properties_by_bundle(rows: Iterable[stored.PropertyRow]) -> defaultdict[str, list[Property]]:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What the database holds of its bundles and channels, without manifests."""
+
+    bundles: Mapping[str, stored.BundleRow]
+    properties: Mapping[str, Sequence[stored.PropertyRow]]
+    channels: Sequence[stored.ChannelRow]
+    entries: Mapping[tuple[str, str], Sequence[EntryBlob]]
+
+    @classmethod
+    def of(cls, database: IndexDatabase) -> _Rows:
+        properties = properties_by_bundle(stored.property_rows(database))
+        bundles = {
+            row.name: row
+            for row in stored.bundle_rows(database)
+            if all(known.type != _DEPRECATED_PROPERTY for known in properties[row.name])
+        }
+        return cls(bundles, properties, stored.channel_rows(database), _entries(database, bundles))
+
+    def blobs(self) -> Blobs:
+        """The catalog; raises InvalidCatalog for properties that are no JSON."""
+        faults: list[Fault] = []
+        defaults = {row.package: row.default_channel for row in self.channels}
+        channels = [
+            ChannelBlob(row.channel, row.package, tuple(self.entries[row.package, row.channel]))
+            for row in self.channels
+        ]
+        members = sorted({(channel.package, entry.name) for channel in channels for entry in channel.entries})
+        bundles = [
+            BundleBlob(name, package, self.bundles[name].image, tuple(self._properties(package, name, faults)))
+            for package, name in members
+        ]
+        refuse(faults)
+        return Blobs(tuple(map(PackageBlob, defaults, defaults.values())), tuple(channels), tuple(bundles))
+
+    def _properties(self, package: str, name: str, faults: list[Fault]) -> Iterator[BlobProperty]:
+        for number, row in enumerate(self.properties[name]):
+            try:
+                yield BlobProperty(row.type, json_value(row.value))
+            except ValueError as error:
+                told = f'parse property[{number}] of type "{row.type}": {error}'
+                faults.append(Fault(Place(), told, Subject(package, bundle=name)))
+        if self.bundles[name].has_manifests:
+            yield BlobProperty(BUNDLE_OBJECT, {"data": ""})  # stands for them
+
+
+def properties_by_bundle(rows: Iterable[stored.PropertyRow]) -> defaultdict[str, list[stored.PropertyRow]]:
     """The properties or dependencies of each bundle."""
-    found: defaultdict[str, list[Property]] = defaultdict(list)
+    found: defaultdict[str, list[stored.PropertyRow]] = defaultdict(list)
     for row in rows:
-        found[row.bundle].append(Property(row.type, row.value))
+        found[row.bundle].append(row)
     return found
 
 
-def _bundles(database: IndexDatabase) -> dict[str, CatalogBundle]:
-    properties = properties_by_bundle(stored.property_rows(database))
-    return {
-        row.name: CatalogBundle(row.name, row.image, row.skip_range, tuple(properties[row.name]), row.has_manifests)
-        for row in stored.bundle_rows(database)
-        if all(known.type != _DEPRECATED_PROPERTY for known in properties[row.name])
-    }
-
-
 def _entries(
-    database: IndexDatabase, bundles: Mapping[str, CatalogBundle]
-) -> Mapping[tuple[str, str], dict[str, EntryBlob]]:
-    """The entries of each (package, channel) by name, with what the stored entries say of their edges.
+    database: IndexDatabase, bundles: Mapping[str, stored.BundleRow]
+) -> Mapping[tuple[str, str], list[EntryBlob]]:
+    """The entries of each (package, channel), sorted by name, with what the stored entries say of their edges.
 
     An entry on the chain from a head shows what the bundle replaces; any other that points at one, what it skips.
     """
@@ -82,11 +124,11 @@ def _entries(
             replaced[place] = max(replaced.get(place, ""), target)
         else:
             skipped[place].append(target)
-    entries: defaultdict[tuple[str, str], dict[str, EntryBlob]] = defaultdict(dict)
+    entries: defaultdict[tuple[str, str], list[EntryBlob]] = defaultdict(list)
     for place in sorted({(row.package, row.channel, row.bundle) for row in rows if row.bundle in bundles}):
         package, channel, name = place
         entry = EntryBlob(name, replaced.get(place, ""), tuple(skipped[place]), bundles[name].skip_range)
-        entries[package, channel][name] = entry
+        entries[package, channel].append(entry)
     return entries
 
 

@@ -14,14 +14,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
-    """A typed fact about a bundle; ``value`` is JSON text."""
-
-    type: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class Channel:
     """A channel with its entries by name."""
 
@@ -35,24 +27,13 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogBundle:
-    """A bundle of a package. ``has_manifests`` tells whether the catalog holds its objects beside its image."""
-
-    name: str
-    image: str
-    skip_range: str = ""
-    properties: tuple[Property, ...] = ()
-    has_manifests: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Package:
     """A package with its channels and bundles by name. The display name is that of the default channel's head."""
 
     name: str
     default_channel: str
     channels: Mapping[str, Channel]
-    bundles: Mapping[str, BundleBlob | CatalogBundle]
+    bundles: Mapping[str, BundleBlob]
     display_name: str = ""
 
 
