@@ -129,7 +129,7 @@ class Cluster:
                 f"the API server {self._host} can't be reached: {cause}",
                 advice="check the address in the kubeconfig, the network and the proxy",
             ) from error
-        except ValueError as error:  # an answer of another kind than was asked for
+        except (ValueError, AttributeError) as error:  # an answer of another kind than was asked for
             raise ClusterError(
                 f"the API server {self._host} gave an answer that can't be read: {str(error).splitlines()[0]}",
                 advice="check the address in the kubeconfig",
