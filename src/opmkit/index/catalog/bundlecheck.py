@@ -42,11 +42,14 @@ def bundle_faults(bundle: BundleBlob) -> Iterator[Told]:
 
 def full_version(bundle: BundleBlob) -> str:
     """The version with its release, as ``1.0.0`` or ``1.0.0-2``; "" where that is not said in one way."""
-    stated = list(_stated(bundle))
-    if len(stated) != 1:
-        return ""
-    version, release = _text(stated[0], "version"), _text(stated[0], "release")
+    version, release = stated_version(bundle)
     return f"{version}-{release}" if release else version
+
+
+def stated_version(bundle: BundleBlob) -> tuple[str, str]:
+    """The texts of the version and the release, both "" where that is not said in one way."""
+    stated = list(_stated(bundle))
+    return (_text(stated[0], "version"), _text(stated[0], "release")) if len(stated) == 1 else ("", "")
 
 
 def _stated(bundle: BundleBlob) -> Iterator[Mapping[str, JsonValue]]:

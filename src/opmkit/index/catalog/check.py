@@ -101,7 +101,7 @@ def _package_faults(parts: PackageBlobs, dialect: Dialect) -> Iterator[Fault]:
         yield _undefined(parts)
     for package in parts.packages[:1]:
         for told in _definition_faults(package, parts):
-            yield _fault(package, told)
+            yield fault_of(package, told)
     for blobs in (parts.packages, parts.channels, parts.bundles, parts.deprecations):
         yield from _twice(blobs)
     names = {bundle.name for bundle in parts.bundles}
@@ -110,10 +110,10 @@ def _package_faults(parts: PackageBlobs, dialect: Dialect) -> Iterator[Fault]:
     yield from _bundle_faults(parts)
     for deprecations in parts.deprecations:
         for told in _deprecation_faults(deprecations, parts):
-            yield _fault(deprecations, told)
+            yield fault_of(deprecations, told)
 
 
-def _fault(blob: PackagePart, told: Told, entry: str = "") -> Fault:
+def fault_of(blob: PackagePart, told: Told, entry: str = "") -> Fault:
     """A fault of a blob, or of an entry of a channel."""
     channel = blob.name if blob.schema == CHANNEL else ""
     bundle = blob.name if blob.schema == BUNDLE else entry
@@ -122,9 +122,11 @@ def _fault(blob: PackagePart, told: Told, entry: str = "") -> Fault:
 
 def _nameless(parts: PackageBlobs) -> Iterator[Fault]:
     for package in parts.packages:
-        yield _fault(package, Told("package name must not be empty", "Give the package a name."))
+        yield fault_of(package, Told("package name must not be empty", "Give the package a name."))
     for blob in parts.belonging:
-        yield _fault(blob, Told("package name must be set", f"Say which package the {_kind(blob.schema)} belongs to."))
+        yield fault_of(
+            blob, Told("package name must be set", f"Say which package the {_kind(blob.schema)} belongs to.")
+        )
 
 
 def _kind(schema: str) -> str:
@@ -146,7 +148,7 @@ def _twice(blobs: Iterable[PackagePart]) -> Iterator[Fault]:
         if known is not blob:
             since = "1.32" if blob.schema == DEPRECATIONS else ""
             told = f"duplicate {_kind(blob.schema)}: the first is at {known.place}"
-            yield _fault(blob, Told(told, "Keep one of them.", since))
+            yield fault_of(blob, Told(told, "Keep one of them.", since))
 
 
 def _definition_faults(package: PackageBlob, parts: PackageBlobs) -> Iterator[Told]:
@@ -166,18 +168,18 @@ def _definition_faults(package: PackageBlob, parts: PackageBlobs) -> Iterator[To
 
 def _channel_faults(channel: ChannelBlob, bundles: set[str], dialect: Dialect) -> Iterator[Fault]:
     if not channel.name:
-        yield _fault(channel, Told("channel name must not be empty", "Give the channel a name."))
+        yield fault_of(channel, Told("channel name must not be empty", "Give the channel a name."))
     if not channel.entries:
         advice = "Add entries, or remove the channel."
-        yield _fault(channel, Told("channel must contain at least one bundle", advice))
+        yield fault_of(channel, Told("channel must contain at least one bundle", advice))
     for name, count in Counter(entry.name for entry in channel.entries).items():
         if count > 1:
-            yield _fault(channel, Told(f'duplicate entry "{name}"', "Merge what its entries say into one."))
+            yield fault_of(channel, Told(f'duplicate entry "{name}"', "Merge what its entries say into one."))
     for entry in channel.entries:
         for told in _entry_faults(entry, bundles):
-            yield _fault(channel, told, entry.name)
+            yield fault_of(channel, told, entry.name)
     if problem := graph_fault(channel.entries, stop_at_skipped=dialect is Dialect.NEWEST):
-        yield _fault(channel, Told(str(problem), problem.advice))
+        yield fault_of(channel, Told(str(problem), problem.advice))
 
 
 def _entry_faults(entry: EntryBlob, bundles: set[str]) -> Iterator[Told]:
@@ -202,17 +204,17 @@ def _bundle_faults(parts: PackageBlobs) -> Iterator[Fault]:
     versions: defaultdict[str, dict[str, BundleBlob]] = defaultdict(dict)
     for bundle in parts.bundles:
         for told in bundle_faults(bundle):
-            yield _fault(bundle, told)
+            yield fault_of(bundle, told)
         if bundle.name not in placed:
             advice = "Add an entry for it to a channel, or remove the bundle."
-            yield _fault(bundle, Told("not found in any channel entries", advice))
+            yield fault_of(bundle, Told("not found in any channel entries", advice))
         versions[full_version(bundle)].setdefault(bundle.name, bundle)
     for version, same in versions.items():
         if version and len(same) > 1:
             *_, last = same.values()
             names = ", ".join(sorted(same))
             message = f"duplicate versions found in bundles: {version} is that of {names}"
-            yield _fault(last, Told(message, "Give each a version of its own, or remove one.", since="1.47"))
+            yield fault_of(last, Told(message, "Give each a version of its own, or remove one.", since="1.47"))
 
 
 def _deprecation_faults(blob: DeprecationsBlob, parts: PackageBlobs) -> Iterator[Told]:

@@ -14,7 +14,8 @@ from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.catalog.database_blobs import blobs_of_database
-from opmkit.index.catalog.load import read_blobs
+from opmkit.index.catalog.faults import refuse
+from opmkit.index.catalog.load import Loaded, load_blobs
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.image import read_database
@@ -60,10 +61,15 @@ def open_blobs(tool: Tool, reference: str) -> Blobs:
         CatalogError: where it is something else, such as a bundle, which the message names.
         ImageToolsError: if it can't be read.
     """
+    return _sound(open_loaded(tool, reference), reference)
+
+
+def open_loaded(tool: Tool, reference: str) -> Loaded:
+    """What can be read of a catalog, and what is wrong with its documents; raises all else that `open_blobs` does."""
     place = find_place(tool, reference)
     kind = kind_of(tool, place, reference)
     refuse_kind(kind, CATALOGS, reference)
-    return catalog_blobs(tool, place, kind, reference)
+    return _load(tool, place, kind, reference)
 
 
 def find_place(tool: Tool, reference: str) -> Path | ImageReference:
@@ -115,8 +121,20 @@ def refuse_kind(kind: Kind, wanted: frozenset[Kind], reference: str) -> None:
 
 def catalog_blobs(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) -> Blobs:
     """The blobs of the catalog of that kind at a place; raises what `open_blobs` does."""
+    return _sound(_load(tool, place, kind, reference), reference)
+
+
+def _sound(loaded: Loaded, reference: str) -> Blobs:
+    try:
+        refuse(loaded.faults)
+    except InvalidCatalog as error:
+        raise InvalidCatalog(f"{reference} can't be read:\n{error.message}", advice=error.advice) from error
+    return loaded.blobs
+
+
+def _load(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) -> Loaded:
     if isinstance(place, Path):
-        return _of_database(place) if kind is Kind.DATABASE_FILE else _of_directory(place, reference)
+        return _of_database(place) if kind is Kind.DATABASE_FILE else _of_directory(place)
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         root = Path(scratch)
         if kind is Kind.DATABASE_IMAGE:
@@ -130,20 +148,17 @@ def catalog_blobs(tool: Tool, place: Path | ImageReference, kind: Kind, referenc
                 f"index image {reference}: no directory of the name that its label {labels.INDEX_CONFIGS} gives",
                 advice="The image is damaged or mislabelled: start from another tag of this index.",
             )
-        return _of_directory(root / directory, reference)
+        return _of_directory(root / directory)
 
 
-def _of_database(path: Path) -> Blobs:
+def _of_database(path: Path) -> Loaded:
     with open_database(path) as database:
-        return blobs_of_database(database)
+        return Loaded(blobs_of_database(database))
 
 
-def _of_directory(path: Path, reference: str) -> Blobs:
-    try:
-        with disk_errors(path):
-            return read_blobs(path)
-    except InvalidCatalog as error:
-        raise InvalidCatalog(f"{reference} can't be read:\n{error.message}", advice=error.advice) from error
+def _of_directory(path: Path) -> Loaded:
+    with disk_errors(path):
+        return load_blobs(path)
 
 
 def _kind_of_image(found: Mapping[str, str], reference: str) -> Kind:
