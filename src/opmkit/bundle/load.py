@@ -34,7 +34,7 @@ def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> 
         InvalidBundle: if a catalog can't hold it.
         StoreError: if a file can't be read.
     """
-    return parse_bundle_files(BundleSource(str(path), path, ""), _read_directory(path, str(path)), cache=cache)
+    return parse_bundle_files(BundleSource(str(path), path, ""), read_bundle_directory(path, str(path)), cache=cache)
 
 
 def load_bundle_image(tool: ContainerTool, reference: str, *, cache: ManifestCache | None = None) -> Bundle:
@@ -58,7 +58,7 @@ def fetch_bundle_files(tool: ContainerTool, source: BundleSource) -> dict[str, b
         ImageToolsError: if the image can't be read, or a file of a directory.
     """
     if isinstance(source.place, Path):
-        return _read_directory(source.place, source.text)
+        return read_bundle_directory(source.place, source.text)
     files = tool.read_tree(source.place, DIRECTORIES, _LIMITS)
     if not any(path.startswith("manifests/") for path in files):
         raise not_a_bundle(source.text, tool.inspect(source.place))
@@ -79,7 +79,14 @@ def parse_bundle_files(
         raise InvalidBundle(f"{source.text}: {error.message}", advice=error.advice) from error
 
 
-def _read_directory(path: Path, name: str) -> dict[str, bytes]:
+def read_bundle_directory(path: Path, name: str) -> dict[str, bytes]:
+    """Read the files of a bundle below a directory, which errors call ``name``.
+
+    Raises:
+        NotABundle: if there is no such directory.
+        InvalidBundle: if a file is too large.
+        StoreError: if one can't be read.
+    """
     if not (path / "manifests").is_dir():
         raise NotABundle(f"{name} has no manifests directory", advice="Give the directory that manifests/ is in.")
     return {f"{name}/{file}": content for name in DIRECTORIES for file, content in read_files(path / name).items()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.readahead import ReadAhead
+from opmkit.bundle.sidebyside import side_by_side
 from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.progress import SILENT, Progress
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.tools import ContainerTool
-
-WORKERS = 8
-_AHEAD = 2 * WORKERS  # bounds the memory: what was pulled waits here until it is asked for
 
 
 def pull_bundles(
@@ -37,10 +35,9 @@ def pull_bundles(
     sources = [BundleSource.parse(reference) for reference in dict.fromkeys(references)]
     progress.begin("Pulling bundles", len(sources), unit="bundles")
     cache = ManifestCache()
-    with ReadAhead(cache) as ahead:
-        pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
+    with ReadAhead(cache) as ahead, closing(side_by_side(partial(_fetch, tool, ahead), sources)) as fetched:
         try:
-            for source, files in _fetch(pool, tool, sources, ahead):
+            for source, files in fetched:
                 bundle = parse_bundle_files(source, files.result(), cache=cache)
                 for warning in (*bundle.warnings, source.remark):
                     if warning:
@@ -48,24 +45,11 @@ def pull_bundles(
                 progress.advance(1)
                 yield bundle
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
             progress.end()
 
 
-def _fetch(
-    pool: ThreadPoolExecutor, tool: ContainerTool, sources: Sequence[BundleSource], ahead: ReadAhead
-) -> Iterator[tuple[BundleSource, Future[dict[str, bytes]]]]:
-    """Keep threads pulling, some bundles ahead of the one that is asked for; they have the manifests read ahead."""
-
-    def fetch(source: BundleSource) -> dict[str, bytes]:
-        files = fetch_bundle_files(tool, source)
-        ahead.submit(content for path, content in files.items() if path.startswith("manifests/"))
-        return files
-
-    waiting: deque[tuple[BundleSource, Future[dict[str, bytes]]]] = deque()
-    for source in sources:
-        waiting.append((source, pool.submit(fetch, source)))
-        if len(waiting) > _AHEAD:
-            yield waiting.popleft()
-    while waiting:
-        yield waiting.popleft()
+def _fetch(tool: ContainerTool, ahead: ReadAhead, source: BundleSource) -> dict[str, bytes]:
+    """Read the files of a bundle, and have its manifests read ahead."""
+    files = fetch_bundle_files(tool, source)
+    ahead.submit_files(files)
+    return files

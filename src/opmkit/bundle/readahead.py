@@ -14,7 +14,7 @@ from opmkit.bundle.manifest import ManifestCache, try_manifest
 from opmkit.bundle.processes import Process, serve, spare_processors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from opmkit.bundle.errors import InvalidDocument
     from opmkit.bundle.manifest import Manifest
@@ -40,6 +40,10 @@ class ReadAhead:
         self._pending: list[list[bytes]] = []
         self._idle = [Process(__name__) for _ in range(count)]
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="read") if count > 0 else None
+
+    def submit_files(self, files: Mapping[str, bytes]) -> None:
+        """Read the manifests among the files of a bundle, given by their paths."""
+        self.submit(content for path, content in files.items() if path.startswith("manifests/"))
 
     def submit(self, contents: Iterable[bytes]) -> None:
         """Read these when there is time. What came last is read first: what came first is going to be asked for now."""

@@ -42,7 +42,7 @@ class BundleSource:
         source, equals, image = text.rpartition("=")
         if not equals:
             place = parse_place(text)
-            return cls(text, place, _own_name(place, text))
+            return cls(text, place, own_name(place, text))
         Reference.parse(image)
         return cls(text, parse_place(source), image.removeprefix(_REGISTRY_TRANSPORT))
 
@@ -64,7 +64,8 @@ def parse_place(text: str) -> ImageReference | Path:
     return Path(text) if text in (".", "..") or text.startswith(_PATHS) else parse_image_reference(text)
 
 
-def _own_name(place: ImageReference | Path, text: str) -> str:
+def own_name(place: ImageReference | Path, text: str) -> str:
+    """The image to record for a place that was written as ``text``, where nobody names another."""
     if isinstance(place, Path):
         return ""
     if isinstance(place, DaemonReference | StorageReference | StoreReference) and place.reference:

@@ -12,7 +12,8 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.formats import ImageFormat
     from opmkit.imagetools.tools.registry import RegistryTool
 
+T = TypeVar("T")
 REGISTRY_PANEL = "Registry access"
 
 GLOBAL_FLAGS = {
@@ -103,6 +105,17 @@ class Connection:
         from opmkit.imagetools.tools import open_tool
 
         return open_tool(name, options=self.options(), store=ImageStore.open(), form=form)
+
+
+def made_once(make: Callable[[], T]) -> Callable[[], T]:
+    """Give what ``make`` makes, when it is first asked for; from several threads, too."""
+    lock, made = Lock(), functools.cache(make)
+
+    def give() -> T:
+        with lock:
+            return made()
+
+    return give
 
 
 def takes_groups(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from opmkit.bundle.errors import NotABundle
+from opmkit.bundle.kept import digest_of_files
 from opmkit.bundle.validation.bundle import BundleView, Options
-from opmkit.bundle.validation.cache import VerdictCache, digest_of_files
+from opmkit.bundle.validation.cache import VerdictCache
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.judging import Judging
 from opmkit.bundle.validation.rule import Dialect

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.kept import digest_of_files
 from opmkit.bundle.validation.across import judge_across
-from opmkit.bundle.validation.cache import digest_of_files
 from opmkit.bundle.validation.content import ContentCache
 from opmkit.bundle.validation.judging import Case, JudgeAhead, Judging, Pending
 from opmkit.bundle.validation.sources import BundleFiles, read_files

@@ -7,16 +7,16 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.console import Output, OutputFormat, print_json, print_table, progress
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.params import Connection
+from opmkit.cli.params import Connection, made_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from opmkit.bundle.validation.bundle import Options
     from opmkit.bundle.validation.cache import VerdictCache
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
 
 COMMAND = "opm bundle validate"
-T = TypeVar("T")
 MULTIARCH = "multiarch"
 RULES_PANEL = "Rules"
 REPORT_PANEL = "Report"
@@ -340,9 +339,9 @@ def _verdicts(
     known = None
     if plan.policy.baseline and not reporting.write_baseline:
         known = read_baseline(Path(plan.policy.baseline))
-    registry = _made_once(connection.tool)
+    registry = made_once(connection.tool)
     validation = Validation(
-        _made_once(lambda: connection.tool_named(builder)),
+        made_once(lambda: connection.tool_named(builder)),
         plan.judging(lambda image: _platforms(registry(), image)),
         read=read_labels if plan.labels_only else read_files,
         cache=None if reporting.no_cache or plan.asks_registries else _cache(plan),
@@ -355,20 +354,6 @@ def _verdicts(
         verdicts = beside_each_other(verdicts, validators().get("across", ()))
     verdicts = [plan.policy.apply(verdict) for verdict in verdicts]
     return verdicts if known is None else [without_known(verdict, known) for verdict in verdicts]
-
-
-def _made_once(make: Callable[[], T]) -> Callable[[], T]:
-    """Give what ``make`` makes, when it is first asked for; from several threads, too."""
-    from functools import cache
-    from threading import Lock
-
-    lock, made = Lock(), cache(make)
-
-    def give() -> T:
-        with lock:
-            return made()
-
-    return give
 
 
 def _platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
@@ -391,7 +376,7 @@ def _cache(plan: _Plan) -> VerdictCache:
     from opmkit.bundle.validation.cache import VerdictCache
     from opmkit.imagetools.store import ImageStore
 
-    return VerdictCache.open(ImageStore.open().layout.path / "verdicts", plan.choices())
+    return VerdictCache.open(ImageStore.open().results("verdicts"), plan.choices())
 
 
 def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity) -> None:

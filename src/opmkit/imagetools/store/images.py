@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Descriptor
 
 GRACE = 3600.0
+_RESULTS = "results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,10 @@ class ImageStore:
         """The blob's file, its content verified now, or None."""
         return self.layout.cached(descriptor)
 
+    def results(self, name: str) -> Path:
+        """A directory for files, in directories, with what was worked out from images; `prune` deletes old ones."""
+        return self.layout.path / _RESULTS / name
+
     def list(self) -> list[StoredImage]:
         """The images there are, by name."""
         try:
@@ -97,7 +102,8 @@ class ImageStore:
         with self.layout.locked():
             needed = {self.layout.blob_path(digest) for digest in self._needed()}
             last_use = time.time() - grace
-            for path in [*self.layout.path.glob("blobs/*/*"), *self.layout.path.glob(f"{INGEST}/*")]:
+            patterns = ("blobs/*/*", f"{INGEST}/*", f"{_RESULTS}/*/*/*")
+            for path in [path for pattern in patterns for path in self.layout.path.glob(pattern)]:
                 with suppress(FileNotFoundError):  # a blob that came in whole just now has moved
                     status = path.stat()
                     if path not in needed and status.st_mtime <= last_use:
