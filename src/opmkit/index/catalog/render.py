@@ -1,0 +1,168 @@
+"""Rendering: bundles and catalogs, wherever they are, as blobs of a file-based catalog."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+
+from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.kept import Kept, code_digest
+from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bundle_directory
+from opmkit.bundle.manifest import ManifestCache
+from opmkit.bundle.readahead import ReadAhead
+from opmkit.bundle.sidebyside import side_by_side
+from opmkit.bundle.source import BundleSource, own_name
+from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.reference import Reference
+from opmkit.index.catalog.blobs import Blobs
+from opmkit.index.catalog.from_bundle import bundle_blob, by_image, objects_last, with_image
+from opmkit.index.catalog.levels import Level, migrated
+from opmkit.index.catalog.load import parse_blobs
+from opmkit.index.catalog.open import CATALOGS, Kind, catalog_blobs, find_place, kind_of, refuse_kind
+from opmkit.index.catalog.write import content
+from opmkit.index.errors import InvalidCatalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.index.catalog.blobs import BundleBlob
+    from opmkit.index.catalog.imagetemplate import ImageTemplate
+    from opmkit.index.catalog.open import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How references are rendered: those of ``kinds`` alone, and bundles at a ``level``.
+
+    ``images`` names the images of bundle directories, which have none else. ``kept`` has the bundles that were
+    rendered before.
+    """
+
+    kinds: frozenset[Kind] = frozenset(Kind)
+    level: Level = Level.NONE
+    images: ImageTemplate | None = None
+    kept: Kept | None = None
+
+
+PLAIN = Rendering()
+
+
+def kept_bundles(directory: Path) -> Kept:
+    """Bundles below a directory, as this release renders them."""
+    return Kept.open(directory, [code_digest("opmkit.bundle"), code_digest("opmkit.index.catalog")])
+
+
+def render(
+    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = SILENT
+) -> Blobs:
+    """The blobs of all references, one after the other; see `rendered`."""
+    each = rendered(tool, references, rendering, progress=progress)
+    return Blobs.of(blob for blobs in each for blob in blobs)
+
+
+def rendered(
+    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = SILENT
+) -> Iterator[Blobs]:
+    """The blobs of each reference, in their order; they are read side by side.
+
+    A reference is a catalog directory, a database file, an index image with either, a bundle directory or a bundle
+    image. What is on disk goes before an image of that name. The first failure, in that order, ends it.
+
+    Raises:
+        InvalidCatalog: with all that is wrong in reading a catalog, each with its file and line.
+        CatalogError: for what is none of these, or not of the kinds wanted.
+        BundleError: for a bundle that no catalog can hold.
+        ImageToolsError: for what can't be read.
+    """
+    progress.begin("Rendering", len(references), unit="references")
+    cache = ManifestCache()
+    with ReadAhead(cache) as ahead, closing(side_by_side(_Reader(tool, rendering, ahead).read, references)) as waiting:
+        try:
+            for _, reading in waiting:
+                found = reading.result()
+                if isinstance(found, _UnreadBundle):
+                    found = Blobs(bundles=(found.blob(cache, rendering),))
+                yield migrated(found, rendering.level)
+                progress.advance(1)
+        finally:
+            progress.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _UnreadBundle:
+    """The files of a bundle, and the digest that it is known by."""
+
+    source: BundleSource
+    digest: str
+    files: Mapping[str, bytes]
+
+    def blob(self, cache: ManifestCache, rendering: Rendering) -> BundleBlob:
+        """Read the bundle, and keep what comes of it."""
+        bundle = parse_bundle_files(self.source, self.files, cache=cache)
+        image = self.source.image
+        if isinstance(self.source.place, Path) and rendering.images:
+            image = rendering.images.image(bundle)
+        try:
+            blob = bundle_blob(replace(bundle, image=""))
+        except InvalidBundle as error:
+            raise InvalidBundle(f"{self.source.text}: {error.message}", advice=error.advice) from error
+        if rendering.kept and self.digest:
+            _keep(rendering.kept, self.digest, blob)
+        return with_image(blob, image)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads what references name; safe for several threads."""
+
+    tool: Tool
+    rendering: Rendering
+    ahead: ReadAhead
+
+    def read(self, reference: str) -> Blobs | _UnreadBundle:
+        """The blobs that a reference names, or else the files of a bundle, whose turn comes."""
+        place = find_place(self.tool, reference)
+        kind = kind_of(self.tool, place, reference)
+        refuse_kind(kind, self.rendering.kinds, reference)
+        if kind in CATALOGS:
+            blobs = catalog_blobs(self.tool, place, kind, reference)
+            return replace(blobs, bundles=tuple(map(_in_order, blobs.bundles)))
+        source = BundleSource(reference, place, own_name(place, reference))
+        digest = self._digest(place) if self.rendering.kept else ""
+        blob = _kept(self.rendering.kept, digest) if self.rendering.kept and digest else None
+        return self._unread(source, digest) if blob is None else Blobs(bundles=(with_image(blob, source.image),))
+
+    def _digest(self, place: Path | ImageReference) -> str:
+        """What the bundle at a place is known by; "" for a directory, which is read sooner than looked up."""
+        if isinstance(place, Path):
+            return ""
+        return (place.digest if isinstance(place, Reference) else None) or self.tool().digest(place)
+
+    def _unread(self, source: BundleSource, digest: str) -> _UnreadBundle:
+        if isinstance(source.place, Path):
+            files = read_bundle_directory(source.place, source.text)
+        else:
+            files = fetch_bundle_files(self.tool(), source)
+        self.ahead.submit_files(files)
+        return _UnreadBundle(source, digest, files)
+
+
+def _in_order(blob: BundleBlob) -> BundleBlob:
+    return replace(blob, properties=objects_last(blob.properties), related_images=by_image(blob.related_images))
+
+
+def _kept(kept: Kept, digest: str) -> BundleBlob | None:
+    raw = kept.get(digest)
+    try:
+        return parse_blobs(raw, digest).bundles[0] if raw else None
+    except (InvalidCatalog, IndexError):
+        return None
+
+
+def _keep(kept: Kept, digest: str, blob: BundleBlob) -> None:
+    kept.put(digest, orjson.dumps(content(blob)))
