@@ -35,13 +35,17 @@ class Document:
     duplicates: tuple[Duplicate, ...] = ()
 
 
-def read_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
-    """Read all documents but empty ones; one that can't be read is told as the error, with its line in the file."""
+def read_documents(raw: bytes, *, empty: bool = False) -> Iterator[Document | InvalidDocument]:
+    """Read all documents; one that can't be read is told as the error, with its line in the file.
+
+    Those without content are passed over, or given too if ``empty``. Whether nothing but two ``---`` is one, is told
+    as the reference reads them: it takes the second to begin a document where the first has ended one.
+    """
     raw = raw.removeprefix(_BOM)
     if raw.lstrip()[:1] == b"{":
         yield from _json_documents(raw)
     else:
-        yield from _yaml_documents(raw)
+        yield from _yaml_documents(raw, empty=empty)
 
 
 def _json_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
@@ -132,27 +136,28 @@ def _mapping(pairs: list[tuple[str, Any]], seen: list[Duplicate]) -> dict[str, A
     return members
 
 
-def _yaml_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
+def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDocument]:
     from opmkit.bundle import goyaml  # a catalog in JSON does without the YAML library
 
-    start, line = 0, 1
+    start, line, begun = 0, 1, False
     for end, begin in [*(match.span() for match in _SEPARATOR.finditer(raw)), (len(raw), len(raw))]:
         piece = raw[start:end]
         behind = raw[end:begin].removeprefix(b"---").strip()
         if behind and not behind.startswith(b"#"):  # it would be passed over
             told = f"there is {behind.decode(errors='replace')[:60]!r} on the line of ---"
             yield InvalidDocument(f"{told}, where only a comment may be", line=line + piece.count(b"\n"))
+        begun = begun or piece not in (b"", b"\n")
         duplicates: list[Duplicate] = []
         try:
-            value = _in_order(goyaml.load(piece, duplicates)) if piece.strip() else None
+            value = by_key(goyaml.load(piece, duplicates)) if piece.strip() else None
         except InvalidDocument as error:
             yield InvalidDocument(error.problem, line=line + max(error.line - 1, 0), column=error.column)
         else:
-            if value is not None:
+            if value is not None or (empty and begun):
                 shifted = tuple(Duplicate(key, line + at - 1, column) for key, at, column in duplicates)
                 yield Document(line + _first_line(piece), value, shifted)
         line += raw.count(b"\n", start, begin)
-        start = begin
+        start, begun = begin, not begun
 
 
 _NO_CONTENT = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
@@ -164,10 +169,10 @@ def _first_line(piece: bytes) -> int:
     return match.group().count(b"\n") if match else 0
 
 
-def _in_order(value: JsonValue) -> JsonValue:
-    """The value with the keys of all mappings in order, for so YAML is turned into JSON."""
+def by_key(value: JsonValue) -> JsonValue:
+    """The value with the keys of all mappings in order, for so the reference turns YAML into JSON."""
     if isinstance(value, dict):
-        return {key: _in_order(value[key]) for key in sorted(value)}
+        return {key: by_key(value[key]) for key in sorted(value)}
     if isinstance(value, list):
-        return [_in_order(item) for item in value]
+        return [by_key(item) for item in value]
     return value

@@ -1,0 +1,1 @@
+"""Catalog templates: short documents that whole file-based catalogs are rendered from."""
