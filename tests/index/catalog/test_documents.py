@@ -40,6 +40,25 @@ def test_documents_with_their_lines(raw: bytes, documents: list[object]) -> None
         assert found == documents
 
 
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [
+        (b"", []),
+        (b"---", [1]),
+        (b"# a licence\n---\nschema: x\n", [1]),
+        (b"schema: x\n---\n", []),
+        (b"schema: x\n---\n# the end\n", [2]),
+        (b"---\n---\nschema: x\n", [1]),
+        (b"schema: x\n---\n---\nschema: y\n", []),
+        (b"schema: x\n---\nnull\n---\nschema: y\n", [2]),
+        (b'{"schema": "x"}\nnull\n', [2]),
+    ],
+)
+def test_documents_without_content_as_the_reference_counts_them(raw: bytes, lines: list[int]) -> None:
+    found = [one for one in read_documents(raw, empty=True) if isinstance(one, Document)]
+    assert [one.line for one in found if one.value is None] == lines
+
+
 def test_keys_of_yaml_mappings_are_in_order_and_those_of_json_stay() -> None:
     (yaml,) = read_documents(b"b: 1\na: 2\n")
     (json,) = read_documents(b'{"b": 1, "a": 2}')

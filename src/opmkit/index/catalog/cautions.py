@@ -61,7 +61,7 @@ def _icon_cautions(package: PackageBlob) -> Iterator[Told]:
 
 def _graph_cautions(channel: ChannelBlob) -> Iterator[Told]:
     if graph_fault(channel.entries) is None and (older := graph_fault(channel.entries, stop_at_skipped=False)):
-        yield Told(f"catalogs of releases of opm before 1.58 are refused for this: {older}", older.advice)
+        yield Told(f"releases of opm before 1.58 refuse it: {older}", older.advice)
 
 
 def _edge_cautions(entry: EntryBlob, versions: Mapping[str, Version]) -> Iterator[Told]:

@@ -130,12 +130,12 @@ def _nameless(parts: PackageBlobs) -> Iterator[Fault]:
 
 
 def _kind(schema: str) -> str:
-    return schema.removeprefix("olm.")
+    return schema.removeprefix("olm.").removesuffix("s")
 
 
 def _undefined(parts: PackageBlobs) -> Fault:
     kinds = Counter(_kind(blob.schema) for blob in parts.belonging)
-    told = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    told = ", ".join(f"{count} {kind}" + "s" * (count > 1) for kind, count in kinds.items())
     advice = f"Add a document with schema: {PACKAGE}, name: {parts.name} and a defaultChannel, or correct the name."
     return Fault(parts.belonging[0].place, f'unknown package "{parts.name}", which has {told}', advice=advice)
 

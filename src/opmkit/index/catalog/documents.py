@@ -155,7 +155,7 @@ def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDo
         else:
             if value is not None or (empty and begun):
                 shifted = tuple(Duplicate(key, line + at - 1, column) for key, at, column in duplicates)
-                yield Document(line + _first_line(piece), value, shifted)
+                yield Document(line if value is None else line + _first_line(piece), value, shifted)
         line += raw.count(b"\n", start, begin)
         start, begun = begin, not begun
 

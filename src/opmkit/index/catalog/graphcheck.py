@@ -42,11 +42,12 @@ def channel_heads(entries: Iterable[EntryBlob]) -> tuple[str, ...]:
 
 
 def graph_fault(entries: Sequence[EntryBlob], *, stop_at_skipped: bool = True) -> GraphFault | None:
-    """What is wrong with the graph of a channel's entries; None if nothing is, or if there are none.
+    """What is wrong with the graph of a channel's entries; None if nothing is, or if there are none with a name.
 
     ``stop_at_skipped`` tells that the chain ends where it comes to a skipped entry, as it does since release 1.58 of
     the reference.
     """
+    entries = [entry for entry in entries if entry.name]
     if not entries:
         return None
     updated = _updated(entries)
@@ -64,7 +65,7 @@ def _updated(entries: Iterable[EntryBlob]) -> Mapping[str, list[tuple[str, str]]
     for entry in entries:
         if entry.replaces:
             updated[entry.replaces].append(("replaces", entry.name))
-        for skip in entry.skips:
+        for skip in filter(None, entry.skips):
             updated[skip].append(("skips", entry.name))
     return updated
 

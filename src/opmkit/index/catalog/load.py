@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MAX_FILE = 1 << 30
 """Bytes that a file of a catalog may have."""
+_NO_DOCUMENT = "Correct it; keep what is no part of the catalog elsewhere, or name it in an .indexignore file."
+_WRONG_TYPE = "Give the field a value of that type; texts such as 1.0 or true need quotes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,13 @@ class _Reader:
     duplicates: list[Fault] = field(default_factory=list)
 
     def file(self, name: str, raw: bytes) -> Iterator[Blob]:
-        return self.documents(name, read_documents(raw))
+        return self.documents(name, read_documents(raw, empty=True))
 
     def documents(self, name: str, documents: Iterable[Document | InvalidDocument]) -> Iterator[Blob]:
         for document in documents:
             if isinstance(document, InvalidDocument):
                 told = f"it can't be read as YAML or JSON: {document.problem}"
-                self.faults.append(Fault(Place(name, document.line), told))
+                self.faults.append(Fault(Place(name, document.line), told, advice=_NO_DOCUMENT))
             else:
                 blob = self._blob(document, Place(name, document.line))
                 if blob is not None:
@@ -120,13 +122,13 @@ class _Reader:
     def _blob(self, document: Document, place: Place) -> Blob | None:
         for key, line, _ in document.duplicates:
             at = Place(place.file, line or place.line)
-            self.duplicates.append(Fault(at, f"the key {key!r} is there twice, and only the last counts"))
+            told = f"the key {key!r} is there twice, and only the last counts"
+            self.duplicates.append(Fault(at, told, advice="Keep one of them."))
         if not isinstance(document.value, dict):
-            advice = "Keep what is no part of the catalog elsewhere, or name it in an .indexignore file."
             told = f"the document is {describe(document.value)}, not a mapping with a schema"
-            self.faults.append(Fault(place, told, advice=advice))
+            self.faults.append(Fault(place, told, advice=_NO_DOCUMENT))
             return None
-        self.faults += [Fault(place, told) for told in _key_faults(document.value)]
+        self.faults += [Fault(place, told, advice=advice) for told, advice in _key_faults(document.value)]
         fields = Fields(document.value, lambda path, told: self._tell(place, path, told))
         schema = fields.text("schema")
         if not schema:
@@ -140,18 +142,20 @@ class _Reader:
 
     def _tell(self, place: Place, path: Path, told: str) -> None:
         where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-        self.faults.append(Fault(place, f"{where} {told}"))
+        self.faults.append(Fault(place, f"{where} {told}", advice=_WRONG_TYPE))
 
 
-def _key_faults(document: Mapping[str, JsonValue]) -> Iterator[str]:
+def _key_faults(document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
     """What is wrong with the keys of a document, of which some must not be null, unlike those of what is in it."""
     alike: defaultdict[str, list[str]] = defaultdict(list)
     for key in document:
         alike[key.casefold()].append(key)
-    yield from (f"the keys {' and '.join(keys)} differ in case alone" for keys in alike.values() if len(keys) > 1)
+    for keys in alike.values():
+        if len(keys) > 1:
+            yield f"the keys {' and '.join(keys)} differ in case alone", "Keep one of them."
     for name in ("schema", "package", "name"):
         if any(document[key] is None for key in alike.get(name, ())):
-            yield f"{name} is nothing, not a text"
+            yield f"{name} is nothing, not a text", _WRONG_TYPE
 
 
 def _package(fields: Fields, place: Place) -> PackageBlob:
