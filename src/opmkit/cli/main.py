@@ -25,6 +25,8 @@ index; 4 another writer moved the tag in the meantime; 130 interrupted.
 
 INTERRUPTED = 130
 _COMMANDS = "opmkit.cli.commands"
+_TOP_LEVEL = {"serve": "Serve a file-based catalog over gRPC, until the command is stopped."}
+"""The commands that are in no group, each the function of its name in the module of its name, and what they do."""
 
 
 def build_app(words: Sequence[str] | None = None) -> typer.Typer:
@@ -55,6 +57,9 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(commands_of("catalog", "Ask a running catalog, over gRPC, what it holds."))
     app.add_typer(commands_of("image", "Look after images: the embedded store, layouts, registries."))
     app.add_typer(alpha)
+    for name, summary in _TOP_LEVEL.items():
+        module = import_module(f"{_COMMANDS}.{name}") if words is None or name in words else None
+        command(app, name, getattr(module, name) if module else _not_loaded, help=None if module else summary)
     command(app, "version", _version)
     command(app, "help", _help)
     command(app, "completion", _completion)
@@ -127,6 +132,10 @@ def _root(
         print(f"opmkit {__version__}")
     elif ctx.invoked_subcommand is None:
         print(ctx.get_help())
+
+
+def _not_loaded() -> None:
+    """Stand for a command in a list of commands."""
 
 
 def _version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:

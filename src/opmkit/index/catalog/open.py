@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,7 +22,7 @@ from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.image import read_database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -140,15 +141,37 @@ def _load(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) 
         if kind is Kind.DATABASE_IMAGE:
             read_database(tool(), place, root / "index.db")
             return _of_database(root / "index.db")
-        directory = normal_path(tool().inspect(place).labels[labels.INDEX_CONFIGS])
-        if directory is not None:
-            tool().extract(place, root, (directory,))
-        if directory is None or not (root / directory).is_dir():
-            raise CatalogError(
-                f"index image {reference}: no directory of the name that its label {labels.INDEX_CONFIGS} gives",
-                advice="The image is damaged or mislabelled: start from another tag of this index.",
-            )
-        return _of_directory(root / directory)
+        return _of_directory(_unpack(tool, place, root, reference))
+
+
+@contextmanager
+def unpacked_catalog(tool: Tool, reference: str) -> Iterator[Path]:
+    """The directory with the file-based catalog of an index image, for as long as it is needed.
+
+    Raises:
+        CatalogError: where it is something else, which the message names.
+        ImageToolsError: if it can't be read.
+    """
+    place = find_place(tool, reference)
+    refuse_kind(kind_of(tool, place, reference), frozenset({Kind.CATALOG_DIRECTORY, Kind.CATALOG_IMAGE}), reference)
+    if isinstance(place, Path):
+        yield place
+        return
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        yield _unpack(tool, place, Path(scratch), reference)
+
+
+def _unpack(tool: Tool, place: ImageReference, root: Path, reference: str) -> Path:
+    """The directory with the catalog of an image, below ``root``."""
+    directory = normal_path(tool().inspect(place).labels[labels.INDEX_CONFIGS])
+    if directory is not None:
+        tool().extract(place, root, (directory,))
+    if directory is None or not (root / directory).is_dir():
+        raise CatalogError(
+            f"index image {reference}: no directory of the name that its label {labels.INDEX_CONFIGS} gives",
+            advice="The image is damaged or mislabelled: start from another tag of this index.",
+        )
+    return root / directory
 
 
 def _of_database(path: Path) -> Loaded:

@@ -58,19 +58,19 @@ def _of_package(blobs: Blobs, package: str) -> Iterator[Blob]:
 
 
 def _json(blob: Blob) -> bytes:
-    text = orjson.dumps(_writable(content(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    text = orjson.dumps(writable(content(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     for separator, escape in _SEPARATORS:
         text = text.replace(separator, escape)
     return _INDENT.sub(lambda match: match.group() * 2, text)  # lines are broken between values alone
 
 
-def _writable(value: Any) -> Any:
+def writable(value: Any) -> Any:
     """The value with numbers in the form in which Go writes them; itself, where there are none to change."""
     if isinstance(value, dict):
-        members = {key: _writable(member) for key, member in value.items()}
+        members = {key: writable(member) for key, member in value.items()}
         return members if any(members[key] is not value[key] for key in value) else value
     if isinstance(value, list):
-        items = [_writable(item) for item in value]
+        items = [writable(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, float) or (type(value) is int and value not in INT64):
         return orjson.Fragment(go_float(float(value)).encode())

@@ -1,9 +1,11 @@
-"""Serving an index database."""
+"""Serving catalogs: index databases and file-based ones."""
 
 from __future__ import annotations
 
 import logging
+import tempfile
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.index.database.serving import served_database
@@ -13,9 +15,9 @@ from opmkit.index.server.processes import run_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from opmkit.index.database.serving import ServedDatabase
+    from opmkit.index.server.catalogcache import CatalogCache
     from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings
 
@@ -49,6 +51,55 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
             settings,
             lambda: _log.info("serving registry", extra={"fields": fields}),
         )
+
+
+def serve_catalog(
+    root: Path, settings: ServerSettings, *, cache: Path | None = None, enforce: bool = False, name: str = ""
+) -> None:
+    """Serve the file-based catalog at ``root`` as `serve_database` does a database.
+
+    The directory ``cache`` keeps what is prepared from one start to the next, a temporary one for this run alone. With
+    ``enforce`` it has to belong to the catalog already.
+
+    Raises:
+        CacheUnfit: if it does not, or has other content.
+        InvalidCatalog: with all that is wrong with the catalog.
+        StoreError: if something can't be read or written.
+        ServerError: the port or the certificate can't be used, or a process of the server has died.
+    """
+    from opmkit.index.server.catalogcache import load_cache
+
+    with ExitStack() as stack:
+        directory = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opm-serve-cache-")))
+        port = stack.enter_context(ReservedPort(settings.port))
+        loaded = load_cache(root, directory, enforce=enforce)
+        from opmkit.index.server.listener import Listener
+
+        listener = Listener(port.number, settings)
+        fields = {"configs": name or str(root), "port": port.number}
+        run_processes(
+            lambda life: listener.run(lambda: _loaded_catalog(loaded), life),
+            settings,
+            lambda: _log.info("serving registry", extra={"fields": fields}),
+        )
+
+
+def prepare_catalog(root: Path, cache: Path | None, *, enforce: bool) -> None:
+    """Make the cache of a catalog, unless there is one that belongs to it; raises what `serve_catalog` does."""
+    from opmkit.index.server.catalogcache import load_cache
+
+    with tempfile.TemporaryDirectory(prefix="opm-serve-cache-") as scratch:
+        load_cache(root, cache or Path(scratch), enforce=enforce)
+
+
+@contextmanager
+def _loaded_catalog(cache: CatalogCache) -> Iterator[Loaded]:
+    from opmkit.index.server.from_catalog import CatalogAnswers
+    from opmkit.index.server.requests import read_request
+    from opmkit.index.server.service import Loaded
+
+    with CatalogAnswers.open(cache) as answers:
+        yield Loaded(answers, read_request)
 
 
 @contextmanager

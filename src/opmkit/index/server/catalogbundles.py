@@ -1,0 +1,147 @@
+"""Bundles of file-based catalogs as messages: what is said of a bundle itself, apart from its place in a channel."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from opmkit.bundle import goyaml
+from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.jsonvalue import encode
+from opmkit.index.api import message_class
+from opmkit.index.catalog import blobs as kinds
+from opmkit.index.catalog.write import writable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
+
+_BUNDLE, _API = message_class("Bundle"), message_class("GroupVersionKind")
+_PROPERTY, _DEPENDENCY = message_class("Property"), message_class("Dependency")
+_DEPRECATION = message_class("Deprecation")
+
+GVK = "olm.gvk"
+_GVK_REQUIRED = "olm.gvk.required"
+_PACKAGE_REQUIRED = "olm.package.required"
+_CSV_KIND = "ClusterServiceVersion"
+_ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
+_MOVED = {"apiServiceDefinitions": "apiservicedefinitions", "crdDescriptions": "customresourcedefinitions"}
+"""Members of ``olm.csv.metadata`` that have other names in the spec of a ClusterServiceVersion."""
+_OF_METADATA = ("annotations", "labels")
+
+
+def place(package: str, channel: str, entry: EntryBlob, *, edges: bool) -> bytes:
+    """The part that tells where a bundle is, and with ``edges`` what it replaces and skips there."""
+    fields: dict[str, Any] = {"packageName": package, "channelName": channel, "skipRange": entry.skip_range}
+    if edges:
+        fields |= {"replaces": entry.replaces, "skips": entry.skips}
+    return _serialised(**fields)
+
+
+def facts(bundle: BundleBlob, deprecation: str | None) -> bytes:
+    """The part that tells of a bundle all but its manifests; ``deprecation`` is why it is deprecated."""
+    return _serialised(
+        csvName=bundle.name,
+        bundlePath=bundle.image,
+        version=_text(bundle.values(kinds.PACKAGE), "version"),
+        providedApis=list(map(_api, bundle.values(GVK))),
+        requiredApis=list(map(_api, bundle.values(_GVK_REQUIRED))),
+        dependencies=[_DEPENDENCY(type=kind, value=value) for kind, value in _dependencies(bundle.properties)],
+        properties=[
+            _PROPERTY(type=one.type, value=compact(one.value))
+            for one in bundle.properties
+            if one.type != kinds.BUNDLE_OBJECT
+        ],
+        deprecation=None if deprecation is None else _DEPRECATION(message=deprecation),
+    )
+
+
+def manifests(bundle: BundleBlob, package: PackageBlob) -> bytes:
+    """The part with the manifests that the catalog holds; of what ``olm.csv.metadata`` tells, one is made up."""
+    objects = list(map(_object, bundle.values(kinds.BUNDLE_OBJECT)))
+    csv = next((text for text in objects if _kind(text) == _CSV_KIND), "")
+    told = next(bundle.values(kinds.CSV_METADATA), None)
+    if not csv and isinstance(told, dict):
+        csv = encode(_csv_of_metadata(told, bundle, package)).decode()
+        objects = objects or [csv]
+    return _serialised(csvJson=csv, object=objects)
+
+
+def compact(value: JsonValue) -> str:
+    """JSON as Go's encoder writes it, with the keys in the order that they have."""
+    return orjson.dumps(writable(value)).decode().translate(_ESCAPES)
+
+
+def api_key(value: object) -> tuple[str, str, str]:
+    """Group, version and kind of an API."""
+    members = value if isinstance(value, dict) else {}
+    group, version, kind = (members.get(name, "") for name in ("group", "version", "kind"))
+    return str(group), str(version), str(kind)
+
+
+def _serialised(**fields: Any) -> bytes:
+    message: bytes = _BUNDLE(**fields).SerializeToString()
+    return message
+
+
+def _api(value: JsonValue) -> Any:
+    group, version, kind = api_key(value)
+    return _API(group=group, version=version, kind=kind)
+
+
+def _text(values: Iterable[JsonValue], name: str) -> str:
+    value = next(iter(values), None)
+    return str(value.get(name, "")) if isinstance(value, dict) else ""
+
+
+def _dependencies(properties: Iterable[BlobProperty]) -> Iterable[tuple[str, str]]:
+    for one in properties:
+        if one.type == _GVK_REQUIRED:
+            yield GVK, compact(one.value)
+        elif one.type == _PACKAGE_REQUIRED and isinstance(one.value, dict):
+            wanted = {"packageName": one.value.get("packageName", ""), "version": one.value.get("versionRange", "")}
+            yield kinds.PACKAGE, compact(wanted)
+
+
+def _object(value: JsonValue) -> str:
+    """The manifest in a property, as JSON; "" for what is none, which checking the catalog has told."""
+    data = value.get("data") if isinstance(value, dict) else None
+    try:
+        raw = base64.b64decode(data if isinstance(data, str) else "", validate=True)
+        if raw.lstrip().startswith(b"{"):
+            return raw.decode()
+        return encode(goyaml.load(raw)).decode()
+    except (ValueError, InvalidDocument):
+        return ""
+
+
+def _kind(text: str) -> object:
+    try:
+        document = json.loads(text or "null")
+    except ValueError:
+        return None
+    return document.get("kind") if isinstance(document, dict) else None
+
+
+def _csv_of_metadata(told: Mapping[str, JsonValue], bundle: BundleBlob, package: PackageBlob) -> dict[str, JsonValue]:
+    """A ClusterServiceVersion of what the catalog tells of one, enough for who shows it to people."""
+    spec: dict[str, Any] = {_MOVED.get(name, name): member for name, member in told.items() if name not in _OF_METADATA}
+    spec |= {"install": {"strategy": "deployment"}, "version": _text(bundle.values(kinds.PACKAGE), "version")}
+    if package.icon:
+        spec["icon"] = [{"base64data": package.icon.data, "mediatype": package.icon.media_type}]
+    if bundle.related_images:
+        spec["relatedImages"] = [{"name": one.name, "image": one.image} for one in bundle.related_images]
+    if not spec.get("description") and package.description:
+        spec["description"] = package.description
+    metadata = {name: told[name] for name in _OF_METADATA if told.get(name)}
+    return {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": _CSV_KIND,
+        "metadata": {"name": bundle.name, **metadata},
+        "spec": spec,
+    }
