@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from index.replay import REGISTRY, add_steps
+from kit.opm import PROGRAM
 from kit.server import Server, call, channel
 from kit.shared import SHARED, needs_shared
 from opmkit.cli.companions import run_initializer
@@ -31,6 +32,7 @@ pytestmark = needs_shared
 GOLDEN = SHARED / "golden" / "grpc"
 PLURALS = {"apicuritos", "apicuritoes"}
 """What bundles of one package call the same kind: which of them the reference stores is chance."""
+CATALOG = "fbc-migrated"
 RECORDS = sorted(path.stem for path in GOLDEN.glob("sqlite-*.json"))
 
 
@@ -74,8 +76,14 @@ def build(name: str, directory: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[grpc.Channel]:
-    database = build(request.param, tmp_path_factory.mktemp("grpc"))
-    with Server("--database", str(database)) as server, channel(server.address) as connection:
+    directory = tmp_path_factory.mktemp("grpc")
+    if request.param == CATALOG:
+        catalog = (GOLDEN / f"{CATALOG}.catalog.json").read_text()
+        (directory / "catalog.json").write_text(catalog.replace("{registry}", REGISTRY))
+        serving = Server(str(directory), program=(str(PROGRAM), "serve"))
+    else:
+        serving = Server("--database", str(build(request.param, directory)))
+    with serving as server, channel(server.address) as connection:
         yield connection
 
 
@@ -121,8 +129,39 @@ def test_every_call_is_answered_as_recorded(served: grpc.Channel, request: pytes
     assert len(calls) > 150
     for recorded in calls:
         found = outcome(served, recorded["method"], recorded["request"])
-        wanted = {name: recorded[name] for name in ("response", "responses", "error") if name in recorded}
-        assert as_sets(found) == as_sets(wanted), (recorded["method"], recorded["request"])
+        assert as_sets(found) == as_sets(wanted(recorded)), (recorded["method"], recorded["request"])
+
+
+@pytest.mark.parametrize("served", [CATALOG], indirect=True)
+def test_a_catalog_is_served_as_recorded(served: grpc.Channel) -> None:
+    """Of several bundles that replace the same, the reference gives any, and ours the one nearest to the head."""
+    calls = record(CATALOG)["calls"]
+    assert len(calls) > 150
+    for recorded in calls:
+        right = [wanted(recorded)]
+        if recorded["method"] == "GetBundleThatReplaces" and "response" in recorded:
+            right = list(alternatives(served, calls, recorded["request"]))
+            assert wanted(recorded) in right
+        found = outcome(served, recorded["method"], recorded["request"])
+        assert as_sets(found) in list(map(as_sets, right)), (recorded["method"], recorded["request"])
+
+
+def wanted(recorded: dict[str, Any]) -> dict[str, Any]:
+    """The recorded outcome of a call."""
+    return {name: recorded[name] for name in ("response", "responses", "error") if name in recorded}
+
+
+def alternatives(
+    connection: grpc.Channel, calls: list[dict[str, Any]], asked: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """All bundles that replace the one asked for in its channel."""
+    entries = call(connection, "GetChannelEntriesThatReplace", csvName=asked["csvName"])
+    names = {entry.bundleName for entry in entries if entry.channelName == asked["channelName"]}
+    place = {name: asked[name] for name in ("pkgName", "channelName")}
+    for one in calls:
+        request = one["request"]
+        if one["method"] == "GetBundle" and place.items() <= request.items() and request.get("csvName") in names:
+            yield {"response": one["response"]}
 
 
 @pytest.mark.parametrize("served", RECORDS[:1], indirect=True)

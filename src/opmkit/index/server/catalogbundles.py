@@ -29,7 +29,6 @@ GVK = "olm.gvk"
 _GVK_REQUIRED = "olm.gvk.required"
 _PACKAGE_REQUIRED = "olm.package.required"
 _CSV_KIND = "ClusterServiceVersion"
-_ESCAPES = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 _MOVED = {"apiServiceDefinitions": "apiservicedefinitions", "crdDescriptions": "customresourcedefinitions"}
 """Members of ``olm.csv.metadata`` that have other names in the spec of a ClusterServiceVersion."""
 _OF_METADATA = ("annotations", "labels")
@@ -73,8 +72,8 @@ def manifests(bundle: BundleBlob, package: PackageBlob) -> bytes:
 
 
 def compact(value: JsonValue) -> str:
-    """JSON as Go's encoder writes it, with the keys in the order that they have."""
-    return orjson.dumps(writable(value)).decode().translate(_ESCAPES)
+    """JSON without blanks, with the keys in the order that they have."""
+    return orjson.dumps(writable(value)).decode()
 
 
 def api_key(value: object) -> tuple[str, str, str]:

@@ -28,6 +28,16 @@ class _Channel:
     head: str
     entries: Mapping[str, EntryBlob]
 
+    def from_head(self) -> Iterator[EntryBlob]:
+        """The entries: first those that the head replaces, step by step, then the others by name."""
+        chain: dict[str, EntryBlob] = {}
+        entry = self.entries.get(self.head)
+        while entry is not None and entry.name not in chain:
+            chain[entry.name] = entry
+            entry = self.entries.get(entry.replaces)
+        yield from chain.values()
+        yield from (entry for name, entry in self.entries.items() if name not in chain)
+
 
 class CatalogAnswers:
     """Answers from the cache of a catalog: names and edges are in memory, bundles are read by their offsets."""
