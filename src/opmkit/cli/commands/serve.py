@@ -31,7 +31,7 @@ def serve(
     cache_enforce_integrity: Annotated[
         bool | None,
         typer.Option(
-            "--cache-enforce-integrity",
+            "--cache-enforce-integrity/--no-cache-enforce-integrity",
             help="Fail if the cache does not belong to the catalog; so it is with --cache-dir, unless --cache-only.",
             rich_help_panel=CACHE_PANEL,
         ),

@@ -92,10 +92,10 @@ class CatalogAnswers:
         return _any(entries, f"no channel entries found that replace {bundle}")
 
     def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Answer[bytes]:
-        """The Bundle that a bundle is updated to in a channel: of several the first by name."""
+        """The Bundle that a bundle is updated to in a channel: of several the one nearest to the head."""
         if package not in self._channels:
             raise Unanswerable(f"package {package} not found")
-        for entry in self._channel(package, channel).entries.values():
+        for entry in self._channel(package, channel).from_head():
             if bundle == entry.replaces or bundle in entry.skips:
                 return self._bundle(package, channel, entry)
         raise Unanswerable(f'no entry found for package "{package}", channel "{channel}"')

@@ -1,0 +1,172 @@
+"""``opm serve``: file-based catalogs over gRPC, with their cache."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.bundles import put_under
+from kit.images import small_image
+from kit.opm import PROGRAM
+from kit.server import Server, call, channel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from kit.opm import Opm
+
+SERVE = (str(PROGRAM), "serve")
+CSV = {"kind": "ClusterServiceVersion", "metadata": {"name": "lagoon.v1"}}
+METADATA = {"displayName": "Lagoon", "labels": {"a": "b"}, "crdDescriptions": {"owned": []}, "description": ""}
+
+
+def bundle(version: int, *properties: Mapping[str, object], image: str = "") -> dict[str, object]:
+    own = {"type": "olm.package", "value": {"packageName": "lagoon", "version": f"{version}.0.0"}}
+    name = f"lagoon.v{version}"
+    return {"schema": "olm.bundle", "package": "lagoon", "name": name, "image": image, "properties": [own, *properties]}
+
+
+BLOBS: list[dict[str, object]] = [
+    {
+        "schema": "olm.package",
+        "name": "lagoon",
+        "defaultChannel": "stable",
+        "icon": {"base64data": "aGk=", "mediatype": "image/png"},
+        "description": "pools",
+    },
+    {
+        "schema": "olm.channel",
+        "package": "lagoon",
+        "name": "stable",
+        "entries": [
+            {"name": "lagoon.v3", "replaces": "lagoon.v2", "skips": ["lagoon.v1"], "skipRange": "<3.0.0"},
+            {"name": "lagoon.v2", "replaces": "lagoon.v1"},
+            {"name": "lagoon.v1"},
+        ],
+    },
+    bundle(1, {"type": "olm.bundle.object", "value": {"data": base64.b64encode(json.dumps(CSV).encode()).decode()}}),
+    bundle(2, {"type": "olm.csv.metadata", "value": METADATA}, image="example.com/lagoon:2"),
+    bundle(3, {"type": "olm.gvk", "value": {"group": "g", "version": "v1", "kind": "K"}}, image="example.com/lagoon:3"),
+    {
+        "schema": "olm.deprecations",
+        "package": "lagoon",
+        "entries": [
+            {"reference": {"schema": "olm.package"}, "message": "use pools"},
+            {"reference": {"schema": "olm.channel", "name": "stable"}, "message": "use fast"},
+            {"reference": {"schema": "olm.bundle", "name": "lagoon.v2"}, "message": "use v3"},
+        ],
+    },
+]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    """A directory with the catalog."""
+    directory = tmp_path / "catalog"
+    directory.mkdir()
+    (directory / "catalog.json").write_text("\n".join(map(json.dumps, BLOBS)))
+    return directory
+
+
+def test_bundles_are_answered_with_what_the_catalog_has_of_them(catalog: Path) -> None:
+    with Server(str(catalog), program=SERVE) as server, channel(server.address) as connection:
+        package = call(connection, "GetPackage", name="lagoon")
+        listed = call(connection, "ListBundles")
+        of_objects, of_metadata, plain = (
+            call(connection, "GetBundle", pkgName="lagoon", channelName="stable", csvName=f"lagoon.v{number}")
+            for number in (1, 2, 3)
+        )
+        replacing = call(
+            connection, "GetBundleThatReplaces", csvName="lagoon.v1", pkgName="lagoon", channelName="stable"
+        )
+        assert server.stop() == 0
+    assert (package.deprecation.message, package.channels[0].deprecation.message) == ("use pools", "use fast")
+    assert [(one.csvName, one.replaces, list(one.skips), one.skipRange) for one in listed] == [
+        ("lagoon.v1", "", [], ""),
+        ("lagoon.v2", "lagoon.v1", [], ""),
+        ("lagoon.v3", "lagoon.v2", ["lagoon.v1"], "<3.0.0"),
+    ]
+    assert [bool(one.csvJson) for one in listed] == [True, False, False]  # manifests only where there is no image
+    assert json.loads(of_objects.csvJson) == CSV
+    assert list(of_objects.object) == [of_objects.csvJson]
+    made_up = json.loads(of_metadata.csvJson)
+    assert made_up["metadata"] == {"name": "lagoon.v2", "labels": {"a": "b"}}
+    assert made_up["spec"]["customresourcedefinitions"] == {"owned": []}
+    assert (made_up["spec"]["description"], made_up["spec"]["version"]) == ("pools", "2.0.0")
+    assert made_up["spec"]["icon"] == [{"base64data": "aGk=", "mediatype": "image/png"}]
+    assert of_metadata.deprecation.message == "use v3"
+    assert [one.type for one in of_metadata.properties] == ["olm.package", "olm.csv.metadata"]
+    assert (plain.csvJson, plain.version, plain.providedApis[0].kind) == ("", "3.0.0", "K")
+    assert not plain.HasField("deprecation")
+    assert replacing.csvName == "lagoon.v3"  # v2 replaces it, too, but is further from the head
+
+
+def test_a_cache_spares_the_next_start_what_it_has(catalog: Path, tmp_path: Path, opm: Opm) -> None:
+    cache = tmp_path / "cache"
+    opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "-t", str(tmp_path / "log"))
+    assert sorted(path.name for path in cache.iterdir()) == ["cache", "digest"]
+    records = cache / "cache" / "records"
+    records.write_bytes(records.read_bytes().replace(b"use v3", b"USE V3"))  # shows that it is not made anew
+    with Server(str(catalog), "--cache-dir", str(cache), program=SERVE) as server, channel(server.address) as asked:
+        (found,) = (one for one in call(asked, "ListBundles") if one.csvName == "lagoon.v2")
+    assert found.deprecation.message == "USE V3"
+
+
+@pytest.mark.parametrize("harm", ["the catalog changed", "it was cut short", "its index changed", "none is there"])
+def test_a_cache_that_does_not_belong_to_the_catalog(harm: str, catalog: Path, tmp_path: Path, opm: Opm) -> None:
+    cache, log = tmp_path / "cache", ("-t", str(tmp_path / "log"))
+    opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", *log)
+    if harm == "the catalog changed":
+        (catalog / "more.json").write_text(json.dumps({"schema": "note"}))
+    elif harm == "it was cut short":
+        with (cache / "cache" / "records").open("r+b") as file:
+            file.truncate(100)
+    elif harm == "its index changed":
+        (cache / "cache" / "index.json").write_text("{}")
+    else:
+        shutil.rmtree(cache)
+    done = opm.attempt("serve", str(catalog), "--cache-dir", str(cache), *log)
+    assert done.returncode == 1
+    told = (
+        "cache requires rebuild: cache reports digest as" if harm == "the catalog changed" else "existing cache digest"
+    )
+    assert told in done.stderr
+    flags = ("--cache-dir", str(cache), "--cache-enforce-integrity=false")
+    with Server(str(catalog), *flags, program=SERVE) as server, channel(server.address) as connection:
+        assert len(call(connection, "ListBundles")) == 3
+
+
+def test_what_can_not_be_served(catalog: Path, tmp_path: Path, opm: Opm) -> None:
+    log = ("-t", str(tmp_path / "log"))
+
+    def refused(*arguments: str) -> str:
+        done = opm.attempt("serve", *arguments, *log)
+        assert done.returncode == 1
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    assert "--cache-dir must be specified" in refused(str(catalog), "--cache-enforce-integrity")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious").touch()
+    told = refused(str(catalog), "--cache-dir", str(tmp_path / "other"))
+    assert "unexpected contents" in told
+    assert "precious" in told
+    assert "gone" in refused("./gone")
+    (catalog / "bad.yaml").write_text(
+        "schema: olm.channel\npackage: lagoon\nname: fast\nentries: [{name: lagoon.v9}]\n"
+    )
+    assert "bad.yaml:1" in refused(str(catalog))
+    assert "lagoon.v9" in (tmp_path / "log").read_text()
+
+
+def test_an_index_image_is_served(catalog: Path, tmp_path: Path) -> None:
+    files = {f"configs/{path.name}": path.read_bytes() for path in catalog.iterdir()}
+    labels = {"operators.operatorframework.io.index.configs.v1": "/configs"}
+    name = put_under(f"oci:{tmp_path}/index:1", small_image(tmp_path, files, labels=labels))
+    with Server(name, program=SERVE) as server, channel(server.address) as connection:
+        assert [one.name for one in call(connection, "ListPackages")] == ["lagoon"]
