@@ -35,23 +35,30 @@ class ReservedPort:
         self._socket.close()
 
 
-def _bound(port: int) -> socket.socket:
+def listening(port: int) -> socket.socket:
+    """A socket of this process on a port that is reserved; raises ServerError."""
+    return _bound(port, shared=True)
+
+
+def _bound(port: int, *, shared: bool = False) -> socket.socket:
     """A socket on the port of all IPv6 and IPv4 addresses, or of the latter alone where there is no IPv6."""
     try:
-        return _bound_in(socket.AF_INET6, port)
+        return _bound_in(socket.AF_INET6, port, shared=shared)
     except OSError as error:
         if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
             raise _unusable(port, error) from error
     try:
-        return _bound_in(socket.AF_INET, port)
+        return _bound_in(socket.AF_INET, port, shared=shared)
     except OSError as error:
         raise _unusable(port, error) from error
 
 
-def _bound_in(family: socket.AddressFamily, port: int) -> socket.socket:
-    opened = socket.socket(family, socket.SOCK_STREAM)
+def _bound_in(family: socket.AddressFamily, port: int, *, shared: bool) -> socket.socket:
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio asks for the protocol
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # former connections may linger
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections have it, too
         if family == socket.AF_INET6:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         opened.bind(("", port))

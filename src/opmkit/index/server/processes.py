@@ -6,6 +6,7 @@ cluster, mostly) starts all of it again.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import select
@@ -75,6 +76,7 @@ class _Watch:
     def start(self, work: Callable[[Life], None]) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
+        gc.freeze()  # what is there now stays shared: a collection would write to all of it
         for _ in range(self._count):
             process = os.fork()
             if not process:

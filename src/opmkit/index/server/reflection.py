@@ -6,37 +6,40 @@ Both versions of the service have the same messages; newer clients ask for v1 fi
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import grpc
+from opmkit.index.server.calls import CallFailed, Method, Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Callable, Sequence
 
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
-    from grpc_reflection.v1alpha._async import ReflectionServicer
+    from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
 ALPHA, STABLE = "grpc.reflection.v1alpha", "grpc.reflection.v1"
 _METHOD = "ServerReflection/ServerReflectionInfo"
 
 
-def handlers(services: list[str]) -> dict[str, grpc.RpcMethodHandler[bytes, bytes]]:
-    """The handlers of both versions, by their paths; they tell of ``services`` and of themselves."""
-    named = [*services, *(f"{package}.ServerReflection" for package in (ALPHA, STABLE))]
-    servicer = cache(partial(_servicer, named))
+def methods(services: Sequence[str]) -> dict[str, Method]:
+    """The method of both versions, by its paths; it tells of ``services`` and of itself."""
+    servicer = cache(partial(_servicer, [*services, *(f"{package}.ServerReflection" for package in (ALPHA, STABLE))]))
 
-    async def reflect(
-        requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, bytes]
-    ) -> AsyncIterator[bytes]:
-        from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+    def answer(request: bytes) -> Callable[[], list[bytes]]:
+        return lambda: _reflect(servicer(), request)
 
-        read = (ServerReflectionRequest.FromString(request) async for request in requests)
-        answers: Any = servicer().ServerReflectionInfo(read, context)  # not as its types have it
-        async for answer in answers:
-            yield answer.SerializeToString()
+    return {f"/{package}.{_METHOD}": Method(answer, repeats=True) for package in (ALPHA, STABLE)}
 
-    handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(reflect)
-    return {f"/{package}.{_METHOD}": handler for package in (ALPHA, STABLE)}
+
+def _reflect(servicer: ReflectionServicer, request: bytes) -> list[bytes]:
+    from google.protobuf.message import DecodeError
+    from grpc_reflection.v1alpha.reflection_pb2 import ServerReflectionRequest
+
+    try:
+        asked = ServerReflectionRequest.FromString(request)
+    except DecodeError as error:
+        raise CallFailed(Status.INTERNAL, "grpc: error unmarshalling request") from error
+    answers = servicer.ServerReflectionInfo(iter([asked]), None)  # type: ignore[arg-type]
+    return [answer.SerializeToString() for answer in answers]
 
 
 def _servicer(services: list[str]) -> ReflectionServicer:
@@ -45,7 +48,7 @@ def _servicer(services: list[str]) -> ReflectionServicer:
     from google.protobuf.descriptor_pool import DescriptorPool
     from grpc_health.v1 import health_pb2
     from grpc_reflection.v1alpha import reflection_pb2
-    from grpc_reflection.v1alpha._async import ReflectionServicer
+    from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
     from opmkit.index.api import describe
 

@@ -1,4 +1,4 @@
-"""The service ``api.Registry`` and health checking as gRPC handlers: requests are read, answers are bytes already.
+"""The methods of the service ``api.Registry`` and of health checking: requests are read, answers are bytes already.
 
 A server listens before it has loaded what it answers with, and also before the library that reads requests: it shall be
 healthy early.
@@ -6,24 +6,25 @@ healthy early.
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import grpc
-
 from opmkit.index.errors import CatalogError
+from opmkit.index.server.calls import CallFailed, Method, Status
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import Future
 
     from opmkit.index.server.answers import Answer, Answers
 
-    Context = grpc.aio.ServicerContext[bytes, bytes]
-    Handler = grpc.RpcMethodHandler[bytes, bytes]
+    Messages = Iterable[bytes]
     Call = Callable[[Answers, Any], Answer[Any]]
+    Shape = Callable[[Any], Messages]
 
 _log = logging.getLogger(__name__)
 
@@ -69,69 +70,59 @@ class Loaded:
     read: Callable[[str, bytes], Any]
 
 
-def handlers(loading: asyncio.Future[Loaded]) -> dict[str, Handler]:
-    """The handler of every method, by its path. Calls wait for what is ``loading``; health does not."""
-    single = {f"/{REGISTRY}/{name}": _single(name, call, loading) for name, call in _SINGLE.items()}
-    streams = {f"/{REGISTRY}/{name}": _stream(name, call, loading) for name, call in _STREAMS.items()}
-    return single | streams | {f"/{HEALTH}/Check": grpc.unary_unary_rpc_method_handler(_check)}
+def methods(loading: Future[Loaded]) -> dict[str, Method]:
+    """Every method by its path. Calls wait for what is ``loading``; but a server that listens is healthy."""
+    single = {name: Method(partial(_answer, name, call, _alone, loading)) for name, call in _SINGLE.items()}
+    streams = {name: Method(partial(_answer, name, call, _all, loading)) for name, call in _STREAMS.items()}
+    found = {f"/{REGISTRY}/{name}": method for name, method in (single | streams).items()}
+    found[f"/{HEALTH}/Check"] = Method(lambda request: (_SERVING,))
+    return found
 
 
-def _single(name: str, call: Call, loading: asyncio.Future[Loaded]) -> Handler:
-    async def answer(request: bytes, context: Context) -> Any:
-        return await _answer(name, call, loading, request, context)
-
-    return grpc.unary_unary_rpc_method_handler(answer)
-
-
-def _stream(name: str, call: Call, loading: asyncio.Future[Loaded]) -> Handler:
-    async def answer(request: bytes, context: Context) -> AsyncIterator[bytes]:
-        for message in await _answer(name, call, loading, request, context):
-            yield message
-
-    return grpc.unary_stream_rpc_method_handler(answer)
+def _answer(name: str, call: Call, shape: Shape, loading: Future[Loaded], request: bytes) -> Answer[Messages]:
+    if not loading.done():
+        return lambda: _now(_answer_by(loading.result(), name, call, shape, request))
+    return _answer_by(loading.result(), name, call, shape, request)
 
 
-async def _answer(name: str, call: Call, loading: asyncio.Future[Loaded], request: bytes, context: Context) -> Any:
-    """The answer, made in a thread where that takes long; the call ends here where there is none."""
-    loaded = loading.result() if loading.done() else await asyncio.shield(loading)
-    try:
-        asked = loaded.read(name, request)
-    except ValueError:
-        await context.abort(grpc.StatusCode.INTERNAL, "grpc: error unmarshalling request")
-    try:
+def _answer_by(loaded: Loaded, name: str, call: Call, shape: Shape, request: bytes) -> Answer[Messages]:
+    with _explained(name):
+        try:
+            asked = loaded.read(name, request)
+        except ValueError as error:
+            raise CallFailed(Status.INTERNAL, "grpc: error unmarshalling request") from error
         found = call(loaded.answers, asked)
-        return await asyncio.to_thread(found) if callable(found) else found
+        if not callable(found):
+            return shape(found)
+
+    def made() -> Messages:
+        with _explained(name):
+            return shape(found())
+
+    return made
+
+
+def _now(answer: Answer[Messages]) -> Messages:
+    return answer() if callable(answer) else answer
+
+
+def _alone(message: bytes) -> Messages:
+    return (message,)
+
+
+def _all(messages: Messages) -> Messages:
+    return messages
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Let a caller know of whatever goes wrong."""
+    try:
+        yield
+    except CallFailed:
+        raise
     except CatalogError as error:
-        await context.abort(grpc.StatusCode.UNKNOWN, error.message)
-    except OSError as error:
-        _log.exception("an answer can't be given", extra={"fields": {"method": name}})
-        await context.abort(grpc.StatusCode.UNKNOWN, str(error))
-
-
-async def _check(request: bytes, context: Context) -> bytes:
-    """Health of any service, known or not: a server that listens can answer."""
-    return _SERVING
-
-
-class Service(grpc.GenericRpcHandler):
-    """All handlers, and a refusal of every other call in the words of Go's servers."""
-
-    def __init__(self, found: Mapping[str, Handler]) -> None:
-        """Serve these handlers, by their paths."""
-        self._handlers = found
-        self._services = {path.split("/")[1] for path in found}
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler:
-        """The handler of one call."""
-        path: str = handler_call_details.method
-        return self._handlers.get(path) or self._unknown(path)
-
-    def _unknown(self, path: str) -> Handler:
-        service, _, method = path.removeprefix("/").rpartition("/")
-        known = service in self._services
-        text = f"unknown method {method} for service {service}" if known else f"unknown service {service}"
-
-        async def refuse(requests: object, context: Context) -> None:
-            await context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
-
-        return grpc.stream_unary_rpc_method_handler(refuse)
+        raise CallFailed(Status.UNKNOWN, error.message) from error
+    except Exception as error:
+        _log.exception("a call can't be answered", extra={"fields": {"method": name}})
+        raise CallFailed(Status.UNKNOWN, str(error)) from error

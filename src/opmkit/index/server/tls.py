@@ -1,0 +1,32 @@
+"""Certificates of a server."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from opmkit.index.server.errors import ServerError
+
+if TYPE_CHECKING:
+    from opmkit.index.server.settings import TlsFiles
+
+
+def tls_context(files: TlsFiles) -> ssl.SSLContext:
+    """What a server speaks TLS by; raises ServerError for files that can't be read or don't belong together."""
+    for path in (files.certificate, files.key):
+        try:
+            path.read_bytes()
+        except OSError as error:  # SSL would not say which
+            raise ServerError(
+                f"{path}: {error.strerror}", advice="Check --tls-cert and --tls-key: both are PEM files."
+            ) from error
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.load_cert_chain(files.certificate, files.key, password="")
+    except (ssl.SSLError, ValueError) as error:
+        raise ServerError(
+            f"{files.certificate} and {files.key} are no certificate and its key: {error}",
+            advice="Give a PEM certificate with its chain, and its private key without a password.",
+        ) from error
+    return context

@@ -1,0 +1,382 @@
+"""The server's side of HTTP/2: flow control, peers that break the rules, peers that ask for too much."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import struct
+import time
+from typing import TYPE_CHECKING, Self
+
+import hpack
+import pytest
+
+from kit.catalogs import write_library
+from kit.server import PATIENCE, Server, call, channel
+from kit.soak import memory
+from opmkit.index.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
+from opmkit.index.server.http2.headers import HeaderReader, compressed
+from opmkit.index.server.http2.streams import Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LIST_PACKAGES = b"\0\0\0\0\0"
+END = Flag.END_HEADERS | Flag.END_STREAM
+
+
+class Peer:
+    """A client that sends whatever a test wants, frame by frame."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self._encoder = hpack.Encoder()
+        self._data = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, *data: bytes) -> None:
+        self._socket.sendall(b"".join(data))
+
+    def greet(self, **values: int) -> None:
+        self.send(PREFACE, settings({Setting[name.upper()]: value for name, value in values.items()}))
+
+    def headers(self, path: str = "/api.Registry/ListPackages", **more: str) -> bytes:
+        named = {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"} | more
+        return self._encoder.encode(named)
+
+    def ask(self, stream: int, path: str = "/api.Registry/ListPackages", data: bytes = LIST_PACKAGES) -> None:
+        self.send(pack(Kind.HEADERS, Flag.END_HEADERS, stream, self.headers(path)))
+        self.send(pack(Kind.DATA, Flag.END_STREAM, stream, data))
+
+    def ask_on(self, path: str, patience: float) -> None:
+        """Ask, and read no answer, until the server reads no more either: raises TimeoutError then."""
+        self._socket.settimeout(patience)
+        for stream in range(1, 1_000_001, 2):
+            self.ask(stream, path)
+
+    def frames(self) -> Iterator[Frame]:
+        """What comes from the server until it closes."""
+        while True:
+            while len(self._data) >= 9:
+                high, low, kind, flags, stream = struct.unpack(">HBBBI", self._data[:9])
+                size = high << 8 | low
+                if len(self._data) < 9 + size:
+                    break
+                payload, self._data = self._data[9 : 9 + size], self._data[9 + size :]
+                yield Frame(kind, flags, stream, payload)
+            try:
+                more = self._socket.recv(65536)
+            except ConnectionResetError:
+                return
+            if not more:
+                return
+            self._data += more
+
+    def answer(self, stream: int) -> tuple[bytes, dict[bytes, bytes]]:
+        """The content of a stream, and its trailers."""
+        content = b""
+        for frame in self.frames():
+            assert frame.kind not in (Kind.GOAWAY, Kind.RST_STREAM), frame
+            if frame.stream == stream and frame.kind == Kind.DATA:
+                content += frame.payload
+            if frame.stream == stream and frame.flags & Flag.END_STREAM:
+                return content, dict(hpack.Decoder().decode(frame.payload, raw=True))
+        raise AssertionError(f"no end of stream {stream}")
+
+    def end(self) -> ErrorCode:
+        """Why the server closes the connection, which it must do."""
+        codes = [frame.payload[4:8] for frame in self.frames() if frame.kind == Kind.GOAWAY]
+        return ErrorCode(int.from_bytes(codes[-1], "big"))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    database = tmp_path_factory.mktemp("http2") / "library.db"
+    write_library(database)
+    with Server("-d", str(database), "--processes", "1") as server:
+        yield server
+        assert server.err == ""
+
+
+@pytest.fixture
+def peer(served: Server) -> Iterator[Peer]:
+    """A connection; the server must be as well as before when it is over."""
+    with Peer(served.port) as connected:
+        yield connected
+    with channel(served.address) as connection:
+        assert len(call(connection, "ListPackages")) == 2
+
+
+def test_a_call(peer: Peer) -> None:
+    peer.greet()
+    peer.ask(1)
+    content, trailers = peer.answer(1)
+    assert content.count(b"book") == content.count(b"shelf") == 1
+    assert trailers == {b"grpc-status": b"0"}
+
+
+def test_headers_may_be_padded_given_a_priority_and_continued(peer: Peer) -> None:
+    peer.greet()
+    block = peer.headers()
+    first = bytes([3]) + b"\0\0\0\0\x10" + block[:5] + b"\0\0\0"
+    peer.send(pack(Kind.HEADERS, Flag.PADDED | Flag.PRIORITY, 1, first))
+    peer.send(pack(Kind.CONTINUATION, 0, 1, block[5:9]), pack(Kind.CONTINUATION, Flag.END_HEADERS, 1, block[9:]))
+    peer.send(pack(Kind.DATA, Flag.PADDED | Flag.END_STREAM, 1, bytes([2]) + LIST_PACKAGES + b"\0\0"))
+    assert peer.answer(1)[1] == {b"grpc-status": b"0"}
+
+
+def test_a_request_may_come_byte_by_byte(peer: Peer) -> None:
+    sent = PREFACE + settings({}) + pack(Kind.HEADERS, Flag.END_HEADERS, 1, peer.headers())
+    sent += b"".join(pack(Kind.DATA, 0, 1, bytes([byte])) for byte in LIST_PACKAGES)
+    for byte in sent + pack(Kind.DATA, Flag.END_STREAM, 1):
+        peer.send(bytes([byte]))
+    assert peer.answer(1)[1] == {b"grpc-status": b"0"}
+
+
+def test_trailers_end_a_request(peer: Peer) -> None:
+    peer.greet()
+    peer.send(pack(Kind.HEADERS, Flag.END_HEADERS, 1, peer.headers()), pack(Kind.DATA, 0, 1, LIST_PACKAGES))
+    peer.send(pack(Kind.HEADERS, END, 1, hpack.Encoder().encode({"x": "y"})))
+    assert peer.answer(1)[1] == {b"grpc-status": b"0"}
+
+
+def test_content_is_sent_as_far_as_there_is_room(peer: Peer) -> None:
+    peer.greet(initial_window_size=3)
+    peer.ask(1)
+    seen = b""
+    for frame in peer.frames():
+        if frame.kind == Kind.DATA:
+            seen += frame.payload
+            assert len(frame.payload) <= 3
+            if len(seen) == 3:
+                peer.send(pack(Kind.WINDOW_UPDATE, 0, 1, (2).to_bytes(4, "big")))
+            elif len(seen) == 5:
+                peer.send(settings({Setting.INITIAL_WINDOW_SIZE: 1000}))
+                break
+    assert (seen + peer.answer(1)[0]).endswith(b"shelf")
+
+
+def test_streams_share_the_room_of_a_connection() -> None:
+    written: list[bytes] = []
+    ended: list[int] = []
+    sender = Sender(written.append, ended.append)
+    for stream in (1, 3):
+        outgoing = sender.open(stream)
+        outgoing.sources.append(iter([b"x" * 50_000]))
+        outgoing.trailers = b"end"
+        sender.add(outgoing)
+    sender.send()
+    assert sum(len(frame) - 9 for frame in written) == 65_535
+    assert {frame[8] for frame in written} == {1, 3}
+    assert ended == []
+    sender.give(0, 40_000)
+    sender.send()
+    assert sorted(ended) == [1, 3]
+
+
+def test_calls_one_after_the_other_and_at_once(peer: Peer) -> None:
+    peer.greet()
+    for stream in range(1, 200, 2):
+        peer.ask(stream)
+    ended = set()
+    for frame in peer.frames():
+        if frame.kind == Kind.HEADERS and frame.flags & Flag.END_STREAM:
+            ended.add(frame.stream)
+            if len(ended) == 100:
+                break
+    assert ended == set(range(1, 200, 2))
+
+
+def test_pings_are_answered(peer: Peer) -> None:
+    peer.greet()
+    peer.send(pack(Kind.PING, 0, 0, b"12345678"), pack(99, 0, 7, b"unknown kinds are nothing"))  # type: ignore[arg-type]
+    answered = next(frame for frame in peer.frames() if frame.kind == Kind.PING)
+    assert (answered.flags, answered.payload) == (Flag.ACK, b"12345678")
+
+
+def number(value: int) -> bytes:
+    return value.to_bytes(4, "big")
+
+
+@pytest.mark.parametrize(
+    ("frames", "code"),
+    [
+        ([pack(Kind.DATA, 0, 0, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.DATA, 0, 5, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.HEADERS, END, 2, b"\x82")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.HEADERS, END, 0, b"\x82")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.HEADERS, END, 1, b"\xff\xff\xff\xff\xff")], ErrorCode.COMPRESSION_ERROR),
+        ([pack(Kind.HEADERS, END | Flag.PADDED, 1, b"\x09\x82")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.HEADERS, END | Flag.PADDED, 1, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.HEADERS, 0, 1, b"\x82"), pack(Kind.PING, 0, 0, b"8" * 8)], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.HEADERS, 0, 1, b"\x82"), pack(Kind.CONTINUATION, 0, 3, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.CONTINUATION, 0, 1, b"")], ErrorCode.PROTOCOL_ERROR),
+        (
+            [pack(Kind.HEADERS, 0, 1, b"\x82")] + [pack(Kind.CONTINUATION, 0, 1, b"x" * 9000)] * 2,
+            ErrorCode.ENHANCE_YOUR_CALM,
+        ),
+        ([pack(Kind.PUSH_PROMISE, 0, 1, b"1234")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.SETTINGS, 0, 0, b"12345")], ErrorCode.FRAME_SIZE_ERROR),
+        ([pack(Kind.SETTINGS, 0, 1, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.SETTINGS, Flag.ACK, 0, b"123456")], ErrorCode.FRAME_SIZE_ERROR),
+        ([settings({Setting.INITIAL_WINDOW_SIZE: 2**31})], ErrorCode.FLOW_CONTROL_ERROR),
+        ([settings({Setting.MAX_FRAME_SIZE: 5})], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.PING, 0, 0, b"1")], ErrorCode.FRAME_SIZE_ERROR),
+        ([pack(Kind.WINDOW_UPDATE, 0, 0, number(0))], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.WINDOW_UPDATE, 0, 0, number(2**31 - 1))], ErrorCode.FLOW_CONTROL_ERROR),
+        ([pack(Kind.WINDOW_UPDATE, 0, 9, number(1))], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.RST_STREAM, 0, 9, number(8))], ErrorCode.PROTOCOL_ERROR),
+        ([pack(Kind.RST_STREAM, 0, 0, number(8))], ErrorCode.PROTOCOL_ERROR),
+        ([struct.pack(">HBBBI", 255, 255, 0, 0, 1)], ErrorCode.FRAME_SIZE_ERROR),
+    ],
+)
+def test_who_breaks_the_protocol_is_told_and_left(peer: Peer, frames: list[bytes], code: ErrorCode) -> None:
+    peer.greet()
+    peer.send(*frames)
+    assert peer.end() is code
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0\r\n\r\nXX"]
+)
+def test_other_protocols_are_refused(peer: Peer, sent: bytes) -> None:
+    peer.send(sent)
+    assert peer.end() is ErrorCode.PROTOCOL_ERROR
+
+
+def test_the_first_frame_must_be_settings(peer: Peer) -> None:
+    peer.send(PREFACE, pack(Kind.PING, 0, 0, b"12345678"))
+    assert peer.end() is ErrorCode.PROTOCOL_ERROR
+
+
+def test_headers_that_unfold_to_much_are_refused(peer: Peer) -> None:
+    peer.greet()
+    encoder = hpack.Encoder()
+    block = encoder.encode([("x", "y" * 3000)]) + encoder.encode([("x", "y" * 3000)]) * 20
+    assert len(block) < 4000
+    peer.send(pack(Kind.HEADERS, END, 1, block))
+    assert peer.end() is ErrorCode.COMPRESSION_ERROR
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "status"),
+    [
+        ("/api.Registry/GetPackage", b"", b"13"),
+        ("/api.Registry/GetPackage", b"\0\0\0", b"13"),
+        ("/api.Registry/GetPackage", b"\0\0\0\0\x02\xff\xff", b"13"),
+        ("/api.Registry/GetPackage", LIST_PACKAGES * 2, b"13"),
+        ("/api.Registry/GetPackage", b"\1\0\0\0\0", b"12"),
+        ("/api.Registry/GetPackage", b"\0\x7f\xff\xff\xff", b"8"),
+        ("/api.Registry/None", LIST_PACKAGES, b"12"),
+        ("", LIST_PACKAGES, b"12"),
+    ],
+)
+def test_calls_that_are_none_end_with_a_status(peer: Peer, path: str, data: bytes, status: bytes) -> None:
+    peer.greet()
+    peer.ask(1, path, data)
+    _, trailers = peer.answer(1)
+    assert trailers[b"grpc-status"] == status
+    assert trailers[b"grpc-message"]
+
+
+def test_texts_of_errors_are_escaped(peer: Peer) -> None:
+    peer.greet()
+    name = "50%\n\u00e9".encode()
+    peer.ask(1, "/api.Registry/GetPackage", struct.pack(">BI", 0, len(name) + 2) + bytes([10, len(name)]) + name)
+    assert peer.answer(1)[1][b"grpc-message"] == b"package 50%25%0A%C3%A9 not found"
+
+
+def test_what_is_no_call_at_all_is_refused(peer: Peer) -> None:
+    peer.greet()
+    peer.send(pack(Kind.HEADERS, END, 1, peer.headers(**{"content-type": "text/html"})))
+    assert peer.answer(1)[1] == {b":status": b"415"}
+
+
+def test_more_calls_than_may_be_are_put_off(peer: Peer) -> None:
+    """Their requests do not end, so that none of them is answered."""
+    peer.greet()
+    for stream in range(1, 515, 2):
+        peer.send(pack(Kind.HEADERS, Flag.END_HEADERS, stream, peer.headers()))
+    refused = next(frame for frame in peer.frames() if frame.kind == Kind.RST_STREAM)
+    assert (refused.stream, refused.number()) == (513, ErrorCode.REFUSED_STREAM)
+    peer.send(pack(Kind.RST_STREAM, 0, 1, number(8)))
+    peer.ask(515)
+    assert peer.answer(515)[1] == {b"grpc-status": b"0"}
+
+
+def test_who_calls_and_gives_up_without_end_gets_nowhere(peer: Peer, served: Server) -> None:
+    peer.greet()
+    before = memory(served.process.pid)
+    for stream in range(1, 20_001, 2):
+        peer.send(
+            pack(Kind.HEADERS, Flag.END_HEADERS, stream, peer.headers()), pack(Kind.RST_STREAM, 0, stream, number(8))
+        )
+    peer.ask(20_001)
+    assert peer.answer(20_001)[1] == {b"grpc-status": b"0"}
+    assert memory(served.process.pid) < before + 5
+
+
+def test_who_does_not_read_takes_no_memory(served: Server) -> None:
+    """Though it gives all the room there can be."""
+    before = memory(served.process.pid)
+    with Peer(served.port) as peer:
+        peer.greet(initial_window_size=2**31 - 1)
+        with pytest.raises(TimeoutError):
+            peer.ask_on("/api.Registry/ListBundles", patience=2)
+        assert memory(served.process.pid) < before + 8
+    with channel(served.address) as connection:
+        assert len(call(connection, "ListPackages")) == 2
+
+
+def test_random_bytes_do_no_harm(served: Server) -> None:
+    chance = random.Random(0)
+    for _ in range(100 * int(os.environ.get("OPMKIT_FUZZ", "1"))):
+        with Peer(served.port) as peer:
+            peer.greet()
+            sound = pack(Kind.HEADERS, Flag.END_HEADERS, 1, peer.headers()) + pack(Kind.DATA, 1, 1, LIST_PACKAGES)
+            spoilt = bytearray(sound)
+            for _ in range(chance.randint(1, 6)):
+                spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
+            peer.send(bytes(spoilt))
+    with channel(served.address) as connection:
+        assert len(call(connection, "ListPackages")) == 2
+
+
+def test_headers_are_read_as_if_each_block_was_decoded() -> None:
+    """The reader remembers blocks; a decoder that does not says what is right, whatever happens to the table."""
+    chance = random.Random(1)
+    encoder, reader, plain = hpack.Encoder(), HeaderReader(), hpack.Decoder()
+    for _ in range(3000):
+        if chance.random() < 0.02:
+            encoder.header_table_size = chance.choice([0, 60, 200, 4096])
+        names = chance.sample(["a", "b", "c", ":path", "grpc-timeout"], chance.randint(1, 3))
+        headers = [(name, str(chance.randrange(4)), chance.random() < 0.2) for name in names]
+        block = encoder.encode(headers, huffman=chance.random() < 0.5)
+        assert reader.read(block) == dict(plain.decode(block, raw=True))
+
+
+def test_our_headers_stand_for_themselves() -> None:
+    headers = {":status": "200", "content-type": "application/grpc", "grpc-message": "x" * 300}
+    decoder = hpack.Decoder()
+    for _ in range(2):
+        assert dict(decoder.decode(compressed(headers))) == headers
+    assert not decoder.header_table.dynamic_entries
+
+
+def test_the_processes_close_idle_connections_when_they_stop(tmp_path: Path) -> None:
+    write_library(tmp_path / "library.db")
+    with Server("-d", str(tmp_path / "library.db")) as server, Peer(server.port) as peer:
+        peer.greet()
+        peer.ask(1)
+        assert peer.answer(1)[1] == {b"grpc-status": b"0"}
+        start = time.monotonic()
+        assert server.stop() == 0
+        assert peer.end() is ErrorCode.NO_ERROR
+        assert time.monotonic() - start < PATIENCE / 3  # nobody was waited for
