@@ -66,15 +66,15 @@ def fetch_bundle_files(tool: ContainerTool, source: BundleSource) -> dict[str, b
 
 
 def parse_bundle_files(
-    source: BundleSource, files: Mapping[str, bytes], *, cache: ManifestCache | None = None
+    source: BundleSource, files: Mapping[str, bytes], *, cache: ManifestCache | None = None, strict: bool = True
 ) -> Bundle:
-    """Parse the files of a bundle.
+    """Parse the files of a bundle, see `parse_bundle`.
 
     Raises:
         InvalidBundle: naming the source, if a catalog can't hold it.
     """
     try:
-        return parse_bundle(files, image=source.image, cache=cache)
+        return parse_bundle(files, image=source.image, cache=cache, strict=strict)
     except InvalidBundle as error:
         raise InvalidBundle(f"{source.text}: {error.message}", advice=error.advice) from error
 

@@ -22,8 +22,10 @@ _TOLD = 5
 """How many unreadable files an error names."""
 
 
-def parse_bundle(files: Mapping[str, bytes], *, image: str = "", cache: ManifestCache | None = None) -> Bundle:
-    """Read a bundle from its files, by the rules of ``opm registry add``.
+def parse_bundle(
+    files: Mapping[str, bytes], *, image: str = "", cache: ManifestCache | None = None, strict: bool = True
+) -> Bundle:
+    """Read a bundle from its files, by the rules of ``opm registry add``, or without ``strict`` of ``opm render``.
 
     ``files`` are those below ``manifests/`` and ``metadata/``, by their paths from the root; others are not looked
     at. ``image`` is the reference they came from. A ``cache`` shared between calls saves reading a manifest twice.
@@ -32,7 +34,7 @@ def parse_bundle(files: Mapping[str, bytes], *, image: str = "", cache: Manifest
         InvalidBundle: naming file and line where there is one, if a catalog can't hold the bundle.
     """
     manifests = _read_manifests(_below(files, "manifests/"), cache or ManifestCache())
-    csv = _read_csv(manifests)
+    csv = _read_csv(manifests, strict=strict)
     provided = _provided_apis(manifests, csv)
     required = tuple(dict.fromkeys(csv.required_crds + csv.required_services))
     metadata = read_metadata(_below(files, "metadata/"))
@@ -97,7 +99,7 @@ def _read_manifests(files: Mapping[str, bytes], cache: ManifestCache) -> _Manife
     return found
 
 
-def _read_csv(manifests: _Manifests) -> ClusterServiceVersion:
+def _read_csv(manifests: _Manifests, *, strict: bool) -> ClusterServiceVersion:
     if not manifests.csv_path:
         what = "no ClusterServiceVersion" if manifests.objects else "no Kubernetes object"
         message, advice = (
@@ -108,10 +110,21 @@ def _read_csv(manifests: _Manifests) -> ClusterServiceVersion:
             message += f"; {'; '.join(manifests.unreadable[:_TOLD])}"
             advice = "Correct the file that can't be read, or add a ClusterServiceVersion."
         raise InvalidBundle(message, advice=advice)
+    text = manifests.objects[manifests.csv_path].json
     try:
-        return serviceversion.read_csv(manifests.objects[manifests.csv_path].json)
+        return serviceversion.read_csv(text)
     except InvalidBundle as error:
-        raise InvalidBundle(f"{manifests.csv_path}: {error.message}", advice=error.advice) from error
+        if strict:
+            raise _in_csv(manifests, error) from error
+        manifests.warnings.append(_in_csv(manifests, error).message)
+    try:
+        return serviceversion.read_csv(text, strict=False)
+    except InvalidBundle as error:
+        raise _in_csv(manifests, error) from error
+
+
+def _in_csv(manifests: _Manifests, error: InvalidBundle) -> InvalidBundle:
+    return InvalidBundle(f"{manifests.csv_path}: {error.message}", advice=error.advice)
 
 
 def _provided_apis(manifests: _Manifests, csv: ClusterServiceVersion) -> tuple[ApiKey, ...]:

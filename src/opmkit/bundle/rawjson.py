@@ -20,6 +20,15 @@ def compact(raw: str) -> str:
     return _TOKEN.sub(lambda match: match.group(1) or "", raw).translate(_ESCAPES)
 
 
+def is_json(raw: str) -> bool:
+    """Whether it is valid JSON of any kind."""
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def elements(raw: str) -> list[str]:
     """Give the text of each element of a JSON list, none for null.
 

@@ -10,19 +10,24 @@ from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.model import ApiKey, ClusterServiceVersion
 from opmkit.bundle.properties import ANNOTATION, annotated_properties
+from opmkit.bundle.rawjson import is_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.model import TypedValue
 
 KIND = "ClusterServiceVersion"
 _CRDS = "customresourcedefinitions"
 _SERVICES = "apiservicedefinitions"
 
 
-def read_csv(text: bytes) -> ClusterServiceVersion:
+def read_csv(text: bytes, *, strict: bool = True) -> ClusterServiceVersion:
     """Read a CSV from its JSON.
+
+    Without ``strict`` it needs no name, what places it in an update graph is not read, and neither is an annotation of
+    properties that is no JSON.
 
     Raises:
         InvalidBundle: if it has no name or spec, or a field that is read has the wrong type.
@@ -30,7 +35,7 @@ def read_csv(text: bytes) -> ClusterServiceVersion:
     csv = fields.mapping(orjson.loads(text), "the ClusterServiceVersion")
     metadata = fields.mapping(csv.get("metadata"), "metadata")
     name = fields.text(metadata.get("name"), "metadata.name")
-    if not name:
+    if strict and not name:
         raise InvalidBundle(
             "the ClusterServiceVersion has no metadata.name", advice="Give it a name such as op.v1.0.0."
         )
@@ -43,13 +48,11 @@ def read_csv(text: bytes) -> ClusterServiceVersion:
         json=text,
         name=name,
         version=fields.text(spec.get("version"), "spec.version"),
-        replaces=fields.text(spec.get("replaces"), "spec.replaces"),
-        skips=tuple(
-            fields.text(skip, "an entry of spec.skips") for skip in fields.items(spec.get("skips"), "spec.skips")
-        ),
+        replaces=fields.text(spec.get("replaces"), "spec.replaces") if strict else "",
+        skips=_skips(spec) if strict else (),
         skip_range=annotations.get("olm.skipRange", ""),
         substitutes_for=annotations.get("olm.substitutesFor", ""),
-        properties=annotated_properties(annotations.get(ANNOTATION, "null")),
+        properties=_properties(annotations.get(ANNOTATION, "null"), strict=strict),
         operator_images=_operator_images(spec),
         related_images=_related_images(spec),
         owned_crds=tuple(map(_crd_api, _definitions(spec, _CRDS, "owned"))),
@@ -63,6 +66,15 @@ def _texts(metadata: Mapping[str, JsonValue], name: str) -> dict[str, str]:
     """Give a mapping of texts, as annotations and labels must be."""
     members = fields.mapping(metadata.get(name), f"metadata.{name}")
     return {key: fields.text(value, f"metadata.{name}[{key}]") for key, value in members.items()}
+
+
+def _skips(spec: Mapping[str, JsonValue]) -> tuple[str, ...]:
+    where = "spec.skips"
+    return tuple(fields.text(skip, f"an entry of {where}") for skip in fields.items(spec.get("skips"), where))
+
+
+def _properties(annotation: str, *, strict: bool) -> tuple[TypedValue, ...]:
+    return annotated_properties(annotation) if strict or is_json(annotation) else ()
 
 
 def _definitions(spec: Mapping[str, JsonValue], section: str, side: str) -> list[dict[str, str]]:
