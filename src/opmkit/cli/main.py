@@ -25,7 +25,11 @@ index; 4 another writer moved the tag in the meantime; 130 interrupted.
 
 INTERRUPTED = 130
 _COMMANDS = "opmkit.cli.commands"
-_TOP_LEVEL = {"serve": "Serve a file-based catalog over gRPC, until the command is stopped."}
+_TOP_LEVEL = {
+    "migrate": "Convert an index to a directory with a file-based catalog, a file for each package.",
+    "render": "Print bundles and catalogs as a file-based catalog.",
+    "serve": "Serve a file-based catalog over gRPC, until the command is stopped.",
+}
 """The commands that are in no group, each the function of its name in the module of its name, and what they do."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from opmkit.bundle.goyaml import resolve
-from opmkit.bundle.jsonvalue import INT64, go_float
+from opmkit.bundle.jsonvalue import UINT64, go_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ def _plain(value: float | None) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value) if isinstance(value, int) and value in INT64 else go_float(float(value))
+    return str(value) if isinstance(value, int) and value in UINT64 else go_float(float(value))
 
 
 def _text(value: str) -> yaml.Event:

@@ -14,12 +14,16 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.index.catalog.check import valid_catalog
 from opmkit.index.catalog.database_blobs import blobs_of_database
+from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.faults import refuse
+from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.catalog.load import Loaded, load_blobs
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.image import read_database
+from opmkit.index.open import open_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.catalog.blobs import Blobs
+    from opmkit.index.catalog.model import Catalog
 
     Tool: TypeAlias = Callable[[], RegistryTool]
     """Gives the tool for images; what is on disk needs none."""
@@ -43,7 +48,8 @@ class Kind(StrEnum):
     BUNDLE_IMAGE = "a bundle image"
 
 
-CATALOGS = frozenset({Kind.CATALOG_DIRECTORY, Kind.CATALOG_IMAGE, Kind.DATABASE_FILE, Kind.DATABASE_IMAGE})
+DATABASES = frozenset({Kind.DATABASE_FILE, Kind.DATABASE_IMAGE})
+CATALOGS = DATABASES | {Kind.CATALOG_DIRECTORY, Kind.CATALOG_IMAGE}
 _LABELLED = {
     labels.INDEX_DATABASE: Kind.DATABASE_IMAGE,
     labels.INDEX_CONFIGS: Kind.CATALOG_IMAGE,
@@ -63,6 +69,22 @@ def open_blobs(tool: Tool, reference: str) -> Blobs:
         ImageToolsError: if it can't be read.
     """
     return _sound(open_loaded(tool, reference), reference)
+
+
+def open_catalog(tool: Tool, reference: str, dialect: Dialect = Dialect.NEWEST) -> Catalog:
+    """The catalog of that name, which must be valid: a database by the rules of the releases that write such.
+
+    ``dialect`` tells whose rules hold for others.
+
+    Raises what `open_blobs` does; InvalidCatalog for a catalog that breaks a rule, too.
+    """
+    place = find_place(tool, reference)
+    kind = kind_of(tool, place, reference)
+    refuse_kind(kind, CATALOGS, reference)
+    if kind not in (Kind.DATABASE_FILE, Kind.DATABASE_IMAGE):
+        return valid_catalog(catalog_blobs(tool, place, kind, reference), dialect)
+    with open_index(tool, str(place)) as database:
+        return load_catalog(database)
 
 
 def open_loaded(tool: Tool, reference: str) -> Loaded:

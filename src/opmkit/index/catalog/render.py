@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
@@ -22,17 +22,20 @@ from opmkit.index.catalog.blobs import Blobs
 from opmkit.index.catalog.from_bundle import bundle_blob, by_image, objects_last, with_image
 from opmkit.index.catalog.levels import Level, migrated
 from opmkit.index.catalog.load import parse_blobs
-from opmkit.index.catalog.open import CATALOGS, Kind, catalog_blobs, find_place, kind_of, refuse_kind
+from opmkit.index.catalog.open import CATALOGS, DATABASES, Kind, catalog_blobs, find_place, kind_of, refuse_kind
 from opmkit.index.catalog.write import content
 from opmkit.index.errors import InvalidCatalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from opmkit.bundle.model import Bundle
     from opmkit.imagetools.reference import ImageReference
     from opmkit.index.catalog.blobs import BundleBlob
     from opmkit.index.catalog.imagetemplate import ImageTemplate
     from opmkit.index.catalog.open import Tool
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,14 @@ class Rendering:
     """How references are rendered: those of ``kinds`` alone, and bundles at a ``level``.
 
     ``images`` names the images of bundle directories, which have none else. ``kept`` has the bundles that were
-    rendered before.
+    rendered before. Remarks on bundles go to ``warn``.
     """
 
     kinds: frozenset[Kind] = frozenset(Kind)
     level: Level = Level.NONE
     images: ImageTemplate | None = None
     kept: Kept | None = None
+    warn: Callable[[str], None] = lambda _: None
 
 
 PLAIN = Rendering()
@@ -103,7 +107,9 @@ class _UnreadBundle:
 
     def blob(self, cache: ManifestCache, rendering: Rendering) -> BundleBlob:
         """Read the bundle, and keep what comes of it."""
-        bundle = parse_bundle_files(self.source, self.files, cache=cache)
+        bundle = parse_bundle_files(self.source, self.files, cache=cache, strict=False)
+        for warning in (*bundle.warnings, *_remarks(bundle)):
+            rendering.warn(f"{self.source.text}: {warning}")
         image = self.source.image
         if isinstance(self.source.place, Path) and rendering.images:
             image = rendering.images.image(bundle)
@@ -111,7 +117,7 @@ class _UnreadBundle:
             blob = bundle_blob(replace(bundle, image=""))
         except InvalidBundle as error:
             raise InvalidBundle(f"{self.source.text}: {error.message}", advice=error.advice) from error
-        if rendering.kept and self.digest:
+        if rendering.kept and self.digest and not bundle.warnings:
             _keep(rendering.kept, self.digest, blob)
         return with_image(blob, image)
 
@@ -131,7 +137,7 @@ class _Reader:
         refuse_kind(kind, self.rendering.kinds, reference)
         if kind in CATALOGS:
             blobs = catalog_blobs(self.tool, place, kind, reference)
-            return replace(blobs, bundles=tuple(map(_in_order, blobs.bundles)))
+            return blobs if kind in DATABASES else _normal(blobs)
         source = BundleSource(reference, place, own_name(place, reference))
         digest = self._digest(place) if self.rendering.kept else ""
         blob = _kept(self.rendering.kept, digest) if self.rendering.kept and digest else None
@@ -152,8 +158,35 @@ class _Reader:
         return _UnreadBundle(source, digest, files)
 
 
-def _in_order(blob: BundleBlob) -> BundleBlob:
-    return replace(blob, properties=objects_last(blob.properties), related_images=by_image(blob.related_images))
+def _remarks(bundle: Bundle) -> Iterator[str]:
+    if not bundle.package:
+        yield "its annotations name no package, so no catalog can hold it"
+    if not bundle.name:
+        yield "it has no name, so no channel can have it"
+
+
+def _normal(blobs: Blobs) -> Blobs:
+    """Blobs that were read, in the form in which all are written."""
+    return replace(
+        blobs,
+        bundles=tuple(map(_normal_bundle, blobs.bundles)),
+        others=tuple(replace(one, content=_keys_in_order(one.content)) for one in blobs.others),
+    )
+
+
+def _normal_bundle(blob: BundleBlob) -> BundleBlob:
+    properties = (replace(one, value=_keys_in_order(one.value)) for one in blob.properties)
+    return replace(blob, properties=objects_last(properties), related_images=by_image(blob.related_images))
+
+
+def _keys_in_order(value: T) -> T:
+    """The value with the keys of all its mappings in order; as it is, where it has numbers too large for that."""
+    if not isinstance(value, dict | list):
+        return value
+    with suppress(orjson.JSONEncodeError):
+        ordered: T = orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+        return ordered
+    return value
 
 
 def _kept(kept: Kept, digest: str) -> BundleBlob | None:

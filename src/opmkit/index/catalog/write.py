@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.jsonvalue import INT64, go_float
+from opmkit.bundle.jsonvalue import UINT64, go_float
 from opmkit.index.catalog.blobs import (
     Blob,
     BlobProperty,
@@ -42,11 +42,14 @@ def to_yaml(blobs: Iterable[Blob]) -> bytes:
 
 
 def in_order(blobs: Blobs) -> Iterator[Blob]:
-    """The blobs as they are written: package by package, in each by schema and name, then those without a package."""
+    """The blobs as they are written: package by package, in each by schema and name, then others without a package.
+
+    Packages, channels, bundles and deprecations that name no package are left out, for there is no place for them.
+    """
     packages = sorted({blob.package for blob in blobs if blob.package})
     for package in packages:
         yield from _of_package(blobs, package)
-    yield from _of_package(blobs, "")
+    yield from (blob for blob in blobs.others if not blob.package)
 
 
 def _of_package(blobs: Blobs, package: str) -> Iterator[Blob]:
@@ -72,7 +75,7 @@ def writable(value: Any) -> Any:
     if isinstance(value, list):
         items = [writable(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    if isinstance(value, float) or (type(value) is int and value not in INT64):
+    if isinstance(value, float) or (type(value) is int and value not in UINT64):
         return orjson.Fragment(go_float(float(value)).encode())
     return value
 

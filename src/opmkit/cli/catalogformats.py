@@ -1,0 +1,62 @@
+"""The forms in which catalogs are printed and written, and how far their bundles are migrated."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from opmkit.index.catalog.blobs import Blob, Blobs
+    from opmkit.index.catalog.levels import Level
+
+
+class CatalogFormat(StrEnum):
+    """The forms of a catalog."""
+
+    JSON = "json"
+    YAML = "yaml"
+
+
+CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Form of the result: json or yaml.")]
+MigrateLevel = Annotated[
+    str,
+    typer.Option(
+        "--migrate-level",
+        metavar="LEVEL",
+        help="How far to migrate bundles: none, bundle-object-to-csv-metadata (the metadata of the "
+        "ClusterServiceVersion in place of all objects), or all. Default: none.",
+    ),
+]
+
+
+def level_named(name: str) -> Level:
+    """The level of that name, no migration for ""; raises UsageProblem."""
+    from opmkit.index.catalog.levels import Level
+
+    if name not in [*Level, ""]:
+        raise UsageProblem(f'unknown level "{name}" of --migrate-level: one of {", ".join(Level)}')
+    return Level(name or Level.NONE)
+
+
+def writer(form: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
+    """The function that writes blobs in a form."""
+    from opmkit.index.catalog.write import to_json, to_yaml
+
+    return to_json if form is CatalogFormat.JSON else to_yaml
+
+
+def print_blobs(blobs: Blobs, form: CatalogFormat) -> None:
+    """Print the blobs of a catalog in the order in which catalogs are written, one after the other."""
+    from opmkit.index.catalog.write import in_order
+
+    write = writer(form)
+    sys.stdout.flush()
+    for blob in in_order(blobs):
+        sys.stdout.buffer.write(write([blob]))
+    sys.stdout.buffer.flush()

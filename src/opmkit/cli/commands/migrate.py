@@ -1,0 +1,42 @@
+"""``opm migrate``: an index as a directory with a file-based catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.catalogformats import CatalogFormat, CatalogOutput, MigrateLevel, level_named, writer
+from opmkit.cli.console import progress
+from opmkit.cli.params import Connection, made_once
+
+
+def migrate(
+    *,
+    index: Annotated[
+        str, typer.Argument(metavar="INDEX", help="A database file, an index image, or a catalog directory.")
+    ],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Where the catalog goes: an empty directory, or one to be made.")
+    ],
+    output: CatalogOutput = CatalogFormat.JSON,
+    migrate_level: MigrateLevel = "",
+    connection: Connection,
+) -> None:
+    """Convert an index to a directory with a file-based catalog, a file for each package.
+
+    The directory comes to be as a whole, or not at all.
+
+    [bold]Example:[/] opm migrate quay.io/me/catalog:1 ./catalog
+    """
+    from opmkit.index.catalog.layout import check_empty, write_catalog
+    from opmkit.index.catalog.open import CATALOGS
+    from opmkit.index.catalog.render import Rendering
+    from opmkit.index.catalog.render import render as rendered
+
+    rendering = Rendering(kinds=CATALOGS, level=level_named(migrate_level))
+    check_empty(directory)
+    with progress() as bars:
+        blobs = rendered(made_once(connection.tool), [index], rendering, progress=bars)
+    write_catalog(blobs, directory, output, writer(output))
