@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kit.shared import Case, cases, needs_shared
 from opmkit.cli.main import run
+from opmkit.index.catalog.database_blobs import blobs_of_database
+from opmkit.index.catalog.layout import write_catalog
+from opmkit.index.catalog.write import to_yaml
+from opmkit.index.database import open_database
+from opmkit.index.errors import InvalidCatalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,19 +27,40 @@ pytestmark = needs_shared
 def test_tables_equal_the_record(
     case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    database = str(tmp_path / "index.db")
+    database = tmp_path / "index.db"
     for step in case.record["steps"]:
-        status = run([part.replace("{db}", database) for part in corpus.fill(step["argv"])])
+        status = run([part.replace("{db}", str(database)) for part in corpus.fill(step["argv"])])
         assert status == step["exit"]
         if status != 0:
             # The reference keeps what it had done before it failed, and lists that; a permissive add comes to the same.
-            assert run([part.replace("{db}", database) for part in corpus.fill([*step["argv"], "--permissive"])]) == 0
+            argv = corpus.fill([*step["argv"], "--permissive"])
+            assert run([part.replace("{db}", str(database)) for part in argv]) == 0
     capsys.readouterr()
     for output in case.record["outputs"]:
-        status = run([part.replace("{db}", database) for part in output["argv"]])
-        printed = capsys.readouterr()
-        assert status == output["exit"], printed.err
-        lines = [" ".join(line.split()) for line in printed.out.splitlines()]
-        assert lines == [line.replace("{registry}", corpus.prefix) for line in output["stdout"]]
-        if status != 0:
-            assert printed.err.startswith("Error: ")
+        assert_listed(output, str(database), corpus, capsys)
+    directory = tmp_path / "catalog"
+    if migrated(database, directory):
+        for output in case.record["outputs"]:
+            # the record has what those rules allow
+            assert_listed({**output, "argv": [*output["argv"], "--compat", "opm-1.26"]}, str(directory), corpus, capsys)
+
+
+def migrated(database: Path, directory: Path) -> bool:
+    """Convert the database to a file-based catalog, where it is a valid one."""
+    with open_database(database) as opened:
+        try:
+            blobs = blobs_of_database(opened)
+        except InvalidCatalog:
+            return False
+    write_catalog(blobs, directory, "yaml", to_yaml)
+    return True
+
+
+def assert_listed(output: dict[str, Any], catalog: str, corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
+    status = run([part.replace("{db}", catalog) for part in output["argv"]])
+    printed = capsys.readouterr()
+    assert status == output["exit"], printed.err
+    lines = [" ".join(line.split()) for line in printed.out.splitlines()]
+    assert lines == [line.replace("{registry}", corpus.prefix) for line in output["stdout"]]
+    if status != 0:
+        assert printed.err.startswith("Error: ")

@@ -10,7 +10,7 @@ import pytest
 from index.builders import bundle
 from opmkit.bundle import ApiKey
 from opmkit.index.add import UpdateMode, add_bundles
-from opmkit.index.catalog import load_catalog
+from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import replace_database
 from opmkit.index.errors import AdditionRefused, BundleExists, CatalogError, GraphError, InvalidCatalog
 from opmkit.index.listing import list_channels

@@ -9,7 +9,7 @@ import pytest
 
 from index.builders import bundle
 from opmkit.index.add import add_bundles
-from opmkit.index.catalog import load_catalog
+from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import replace_database
 from opmkit.index.errors import CatalogError
 from opmkit.index.listing import list_channels

@@ -11,7 +11,7 @@ import pytest
 
 from index.builders import bundle
 from opmkit.index.add import add_bundles
-from opmkit.index.catalog import load_catalog
+from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import open_database, replace_database
 from opmkit.index.listing import list_bundles
 

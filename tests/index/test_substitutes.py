@@ -10,7 +10,7 @@ import pytest
 
 from index.builders import bundle
 from opmkit.index.add import add_bundles
-from opmkit.index.catalog import load_catalog
+from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import replace_database
 from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.graph import Node, substituted_edges

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.names import dns1123_label, dns1123_subdomain
-from opmkit.index.catalog import load_catalog
+from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database.catalog import cluster_service_version
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.objectnames import as_label, check_name
@@ -15,7 +15,7 @@ from opmkit.index.objectnames import as_label, check_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.index.catalog import Package
+    from opmkit.index.catalog.model import Package
     from opmkit.index.database import IndexDatabase
 
 SHARED_NAMESPACES = frozenset({"operators", "openshift-operators"})

@@ -10,7 +10,7 @@ from opmkit.index.errors import UnknownPackage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.catalog import Catalog, Package
+    from opmkit.index.catalog.model import Catalog, Package
 
 
 @dataclass(frozen=True, slots=True)

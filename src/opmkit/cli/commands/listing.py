@@ -1,73 +1,92 @@
-"""``opm alpha list``: what an index holds."""
+"""``opm alpha list``: what a catalog of either kind holds."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, print_table
+from opmkit.cli.commands.graph import Compat
+from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.params import Connection
+from opmkit.index.catalog.dialect import Dialect
 
-Index = Annotated[str, typer.Argument(metavar="INDEX", help="An index image, or a database file.")]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.index.catalog.model import Catalog
+
+Index = Annotated[
+    str, typer.Argument(metavar="INDEX", help="A catalog directory, a database file, or an index image of either.")
+]
 Package = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Only this package.")]
 
 
-def packages(connection: Connection, index: Index, output: Output = OutputFormat.TEXT) -> None:
-    """List the packages of an index.
+def packages(
+    connection: Connection, index: Index, output: ValueOutput = ValueFormat.TEXT, compat: Compat = Dialect.NEWEST
+) -> None:
+    """List the packages of a catalog.
 
     [bold]Example:[/] opm alpha list packages quay.io/me/catalog:1
     """
-    from opmkit.index.catalog import load_catalog
     from opmkit.index.listing import list_packages
-    from opmkit.index.open import open_index
 
-    with open_index(connection.tool, index) as database:
-        rows = list_packages(load_catalog(database))
-    if output is OutputFormat.JSON:
-        print_json(rows)
-        return
-    cells = [(row.name, row.display_name, row.default_channel) for row in rows]
-    print_table(("NAME", "DISPLAY NAME", "DEFAULT CHANNEL"), cells)
+    rows = list_packages(_open(connection, index, compat))
+    _print(rows, ("NAME", "DISPLAY NAME", "DEFAULT CHANNEL"), output)
 
 
-def channels(connection: Connection, index: Index, package: Package = "", output: Output = OutputFormat.TEXT) -> None:
-    """List the channels of an index, or of one of its packages, with their heads.
+def channels(
+    connection: Connection,
+    index: Index,
+    package: Package = "",
+    output: ValueOutput = ValueFormat.TEXT,
+    compat: Compat = Dialect.NEWEST,
+) -> None:
+    """List the channels of a catalog, or of one of its packages, with their heads.
 
     [bold]Example:[/] opm alpha list channels index.db lagoon-operator
     """
-    from opmkit.index.catalog import load_catalog
     from opmkit.index.listing import list_channels
-    from opmkit.index.open import open_index
 
-    with open_index(connection.tool, index) as database:
-        rows = list_channels(load_catalog(database), package)
-    if output is OutputFormat.JSON:
-        print_json(rows)
-        return
-    print_table(("PACKAGE", "CHANNEL", "HEAD"), [(row.package, row.channel, row.head) for row in rows])
+    rows = list_channels(_open(connection, index, compat), package)
+    _print(rows, ("PACKAGE", "CHANNEL", "HEAD"), output)
 
 
-def bundles(connection: Connection, index: Index, package: Package = "", output: Output = OutputFormat.TEXT) -> None:
-    """List the bundles of an index, or of one of its packages, with the update graph of each channel.
+def bundles(
+    connection: Connection,
+    index: Index,
+    package: Package = "",
+    output: ValueOutput = ValueFormat.TEXT,
+    compat: Compat = Dialect.NEWEST,
+) -> None:
+    """List the bundles of a catalog, or of one of its packages, with the update graph of each channel.
 
-    [bold]Example:[/] opm alpha list bundles quay.io/me/catalog:1 lagoon-operator --output json
+    [bold]Example:[/] opm alpha list bundles ./catalog lagoon-operator --output json
     """
-    from opmkit.index.catalog import load_catalog
     from opmkit.index.listing import list_bundles
-    from opmkit.index.open import open_index
 
-    with open_index(connection.tool, index) as database:
-        rows = list_bundles(load_catalog(database), package)
-    if output is OutputFormat.JSON:
-        print_json(rows)
-        return
-    header = ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE")
-    cells = [
-        (row.package, row.channel, row.bundle, row.replaces, ",".join(row.skips), row.skip_range, row.image)
-        for row in rows
-    ]
-    print_table(header, cells)
+    rows = list_bundles(_open(connection, index, compat), package)
+    _print(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
+
+
+def _open(connection: Connection, index: str, compat: Dialect) -> Catalog:
+    from opmkit.index.catalog.open import open_catalog
+
+    return open_catalog(connection.tool, index, compat)
+
+
+def _print(rows: Sequence[Any], header: Sequence[str], output: ValueFormat) -> None:
+    """Print rows, whose fields are the columns in their order."""
+    from dataclasses import astuple
+
+    if output is ValueFormat.TEXT:
+        print_table(header, [tuple(map(_cell, astuple(row))) for row in rows])
+    else:
+        print_value(rows, output)
+
+
+def _cell(value: str | tuple[str, ...]) -> str:
+    return ",".join(value) if isinstance(value, tuple) else value
 
 
 COMMANDS = (("packages", packages), ("channels", channels), ("bundles", bundles))

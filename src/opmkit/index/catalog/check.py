@@ -14,6 +14,7 @@ from opmkit.bundle.validation.versions import VersionRange
 from opmkit.index.catalog.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
 from opmkit.index.catalog.bundlecheck import bundle_faults, from_base64, full_version
 from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.catalog.displayname import display_name
 from opmkit.index.catalog.faults import Fault, Subject, Told, refuse
 from opmkit.index.catalog.graphcheck import graph_fault
 from opmkit.index.catalog.model import Catalog, Channel, Package
@@ -56,7 +57,9 @@ def _package(parts: PackageBlobs) -> Package:
         channel.name: Channel(channel.name, {entry.name: entry for entry in channel.entries})
         for channel in sorted(parts.channels, key=lambda channel: channel.name)
     }
-    return Package(blob.name, blob.default_channel, channels, {bundle.name: bundle for bundle in parts.bundles})
+    bundles = {bundle.name: bundle for bundle in parts.bundles}
+    (head,) = channels[blob.default_channel].heads
+    return Package(blob.name, blob.default_channel, channels, bundles, display_name(bundles[head]))
 
 
 @dataclass(frozen=True, slots=True)
