@@ -2,7 +2,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${OPMKIT_VENV:-$root/.venv}
-components=(docker-registry podman buildah dockerd skopeo umoci htpasswd openssl)
+components=(docker-registry podman buildah dockerd skopeo umoci htpasswd openssl runc)
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 
