@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Answers(Protocol):
     """The answers to each call of ``api.Registry``: serialised messages, in a fixed order.
 
-    Each may raise Unanswerable, also in making an answer. All are called in one thread.
+    Each may raise Unanswerable, also in making an answer. All are called in one thread, but for the list of all
+    bundles, which may also be asked for in another.
     """
 
     def list_packages(self) -> Answer[Iterable[bytes]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from opmkit.index.errors import CatalogError
 from opmkit.index.server import reflection, service
 from opmkit.index.server.calls import Calls
 from opmkit.index.server.http2.connection import Connection
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from opmkit.index.server.answers import Answers
     from opmkit.index.server.processes import Life
     from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings
@@ -55,8 +57,11 @@ class Listener:
         connect = partial(Connection, calls.accept, self._connections)
         server = await loop.create_server(connect, sock=listening(self._port), ssl=self._tls, backlog=_BACKLOG)
         with ExitStack() as stack:
-            loading.set_result(await asyncio.to_thread(stack.enter_context, opened()))
+            loaded = await asyncio.to_thread(stack.enter_context, opened())
+            loading.set_result(loaded)
             life.ready()
+            if life.first:
+                loop.run_in_executor(None, _prepare_list, loaded.answers)
             await stopped.wait()
             loop.remove_reader(life.end)
             server.close()
@@ -71,3 +76,11 @@ class Listener:
             await asyncio.sleep(0.02)
         for connection in list(self._connections):
             connection.abort()
+
+
+def _prepare_list(answers: Answers) -> None:
+    """Make what clusters ask for first and what takes longest, before they do; what is wrong they will be told then."""
+    with suppress(CatalogError, OSError):
+        found = answers.list_bundles()
+        if callable(found):
+            found()

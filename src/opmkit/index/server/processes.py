@@ -37,9 +37,11 @@ class Life:
     """What a process of the server shares with the one that watches over it.
 
     ``end`` is a file descriptor that reaches its end when the process is to stop, also where the other one was killed.
+    One of the processes is the ``first``.
     """
 
     end: int
+    first: bool
     _ready: int
 
     def ready(self) -> None:
@@ -77,11 +79,11 @@ class _Watch:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         gc.freeze()  # what is there now stays shared: a collection would write to all of it
-        for _ in range(self._count):
+        for number in range(self._count):
             process = os.fork()
             if not process:
                 os.close(self._lifeline)
-                _work(work, Life(self._end, self._told))
+                _work(work, Life(self._end, not number, self._told))
             self._running.add(process)
 
     def wait(self, timeout: float | None, ready: Callable[[], None]) -> str:
