@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.errors import UsageProblem
+from opmkit.index.catalog.dialect import Dialect
 
 if TYPE_CHECKING:
     from opmkit.index.catalog.blobs import Blob, Blobs
@@ -23,6 +24,10 @@ class CatalogFormat(StrEnum):
     YAML = "yaml"
 
 
+Compat = Annotated[
+    Dialect, typer.Option(metavar="VERSION", help="Do as a release of the reference does: newest or opm-1.26.")
+]
+"""The flag of commands whose results differ from release to release."""
 CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Form of the result: json or yaml.")]
 MigrateLevel = Annotated[
     str,

@@ -158,10 +158,16 @@ class _Line:
 
 
 def csv_record(value: str) -> list[str]:
-    """Split a list flag's value as one CSV record; empty, or two double quotes, is the empty list."""
+    """Split a list flag's value as one CSV record; empty, or two double quotes, is the empty list.
+
+    Raises UsageProblem for a line break that is not in quotes.
+    """
     if value in ("", '""'):
         return []
-    return next(csv.reader([value]))
+    try:
+        return next(csv.reader([value]))
+    except csv.Error as error:
+        raise UsageProblem(f"{value!r} is no comma-separated list: {error}") from error
 
 
 def given_flags(ctx: Any) -> frozenset[str]:

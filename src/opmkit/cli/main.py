@@ -26,11 +26,15 @@ index; 4 another writer moved the tag in the meantime; 130 interrupted.
 INTERRUPTED = 130
 _COMMANDS = "opmkit.cli.commands"
 _TOP_LEVEL = {
+    "init": "Print the document that says what a package is, to begin a file-based catalog with.",
     "migrate": "Convert an index to a directory with a file-based catalog, a file for each package.",
     "render": "Print bundles and catalogs as a file-based catalog.",
     "serve": "Serve a file-based catalog over gRPC, until the command is stopped.",
+    "validate": "Tell everything that is wrong with a catalog, with file, line and remedy; nothing if all is well.",
 }
-"""The commands that are in no group, each the function of its name in the module of its name, and what they do."""
+"""The commands that are in no group, each the function of its name, and what they do."""
+_MODULES = {"validate": "validatecatalog"}
+"""The modules of commands that are not in that of their name."""
 
 
 def build_app(words: Sequence[str] | None = None) -> typer.Typer:
@@ -58,11 +62,12 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(commands_of("index", "Make and change index images."))
     app.add_typer(commands_of("registry", "Make and change index databases."))
     app.add_typer(bundles)
+    app.add_typer(commands_of("generate", "Generate what goes with file-based catalogs."))
     app.add_typer(commands_of("catalog", "Ask a running catalog, over gRPC, what it holds."))
     app.add_typer(commands_of("image", "Look after images: the embedded store, layouts, registries."))
     app.add_typer(alpha)
     for name, summary in _TOP_LEVEL.items():
-        module = import_module(f"{_COMMANDS}.{name}") if words is None or name in words else None
+        module = import_module(f"{_COMMANDS}.{_MODULES.get(name, name)}") if words is None or name in words else None
         command(app, name, getattr(module, name) if module else _not_loaded, help=None if module else summary)
     command(app, "version", _version)
     command(app, "help", _help)

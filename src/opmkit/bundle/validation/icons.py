@@ -17,6 +17,23 @@ _STARTS: Final = {
 SVG: Final = "image/svg+xml"
 
 
+_OTHER_STARTS: Final = {
+    "image/webp": (b"RIFF",),
+    "image/bmp": (b"BM",),
+    "image/tiff": (b"II*\0", b"MM\0*"),
+    "image/vnd.microsoft.icon": (b"\0\0\1\0",),
+}
+"""Images that consoles need not show."""
+
+
+def media_type_of(data: bytes) -> str:
+    """The media type of an image, told by how it begins, or by its XML; "" for what is none."""
+    for kind, starts in {**_STARTS, **_OTHER_STARTS}.items():
+        if data.startswith(starts):
+            return kind
+    return "" if _svg_problem(data) else SVG
+
+
 def icon_data(text: str) -> bytes:
     """Decode the data of an icon, whose base64 text may be broken into lines.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.commands.graph import Compat
+from opmkit.cli.catalogformats import Compat
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.params import Connection
 from opmkit.index.catalog.dialect import Dialect

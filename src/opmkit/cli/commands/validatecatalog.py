@@ -1,0 +1,67 @@
+"""``opm validate``: whether a catalog keeps the rules."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.catalogformats import Compat
+from opmkit.cli.console import ValueFormat, ValueOutput, print_value, printable
+from opmkit.cli.params import Connection
+from opmkit.index.catalog.dialect import Dialect
+
+if TYPE_CHECKING:
+    from opmkit.index.catalog.verdict import Verdict
+
+
+def validate(
+    ctx: typer.Context,
+    connection: Connection,
+    catalog: Annotated[
+        str,
+        typer.Argument(metavar="CATALOG", help="A catalog directory, a database file, or an index image of either."),
+    ],
+    output: ValueOutput = ValueFormat.TEXT,
+    compat: Compat = Dialect.NEWEST,
+) -> None:
+    """Tell everything that is wrong with a catalog, with file, line and remedy; nothing if all is well.
+
+    Exits with 1 if a rule is broken. Warnings are for what is hardly meant, and change nothing.
+
+    [bold]Examples:[/]
+
+      opm validate ./catalog
+
+      opm validate quay.io/me/catalog:1 --output json
+    """
+    from opmkit.index.catalog.open import open_loaded
+    from opmkit.index.catalog.verdict import judge
+
+    verdict = judge(open_loaded(connection.tool, catalog), compat)
+    if output is ValueFormat.TEXT:
+        _tell(verdict, catalog)
+    else:
+        print_value(verdict.report(), output)
+    if not verdict.passed:
+        ctx.exit(1)
+
+
+def _tell(verdict: Verdict, catalog: str) -> None:
+    """Print each finding to stderr, as compilers do, so that editors find the place."""
+    directory = f"{catalog.rstrip('/')}/" if Path(catalog).is_dir() else ""
+    for severity, fault in verdict.findings:
+        place = f"{directory}{fault.place}: " if fault.place.file else ""
+        subject = f"{fault.subject}: " if str(fault.subject) else ""
+        print(printable(f"{place}{severity}: {subject}{fault.message}"), file=sys.stderr)
+        if fault.advice:
+            print(printable(f"  hint: {fault.advice}"), file=sys.stderr)
+    if not verdict.passed:
+        counts = f"{_many(len(verdict.errors), 'error')}, {_many(len(verdict.warnings), 'warning')}"
+        print(printable(f"Error: {catalog} is no valid catalog: {counts}"), file=sys.stderr)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

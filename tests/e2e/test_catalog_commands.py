@@ -1,0 +1,323 @@
+"""``opm validate``, ``opm init``, ``opm generate dockerfile`` and lists of file-based catalogs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from kit.engines import Engine
+from kit.opm import FIXTURES, Opm
+from opmkit.bundle.labels import INDEX_CONFIGS
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.image import Image
+from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.spec import ConfigChanges
+from opmkit.imagetools.store import LayoutRepository
+from opmkit.index.catalog.dockerfile import CatalogImage
+from opmkit.index.errors import CatalogError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CATALOGS = FIXTURES / "catalogs"
+SOUND, BROKEN = CATALOGS / "sound", CATALOGS / "broken"
+SVG = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def opm(tmp_path: Path) -> Opm:
+    return Opm(tmp_path)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A catalog with one error, and a warning for it, at line 10."""
+    directory = tmp_path / "broken"
+    directory.mkdir()
+    (directory / "demo.yaml").write_bytes((BROKEN / "cycle.yaml").read_bytes())
+    return directory
+
+
+def test_nothing_is_said_of_a_sound_catalog(opm: Opm) -> None:
+    done = opm.attempt("validate", str(SOUND))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_is_wrong_is_told_as_compilers_do(opm: Opm, broken: Path) -> None:
+    done = opm.attempt("validate", "broken")
+    assert (done.returncode, done.stdout) == (1, "")
+    error, hint, warning, _, last = done.stderr.splitlines()
+    assert error.startswith(
+        'broken/demo.yaml:9: error: package "demo", channel "alpha": detected cycle in replaces chain of upgrade '
+        "graph: demo.v1.1.0 -> demo.v1.0.0 -> demo.v1.1.0 "
+    )
+    assert hint.startswith("  hint: Take out one of these")
+    assert warning.startswith('broken/demo.yaml:9: warning: package "demo", channel "alpha", bundle "demo.v1.0.0": ')
+    assert last == "Error: broken is no valid catalog: 1 error, 1 warning"
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_the_report_has_what_the_reference_prints_and_all_findings(opm: Opm, broken: Path, form: str) -> None:
+    done = opm.attempt("validate", str(broken), "-o", form)
+    assert (done.returncode, done.stderr) == (1, "")
+    report: dict[str, Any] = json.loads(done.stdout) if form == "json" else yaml.safe_load(done.stdout)
+    assert report["passed"] is False
+    assert report["error"]["message"].startswith('demo.yaml:9: package "demo", channel "alpha": detected cycle')
+    error, warning = report["findings"]
+    assert (error["severity"], error["file"], error["line"]) == ("error", "demo.yaml", 9)
+    assert (error["package"], error["channel"], error["bundle"]) == ("demo", "alpha", "")
+    assert error["remedy"].startswith("Take out")
+    assert (warning["severity"], warning["bundle"]) == ("warning", "demo.v1.0.0")
+
+
+def test_a_report_of_a_sound_catalog(opm: Opm) -> None:
+    assert json.loads(opm("validate", str(SOUND), "--output", "json")) == {"passed": True, "findings": []}
+
+
+def test_the_rules_of_an_older_release(opm: Opm, tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "demo.yaml").write_bytes((BROKEN / "bundle-same-version.yaml").read_bytes())
+    assert opm.attempt("validate", "demo").returncode == 1
+    assert opm.attempt("validate", "demo", "--compat", "opm-1.26").returncode == 0
+
+
+def test_an_empty_directory_is_a_valid_catalog(opm: Opm, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert opm("validate", "empty") == ""
+
+
+@pytest.mark.parametrize(("name", "told"), [("gone", "gone"), ("text.yaml", "text.yaml")])
+def test_what_is_no_catalog_is_refused(opm: Opm, tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / "text.yaml").write_text("schema: olm.package\n")
+    done = opm.attempt("validate", f"./{name}")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: ")
+    assert told in done.stderr
+
+
+def test_a_catalog_image_is_validated_and_listed_like_its_directory(opm: Opm, tmp_path: Path) -> None:
+    image = catalog_image(SOUND, tmp_path)
+    assert opm("validate", image) == ""
+    for what in ("packages", "channels", "bundles"):
+        assert opm("alpha", "list", what, image) == opm("alpha", "list", what, str(SOUND))
+
+
+def test_what_is_wrong_in_an_image_has_its_place_in_the_catalog(opm: Opm, broken: Path, tmp_path: Path) -> None:
+    done = opm.attempt("validate", catalog_image(broken, tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith('demo.yaml:9: error: package "demo"')
+
+
+def catalog_image(directory: Path, scratch: Path) -> str:
+    """An image with a catalog, in a layout."""
+    files = [LayerFile(f"configs/{path.relative_to(directory)}", path) for path in files_of(directory)]
+    changes = ConfigChanges(labels={INDEX_CONFIGS: "/configs"})
+    image = Image.scratch().append([write_layer(files, scratch)], changes)
+    copy_image(image, LayoutRepository(scratch / "layout"), "one")
+    return f"oci:{scratch / 'layout'}:one"
+
+
+def files_of(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def test_lists_of_a_catalog(opm: Opm) -> None:
+    assert opm("alpha", "list", "packages", str(SOUND)).splitlines() == [
+        "NAME   DISPLAY NAME  DEFAULT CHANNEL",
+        "demo   Demo          stable",
+        "extra  Extra         fast",
+    ]
+    assert opm("alpha", "list", "channels", str(SOUND), "demo").splitlines() == [
+        "PACKAGE  CHANNEL  HEAD",
+        "demo     alpha    demo.v1.1.0",
+        "demo     stable   demo.v1.1.0",
+    ]
+    (bundle, _) = yaml.safe_load(opm("alpha", "list", "bundles", str(SOUND), "extra", "-o", "yaml"))
+    assert (bundle["bundle"], bundle["image"]) == ("extra-v2.0.0-1", "quay.io/example/extra-bundle:2.0.0-1")
+
+
+def test_an_invalid_catalog_is_not_listed(opm: Opm, broken: Path) -> None:
+    done = opm.attempt("alpha", "list", "packages", str(broken))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith('Error: demo.yaml:9: package "demo", channel "alpha": detected cycle')
+
+
+def test_a_package_to_begin_with(opm: Opm, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# Demo\n\nAn operator.\n")
+    (tmp_path / "demo.svg").write_bytes(SVG)
+    flags = ("--default-channel", "stable", "--description", "README.md", "--icon", "demo.svg")
+    wanted = {
+        "schema": "olm.package",
+        "name": "demo",
+        "defaultChannel": "stable",
+        "icon": {"base64data": base64.b64encode(SVG).decode(), "mediatype": "image/svg+xml"},
+        "description": "# Demo\n\nAn operator.\n",
+    }
+    printed = opm("init", "demo", *flags)
+    assert list(json.loads(printed).items()) == list(wanted.items())
+    assert yaml.safe_load(opm("init", "demo", *flags, "-o", "yaml")) == wanted
+    assert opm("init", "demo") == '{\n    "schema": "olm.package",\n    "name": "demo",\n    "defaultChannel": ""\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("data", "media_type"),
+    [
+        (PNG, "image/png"),
+        (b"GIF89a", "image/gif"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"RIFF____WEBP", "image/webp"),
+    ],
+)
+def test_icons_are_told_by_what_is_in_them(opm: Opm, tmp_path: Path, data: bytes, media_type: str) -> None:
+    (tmp_path / "icon").write_bytes(data)
+    assert json.loads(opm("init", "demo", "-i", "icon"))["icon"]["mediatype"] == media_type
+
+
+@pytest.mark.parametrize(
+    ("flag", "content", "told"),
+    [
+        ("--icon", b"text", "is no image"),
+        ("--icon", b"<html/>", "is no image"),
+        ("--icon", None, "file"),
+        ("--description", b"\xff\xfe", "is no text in UTF-8"),
+        ("--description", b"a" * ((1 << 20) + 1), "has more than 1048576 bytes"),
+    ],
+)
+def test_files_that_a_package_can_not_have(
+    opm: Opm, tmp_path: Path, flag: str, content: bytes | None, told: str
+) -> None:
+    if content is not None:
+        (tmp_path / "file").write_bytes(content)
+    done = opm.attempt("init", "demo", flag, "file")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert told in done.stderr
+
+
+def test_a_name_that_catalogs_refuse_is_warned_of(opm: Opm) -> None:
+    assert "Warning: catalogs with a package of the name 'Demo'" in opm.attempt("init", "Demo").stderr
+
+
+TWO_STAGES = [
+    "FROM quay.io/operator-framework/opm:latest as builder",
+    "ADD catalog /configs",
+    'RUN ["/bin/opm", "serve", "/configs", "--cache-dir=/tmp/cache", "--cache-only"]',
+    "FROM quay.io/operator-framework/opm:latest",
+    'ENTRYPOINT ["/bin/opm"]',
+    'CMD ["serve", "/configs", "--cache-dir=/tmp/cache"]',
+    "COPY --from=builder /configs /configs",
+    "COPY --from=builder /tmp/cache /tmp/cache",
+    "LABEL operators.operatorframework.io.index.configs.v1=/configs",
+]
+
+
+def instructions(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Path:
+    directory = tmp_path / "catalog"
+    directory.mkdir()
+    return directory
+
+
+def test_a_dockerfile_of_two_stages(opm: Opm, catalog: Path) -> None:
+    assert opm("generate", "dockerfile", "catalog") == ""
+    assert instructions(catalog.with_name("catalog.Dockerfile")) == TWO_STAGES
+
+
+def test_a_dockerfile_without_a_server_in_the_image(opm: Opm, catalog: Path) -> None:
+    opm("generate", "dockerfile", "catalog/", "-i", "scratch", "-b", "quay.io/me/opm:1")
+    found = instructions(catalog.with_name("catalog.Dockerfile"))
+    assert found[0] == "FROM quay.io/me/opm:1 as builder"
+    assert found[3:] == ["FROM scratch", *TWO_STAGES[6:]]
+
+
+def test_a_dockerfile_of_one_stage(opm: Opm, catalog: Path) -> None:
+    opm("generate", "dockerfile", "catalog", "--compat", "opm-1.26", "-i", "quay.io/me/opm:1")
+    assert sorted(instructions(catalog.with_name("catalog.Dockerfile"))) == sorted(
+        ["FROM quay.io/me/opm:1", *TWO_STAGES[1:3], *TWO_STAGES[4:6], TWO_STAGES[8]]
+    )
+
+
+def test_the_older_flag_names_both_images(opm: Opm, catalog: Path) -> None:
+    done = opm.attempt("generate", "dockerfile", "catalog", "--binary-image", "quay.io/me/opm:1")
+    assert (done.returncode, "deprecated" in done.stderr) == (0, True)
+    found = instructions(catalog.with_name("catalog.Dockerfile"))
+    assert [line for line in found if line.startswith("FROM")] == [
+        "FROM quay.io/me/opm:1 as builder",
+        "FROM quay.io/me/opm:1",
+    ]
+
+
+def test_labels_are_sorted_and_the_last_of_a_key_counts(opm: Opm, catalog: Path) -> None:
+    opm("generate", "dockerfile", "catalog", "-l", "b=1,a=x y", "--extra-labels", "b=2=3")
+    assert instructions(catalog.with_name("catalog.Dockerfile"))[-2:] == ['LABEL "a"="x y"', 'LABEL "b"="2=3"']
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("-b", "scratch"),
+        ("--binary-image", "scratch"),
+        ("--compat", "opm-1.26", "-i", "scratch"),
+        ("--compat", "opm-1.26", "-b", "quay.io/me/opm:1"),
+        ("--binary-image", "quay.io/me/opm:1", "--base-image", "quay.io/me/opm:1"),
+        ("-l", "label"),
+        ("-l", "a=b\nRUN rm -rf /"),
+        ("-l", '"a=b\nRUN rm -rf /"'),
+        ("-i", "scratch\nRUN rm -rf /"),
+    ],
+)
+def test_what_a_dockerfile_can_not_have(opm: Opm, catalog: Path, flags: tuple[str, ...]) -> None:
+    done = opm.attempt("generate", "dockerfile", "catalog", *flags)
+    assert done.returncode == 1
+    assert "Error: " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not catalog.with_name("catalog.Dockerfile").exists()
+
+
+def test_a_dockerfile_that_is_there_is_kept(opm: Opm, catalog: Path) -> None:
+    path = catalog.with_name("catalog.Dockerfile")
+    path.symlink_to("nowhere")
+    done = opm.attempt("generate", "dockerfile", "catalog")
+    assert (done.returncode, "is there already" in done.stderr) == (1, True)
+    assert not (catalog.parent / "nowhere").exists()
+
+
+def test_a_dockerfile_needs_a_directory_with_a_name(opm: Opm, catalog: Path) -> None:
+    (catalog / "file").write_text("")
+    for name in ("gone", "catalog/file", "/"):
+        assert "is no directory of a catalog" in opm.attempt("generate", "dockerfile", name).stderr
+    Opm(catalog)("generate", "dockerfile", ".")
+    assert instructions(catalog.with_name("catalog.Dockerfile")) == TWO_STAGES
+
+
+def test_names_of_all_kinds_stay_names() -> None:
+    labels = {'say "hi"': "$HOME\\"}
+    text = CatalogImage("my catalog", labels=labels).dockerfile()
+    assert 'ADD ["my catalog", "/configs"]' in text
+    assert text.endswith('LABEL "say \\"hi\\""="\\$HOME\\\\"\n')
+    with pytest.raises(CatalogError, match="no base image"):
+        CatalogImage("catalog", base="")
+
+
+@pytest.mark.parametrize("program", ["buildah", "podman"])
+def test_labels_come_out_of_a_build_as_they_were_given(program: str, tmp_path: Path) -> None:
+    labels = {'say "hi"': "$HOME\\ and `more`", "a": "", "it's": "# no comment"}
+    text = CatalogImage("catalog", base="scratch", labels=labels).dockerfile()
+    final = text.rpartition("FROM")[2].splitlines()[1:]
+    built = "\n".join(["FROM scratch", *(line for line in final if not line.startswith("COPY"))])
+    (tmp_path / "Dockerfile").write_text(built)
+    with Engine(program) as engine:
+        engine.run("build", "--isolation=chroot", "-t", "made", "-f", str(tmp_path / "Dockerfile"), str(tmp_path))
+        inspected = json.loads(engine.run("inspect", "--type=image", "made"))
+    config = inspected[0]["Config"] if program == "podman" else inspected["OCIv1"]["config"]
+    found = config["Labels"]
+    assert {key: found[key] for key in labels} == labels
+    assert found[INDEX_CONFIGS] == "/configs"
