@@ -35,6 +35,8 @@ _TOP_LEVEL = {
 """The commands that are in no group, each the function of its name, and what they do."""
 _MODULES = {"validate": "validatecatalog"}
 """The modules of commands that are not in that of their name."""
+_WITH_ALPHA = ("graph", "templates")
+"""The modules with commands of the group ``alpha`` that are in no group within it."""
 
 
 def build_app(words: Sequence[str] | None = None) -> typer.Typer:
@@ -47,6 +49,11 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
         wanted = words is None or name in words
         return group(name, summary, import_module(f"{_COMMANDS}.{module or name}").COMMANDS if wanted else ())
 
+    def alpha_commands() -> list[tuple[str, Any]]:
+        wanted = words is None or "alpha" in words
+        modules = [import_module(f"{_COMMANDS}.{name}") for name in _WITH_ALPHA] if wanted else []
+        return [entry for module in modules for entry in module.ALPHA]
+
     app = typer.Typer(
         name="opm",
         help=HELP,
@@ -56,7 +63,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     bundles = commands_of("bundle", "Generate, build, unpack, extract and validate bundles.")
-    alpha = group("alpha", "The commands that the Go tool keeps under this name.", (), cls=GoGroup)
+    alpha = group("alpha", "The commands that the Go tool keeps under this name.", alpha_commands(), cls=GoGroup)
     alpha.add_typer(bundles)
     alpha.add_typer(commands_of("list", "List the content of an index.", "listing"))
     app.add_typer(commands_of("index", "Make and change index images."))
@@ -67,8 +74,8 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(commands_of("image", "Look after images: the embedded store, layouts, registries."))
     app.add_typer(alpha)
     for name, summary in _TOP_LEVEL.items():
-        module = import_module(f"{_COMMANDS}.{_MODULES.get(name, name)}") if words is None or name in words else None
-        command(app, name, getattr(module, name) if module else _not_loaded, help=None if module else summary)
+        found = import_module(f"{_COMMANDS}.{_MODULES.get(name, name)}") if words is None or name in words else None
+        command(app, name, getattr(found, name) if found else _not_loaded, help=None if found else summary)
     command(app, "version", _version)
     command(app, "help", _help)
     command(app, "completion", _completion)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.catalog import blobs as schemas
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.drawing.selection import Selection
-from opmkit.index.catalog.drawing.versions import LOWEST, Key, version_keys, within
+from opmkit.index.catalog.drawing.versions import LOWEST, Key, KeyRange, version_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -97,12 +97,12 @@ class _Writer:
         if not entry.skip_range:
             return []
         try:
-            holds = within(entry.skip_range)
+            span = KeyRange.parse(entry.skip_range)
         except ValueError as error:
             where = f"channel {channel.name!r} of package {channel.package!r}"
             self.warnings.append(f"the skip range {entry.skip_range!r} of {entry.name!r}, {where}, is none: {error}")
             return []
-        return [one.name for one in channel.entries if holds(self.keys.get(one.name, LOWEST))]
+        return [one.name for one in channel.entries if self.keys.get(one.name, LOWEST) in span]
 
 
 def _edge(identify: Callable[[str], str], origin: str, label: str, target: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.catalog.drawing.versions import LOWEST, Key, within
+from opmkit.index.catalog.drawing.versions import LOWEST, Key, KeyRange
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -78,6 +78,6 @@ def _has_edges(entry: EntryBlob) -> bool:
 
 def _holds(text: str, floor: Key) -> bool:
     try:
-        return bool(text) and within(text)(floor)
+        return bool(text) and floor in KeyRange.parse(text)
     except ValueError:
         return False

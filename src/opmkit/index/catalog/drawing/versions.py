@@ -6,6 +6,8 @@ That is semantic versioning's own order, in which build metadata does not count.
 from __future__ import annotations
 
 import operator
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.fields import member
@@ -15,7 +17,7 @@ from opmkit.index.catalog.faults import Fault, Subject, refuse
 from opmkit.index.graph.version import Identifiers, precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from opmkit.index.catalog.blobs import BundleBlob
 
@@ -52,11 +54,11 @@ def version_text(bundle: BundleBlob) -> str:
     return version
 
 
-def version_keys(bundles: Iterable[BundleBlob]) -> dict[str, Key]:
+def version_keys(bundles: Iterable[BundleBlob], *, lenient: bool = False) -> dict[str, Key]:
     """What the bundles are compared by, by their names; of several of one name the first counts.
 
     Raises:
-        InvalidCatalog: with all bundles that have no version.
+        InvalidCatalog: with all bundles that have no version; where it is ``lenient``, they are left out instead.
     """
     keys: dict[str, Key] = {}
     faults: list[Fault] = []
@@ -67,16 +69,55 @@ def version_keys(bundles: Iterable[BundleBlob]) -> dict[str, Key]:
             except ValueError as error:
                 told = f"it has no version that can be compared: {error}"
                 faults.append(Fault(bundle.place, told, Subject(bundle.package, bundle=bundle.name)))
-    refuse(faults)
+    if not lenient:
+        refuse(faults)
     return keys
 
 
-def within(text: str) -> Callable[[Key], bool]:
-    """Whether versions are in a range; ValueError, with the reason, if it is none."""
-    parsed = VersionRange.parse(text)
-    if not parsed.is_complete:
-        raise ValueError("one of its alternatives names no version")
-    alternatives = [
-        [(_COMPARES[sign], precedence(str(bound))[:4]) for sign, bound in terms] for terms in parsed.alternatives
-    ]
-    return lambda key: any(all(holds(key, bound) for holds, bound in terms) for terms in alternatives)
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """A range of versions: alternatives of terms, each an operator with what it compares to."""
+
+    alternatives: tuple[tuple[tuple[str, Key], ...], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> KeyRange:
+        """Read a range; ValueError, with the reason, if it is none."""
+        parsed = VersionRange.parse(text)
+        if not parsed.is_complete:
+            raise ValueError("one of its alternatives names no version")
+        terms = (tuple((sign, precedence(str(bound))[:4]) for sign, bound in terms) for terms in parsed.alternatives)
+        return cls(tuple(terms))
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether a version is in it."""
+        return any(all(_COMPARES[sign](key, bound) for sign, bound in terms) for terms in self.alternatives)
+
+    def spans(self, keys: Sequence[Key]) -> list[tuple[int, int]]:
+        """Where, in an ascending list, those are that are in it: from one position, and up to but not with another."""
+        found = [span for terms in self.alternatives for span in _spans(terms, keys)]
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted(found):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        return merged
+
+
+def _spans(terms: Iterable[tuple[str, Key]], keys: Sequence[Key]) -> list[tuple[int, int]]:
+    """The spans in which all terms hold."""
+    spans = [(0, len(keys))]
+    for sign, bound in terms:
+        first, last = bisect_left(keys, bound), bisect_right(keys, bound)
+        parts = {
+            "=": [(first, last)],
+            "!": [(0, first), (last, len(keys))],
+            "<": [(0, first)],
+            "<=": [(0, last)],
+            ">": [(last, len(keys))],
+            ">=": [(first, len(keys))],
+        }[sign]
+        both = [(max(start, low), min(end, high)) for start, end in spans for low, high in parts]
+        spans = [(start, end) for start, end in both if start < end]
+    return spans

@@ -11,7 +11,7 @@ from opmkit.bundle.fields import describe, member
 from opmkit.bundle.validation.content import Content
 from opmkit.bundle.validation.fieldtypes import written
 from opmkit.index.catalog.blobs import Blobs, Place
-from opmkit.index.catalog.documents import Document, read_documents
+from opmkit.index.catalog.documents import Document, by_key, read_documents
 from opmkit.index.catalog.faults import Fault, refuse
 from opmkit.index.catalog.fields import Fields
 from opmkit.index.catalog.load import load_documents
@@ -88,7 +88,7 @@ class TemplateFile:
 
     def blobs(self, name: str, values: Iterable[JsonValue]) -> Blobs:
         """The blobs in the list of the member ``name``, as far as they can be read."""
-        documents = [Document(self.place((name, number)).line, value) for number, value in enumerate(values)]
+        documents = [Document(self.place((name, number)).line, by_key(value)) for number, value in enumerate(values)]
         return self.load(documents)
 
     def load(self, documents: Iterable[Document]) -> Blobs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.index.catalog.blobs import Blobs, Place
+from opmkit.index.catalog.blobs import Blobs
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.faults import Fault, refuse
 from opmkit.index.catalog.levels import Level, migrated
@@ -36,7 +36,7 @@ def kind_of(template: TemplateFile) -> Kind:
     if kind is None:
         told = f"{template.schema!r} is no schema of a template" if template.schema else "the template has no schema"
         advice = f"Write one of {', '.join(_SCHEMAS)}, or name the type: {', '.join(Kind)}."
-        refuse([Fault(Place(template.name), told, advice=advice)])
+        refuse([Fault(template.place(("schema",)), told, advice=advice)])
         raise AssertionError("a fault is always refused")
     return kind
 

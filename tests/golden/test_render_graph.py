@@ -1,0 +1,63 @@
+"""The recorded update graphs of ``opm alpha render-graph``: of catalogs as recorded, and of some databases."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.shared import Case, cases, needs_shared
+from opmkit.cli.main import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.corpus import Corpus
+
+pytestmark = needs_shared
+
+DATABASES = ("syn-graph", "syn-dep-deprecated", "opreg")
+"""Cases small enough to make the database of, too."""
+
+
+@pytest.mark.parametrize("case", cases("render-graph"), ids=str)
+def test_graphs_of_the_recorded_catalogs_equal_the_record(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = tmp_path / "catalog"
+    catalog.mkdir()
+    migrated = Case("migrate", case.name).record["blobs"]
+    (catalog / "catalog.json").write_text("\n".join(map(json.dumps, migrated)))
+    assert_graphs_equal(case.record["outputs"], str(catalog), capsys)
+
+
+@pytest.mark.parametrize("case", [case for case in cases("render-graph") if case.name in DATABASES], ids=str)
+@pytest.mark.parametrize("corpus", ["layouts"], indirect=True)
+def test_graphs_of_databases_equal_the_record(
+    case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = str(tmp_path / "index.db")
+    for step in case.record["steps"]:
+        assert run([part.replace("{db}", database) for part in corpus.fill(step["argv"])]) == step["exit"]
+    capsys.readouterr()
+    assert_graphs_equal(case.record["outputs"], database, capsys)
+
+
+def assert_graphs_equal(outputs: list[dict[str, Any]], catalog: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for output in outputs:
+        assert output["stable_text"]
+        argv = [part.replace("{fbc}", catalog) for part in output["argv"]]
+        assert run([*argv, "--compat", "opm-1.26"]) == output["exit"]
+        assert by_skips(capsys.readouterr().out.splitlines()) == by_skips(output["lines"])
+
+
+def by_skips(lines: list[str]) -> list[str]:
+    """The lines, with those next to each other that tell of skips in order: the recorded catalogs have these sorted."""
+    return [line for _, group in groupby(lines, key=lambda line: "-- skip -->" in line) for line in sorted_if(group)]
+
+
+def sorted_if(group: Any) -> list[str]:
+    lines = list(group)
+    return sorted(lines) if "-- skip -->" in lines[0] else lines
