@@ -393,6 +393,22 @@ def bench_validate(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
+def bench_render(arguments: argparse.Namespace) -> dict[str, object]:
+    """All bundles by one opm render from a registry: for the first time, and as they were kept then."""
+    packages = sorted(path for path in arguments.bundles.iterdir() if not path.name.startswith("syn-"))
+    report: dict[str, object] = {}
+    with Registry() as registry, tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        bench = Bench(registry, Path(directory), arguments.bundles, [package.name for package in packages])
+        programs = {"opmkit": "opm", "opmkit, kept": "opm"}
+        programs |= {"reference": arguments.reference} if arguments.reference else {}
+        for who, program in programs.items():
+            argv = [program, "render", "--use-http", *bench.references]
+            run = bench.run(argv, {"OPM_STORE": f"{directory}/store"})
+            print(f"{who:14} {len(bench.references) / run.seconds:7.1f} bundles a second {run}")
+            report[who] = run.__dict__
+    return report
+
+
 LAYERS = (96, 48, 32, 16, 8)
 """The layers of the image that is moved, in MiB: 200 together."""
 MOST_MEMORY = 150
@@ -478,6 +494,11 @@ def main() -> None:
     validate.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
     validate.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     validate.set_defaults(bench=bench_validate)
+    render = commands.add_parser("render", help=bench_render.__doc__)
+    render.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles")
+    render.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
+    render.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    render.set_defaults(bench=bench_render)
     transfer = commands.add_parser("transfer", help=bench_transfer.__doc__)
     transfer.add_argument("--runs", type=int, default=3)
     transfer.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")

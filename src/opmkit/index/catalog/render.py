@@ -133,18 +133,18 @@ class _Reader:
     def read(self, reference: str) -> Blobs | _UnreadBundle:
         """The blobs that a reference names, or else the files of a bundle, whose turn comes."""
         place = find_place(self.tool, reference)
-        kind = kind_of(self.tool, place, reference)
+        digest = self._digest(place) if self.rendering.kept else ""
+        blob = _kept(self.rendering.kept, digest) if self.rendering.kept and digest else None
+        kind = kind_of(self.tool, place, reference) if blob is None else Kind.BUNDLE_IMAGE
         refuse_kind(kind, self.rendering.kinds, reference)
         if kind in CATALOGS:
             blobs = catalog_blobs(self.tool, place, kind, reference)
             return blobs if kind in DATABASES else _normal(blobs)
         source = BundleSource(reference, place, own_name(place, reference))
-        digest = self._digest(place) if self.rendering.kept else ""
-        blob = _kept(self.rendering.kept, digest) if self.rendering.kept and digest else None
         return self._unread(source, digest) if blob is None else Blobs(bundles=(with_image(blob, source.image),))
 
     def _digest(self, place: Path | ImageReference) -> str:
-        """What the bundle at a place is known by; "" for a directory, which is read sooner than looked up."""
+        """What a bundle at a place is known by; "" for a directory, which is read sooner than looked up."""
         if isinstance(place, Path):
             return ""
         return (place.digest if isinstance(place, Reference) else None) or self.tool().digest(place)
