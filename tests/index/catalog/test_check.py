@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 from opmkit.index.catalog.blobs import BlobProperty, Blobs, BundleBlob, EntryBlob, PackageBlob
 from opmkit.index.catalog.check import check_blobs, valid_catalog
 from opmkit.index.catalog.dialect import Dialect
@@ -167,3 +169,15 @@ def test_values_of_a_property_are_read_as_json_that_was_written_again() -> None:
         return sum("priority" in fault.message for fault in check_blobs(blobs))
 
     assert [faults(1), faults(1.0), faults(1.5)] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_made_up_catalogs_are_sound_until_something_breaks_them(seed: int, tmp_path: Path) -> None:
+    dice = random.Random(seed)
+    catalog = sound_catalog(dice)
+    write_catalog(dice, catalog, tmp_path / "sound")
+    assert judge(load_blobs(tmp_path / "sound"), Dialect.NEWEST).errors == ()
+    what = break_catalog(dice, catalog)
+    write_catalog(dice, catalog, tmp_path / "broken")
+    verdict = judge(load_blobs(tmp_path / "broken"), Dialect.NEWEST)
+    assert all(fault.advice and fault.place.file for _, fault in verdict.findings), (what, verdict)
