@@ -85,7 +85,7 @@ def object_value(manifest: bytes) -> JsonValue:
 
 def gvk_property(kind: str, value: JsonValue) -> BlobProperty:
     """The property of that type that names an API; raises InvalidBundle if ``value`` names none."""
-    return BlobProperty(kind, {**_texts(value, _GVK_FIELDS, kind)})
+    return BlobProperty(kind, {**_texts(value, _GVK_FIELDS, GVK)})
 
 
 def package_required(value: JsonValue) -> BlobProperty:

@@ -11,10 +11,9 @@ from opmkit.index.errors import CatalogError
 if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle
 
-_ACTION = re.compile(r"(?:\{\{|(?P<before>\s*)\{\{-\s)(?P<content>.*?)(?:\s-\}\}(?P<after>\s*)|\}\})", re.DOTALL)
+_ACTION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _FIELDS = ("Package", "Name", "Version")
-_COMMENT = re.compile(r"/\*.*\*/", re.DOTALL)
-_ADVICE = f"Of Go's templates there are the fields {', '.join(f'{{{{.{name}}}}}' for name in _FIELDS)}, and comments."
+_ADVICE = f"Of Go's templates there are the fields {', '.join(f'{{{{.{name}}}}}' for name in _FIELDS)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +26,10 @@ class ImageTemplate:
     @classmethod
     def parse(cls, template: str) -> ImageTemplate:
         """Read a template, such as ``quay.io/me/{{.Package}}:v{{.Version}}``; raises CatalogError."""
-        texts, fields, start = [""], [], 0
-        for action in _ACTION.finditer(template):
-            texts[-1] += _plain(template[start : action.start()], template)
-            start = action.end()
-            content = action["content"].strip()
-            if not _COMMENT.fullmatch(content):
-                fields.append(_field(content, template))
-                texts.append("")
-        texts[-1] += _plain(template[start:], template)
-        return cls(tuple(texts), tuple(fields))
+        *texts, last = _ACTION.split(template)
+        if "{{" in last:
+            raise CatalogError(f"the image template {template!r} has a {{{{ without }}}}", advice=_ADVICE)
+        return cls((*texts[::2], last), tuple(_field(action, template) for action in texts[1::2]))
 
     def image(self, bundle: Bundle) -> str:
         """The name for the image of a bundle."""
@@ -45,14 +38,9 @@ class ImageTemplate:
         return self.texts[0] + "".join(filled)
 
 
-def _plain(text: str, template: str) -> str:
-    if "{{" in text:
-        raise CatalogError(f"the image template {template!r} has a {{{{ without }}}}", advice=_ADVICE)
-    return text
-
-
 def _field(content: str, template: str) -> str:
-    name = content.removeprefix(".")
-    if name not in _FIELDS or name == content:
+    action = content.strip()
+    name = action.removeprefix(".")
+    if action != f".{name}" or name not in _FIELDS:
         raise CatalogError(f"the image template {template!r} has {{{{{content}}}}}, which is no field", advice=_ADVICE)
     return name

@@ -1,0 +1,102 @@
+"""``opm render`` and ``opm migrate`` as users run them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from kit.blobs import read_stream
+from kit.bundles import bundle_content, bundle_image, put_under
+from kit.catalogs import write_library
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.opm import Opm
+    from kit.registry import Registry
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> str:
+    """A bundle's directory."""
+    for name, raw in bundle_content("lagoon", "1.0.0").items():
+        (tmp_path / "lagoon" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "lagoon" / name).write_bytes(raw)
+    return str(tmp_path / "lagoon")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> str:
+    """An index database."""
+    write_library(tmp_path / "index.db")
+    return str(tmp_path / "index.db")
+
+
+def test_an_index_and_a_bundle_in_a_registry_are_printed_by_package(
+    opm_http: Opm, index: str, registry: Registry, tmp_path: Path
+) -> None:
+    name = put_under(f"{registry.host}/e2e-render/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path))
+    printed = opm_http("render", index, name)
+    found = [(blob["schema"], blob.get("package", ""), blob["name"]) for blob in read_stream(printed)]
+    assert found[0] == ("olm.package", "", "book")
+    assert found[3] == ("olm.bundle", "lagoon", "lagoon.v1.0.0")
+    assert printed == opm_http("render", name, index)
+    assert len(read_stream(opm_http("render", name, name, "--no-cache"))) == 2
+    documents = list(yaml.safe_load_all(opm_http("render", index, name, "-o=yaml")))
+    assert documents == read_stream(printed)
+
+
+def test_what_is_printed_is_a_catalog(opm: Opm, index: str, tmp_path: Path) -> None:
+    (tmp_path / "catalog").mkdir()
+    printed = opm.here("render", index, "--migrate")
+    (tmp_path / "catalog" / "any").write_text(printed)
+    assert printed == opm.here("render", index, "--migrate-level=all")
+    assert read_stream(opm.here("render", str(tmp_path / "catalog"))) == read_stream(printed)
+    assert "olm.csv.metadata" in printed
+    assert "olm.bundle.object" not in printed
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_an_index_is_migrated_to_a_directory(opm: Opm, index: str, form: str, tmp_path: Path) -> None:
+    assert opm.here("migrate", index, str(tmp_path / "out"), "--output", form) == ""
+    found = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*"))
+    assert found == [f"book/catalog.{form}", f"shelf/catalog.{form}"]
+    assert opm.here("render", str(tmp_path / "out")) == opm.here("render", index)
+    again = opm.attempt("migrate", index, "out")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr.startswith("Error: out is there and not an empty directory")
+
+
+def test_a_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:
+    done = opm.attempt("render", bundle, "--alpha-image-ref-template", "quay.io/me/{{.Package}}:v{{.Version}}")
+    assert json.loads(done.stdout)["image"] == "quay.io/me/lagoon:v1.0.0"
+    assert done.stderr == ""
+    refused = opm.attempt("render", bundle, "--alpha-image-ref-template", "{{.Tag}}")
+    assert refused.returncode == 1
+    assert "{{.Tag}}" in refused.stderr
+    assert "hint: " in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["render"], "Missing argument"),
+        (["render", "x", "--migrate", "--migrate-level", "none"], "exclude each other"),
+        (["render", "x", "--migrate-level", "most"], "none, bundle-object-to-csv-metadata, all"),
+        (["render", "x", "-o", "text"], "json"),
+        (["migrate", "x"], "Missing argument"),
+        (["migrate", "lagoon", "out"], "is a bundle directory"),
+        (["render", "nothing"], "there is no file or directory nothing"),
+        (["render", "lagoon/manifests/csv.yaml"], "is not a database"),
+    ],
+)
+@pytest.mark.usefixtures("bundle")
+def test_what_is_wrong_is_told_in_a_line(opm: Opm, arguments: list[str], told: str) -> None:
+    done = opm.attempt(*arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: ")
+    assert told in done.stderr
+    assert "hint: " in done.stderr
