@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.jsonvalue import JsonValue
 
 _SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
-_BETWEEN = re.compile(rb"(?<=^\})[ \t\r]*\n\s*(?=\{)", re.MULTILINE)
+_END = b"\n}"
+_BETWEEN = re.compile(re.escape(_END) + rb"[ \t\r]*\n\s*(?=\{)")
 _BLANKS = re.compile(r"\s*")
 _BOM = b"\xef\xbb\xbf"
 
@@ -56,7 +57,8 @@ def _json_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
 def _split_json(raw: bytes) -> list[Document] | None:
     """The documents where each ends with a brace at the start of a line, as writers end them; None where that fails."""
     documents, start, line = [], 0, 1
-    for end, begin in [*(match.span() for match in _BETWEEN.finditer(raw)), (len(raw), len(raw))]:
+    ends = ((match.start() + len(_END), match.end()) for match in _BETWEEN.finditer(raw))
+    for end, begin in [*ends, (len(raw), len(raw))]:
         piece = raw[start:end]
         try:
             value = orjson.loads(piece)

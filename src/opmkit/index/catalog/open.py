@@ -1,4 +1,7 @@
-"""Catalogs of either kind, wherever they are, as blobs of a file-based one."""
+"""Catalogs of either kind, wherever they are, as blobs of a file-based one.
+
+What reads images and databases is loaded where it is needed, so that a directory is read at once.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle import labels
 from opmkit.bundle.source import parse_place
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.catalog.check import valid_catalog
-from opmkit.index.catalog.database_blobs import blobs_of_database
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.faults import refuse
-from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.catalog.load import Loaded, load_blobs
-from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.image import read_database
-from opmkit.index.open import open_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -83,6 +80,9 @@ def open_catalog(tool: Tool, reference: str, dialect: Dialect = Dialect.NEWEST) 
     refuse_kind(kind, CATALOGS, reference)
     if kind not in (Kind.DATABASE_FILE, Kind.DATABASE_IMAGE):
         return valid_catalog(catalog_blobs(tool, place, kind, reference), dialect)
+    from opmkit.index.catalog.from_database import load_catalog
+    from opmkit.index.open import open_index
+
     with open_index(tool, str(place)) as database:
         return load_catalog(database)
 
@@ -161,6 +161,8 @@ def _load(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) 
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         root = Path(scratch)
         if kind is Kind.DATABASE_IMAGE:
+            from opmkit.index.image import read_database
+
             read_database(tool(), place, root / "index.db")
             return _of_database(root / "index.db")
         return _of_directory(_unpack(tool, place, root, reference))
@@ -185,6 +187,8 @@ def unpacked_catalog(tool: Tool, reference: str) -> Iterator[Path]:
 
 def _unpack(tool: Tool, place: ImageReference, root: Path, reference: str) -> Path:
     """The directory with the catalog of an image, below ``root``."""
+    from opmkit.imagetools.layer.paths import normal_path
+
     directory = normal_path(tool().inspect(place).labels[labels.INDEX_CONFIGS])
     if directory is not None:
         tool().extract(place, root, (directory,))
@@ -197,6 +201,9 @@ def _unpack(tool: Tool, place: ImageReference, root: Path, reference: str) -> Pa
 
 
 def _of_database(path: Path) -> Loaded:
+    from opmkit.index.catalog.database_blobs import blobs_of_database
+    from opmkit.index.database import open_database
+
     with open_database(path) as database:
         return Loaded(blobs_of_database(database))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pathspec import GitIgnoreSpec
-
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import InvalidCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pathspec import GitIgnoreSpec
 
 IGNORE_FILE = ".indexignore"
 MAX_IGNORE = 1 << 20
@@ -64,6 +64,8 @@ def _ignores(path: Path) -> GitIgnoreSpec | None:
         return None
     if path.stat().st_size > MAX_IGNORE:
         raise InvalidCatalog(f"{path} has more than {MAX_IGNORE} bytes", advice="Name directories instead of files.")
+    from pathspec import GitIgnoreSpec  # most catalogs do without
+
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     try:
         return GitIgnoreSpec.from_lines(lines)
