@@ -24,6 +24,7 @@ EARLIER = "ecc3239a6953f83e46c847297b6b207f18084cc19cbe628bf4e51d29cc615557"
 LATER = "0f223ef732f600765123dbb2c60dca2768973467a55875376650d6922aa3bf40"
 
 
+@pytest.mark.parametrize("corpus", ["layouts"], indirect=True)
 @pytest.mark.parametrize("case", cases("render-bundle"), ids=str)
 def test_rendered_bundles_equal_the_record(case: Case, corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> None:
     for output in case.record["outputs"]:
@@ -39,6 +40,7 @@ def test_rendered_bundles_equal_the_record(case: Case, corpus: Corpus, capsys: p
             assert printed.out == ""
 
 
+@pytest.mark.parametrize("corpus", ["layouts"], indirect=True)
 @pytest.mark.parametrize("case", cases("migrate"), ids=str)
 def test_databases_come_to_the_recorded_catalogs(
     case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]

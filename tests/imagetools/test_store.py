@@ -331,3 +331,15 @@ def test_a_lock_held_too_long(store: ImageStore, monkeypatch: pytest.MonkeyPatch
     with store.layout.locked(), pytest.raises(StoreError, match="stays locked") as caught:
         store.prune()
     assert "another process" in caught.value.advice
+
+
+def test_old_results_are_pruned(tmp_path: Path) -> None:
+    store = ImageStore.open(tmp_path / "store")
+    store.layout.make()
+    result = store.results("verdicts") / "ab" / "cd.json"
+    result.parent.mkdir(parents=True)
+    result.write_bytes(b"judged")
+    assert store.prune() == 0
+    os.utime(result, (0, 0))
+    assert store.prune() == len(b"judged")
+    assert not result.exists()
