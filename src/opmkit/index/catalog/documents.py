@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.jsonvalue import JsonValue
 
-_SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
+_SEPARATOR, _NEWLINE = b"---", ord("\n")
 _END = b"\n}"
 _BETWEEN = re.compile(re.escape(_END) + rb"[ \t\r]*\n\s*(?=\{)")
 _BLANKS = re.compile(r"\s*")
@@ -79,9 +79,10 @@ def _streamed_json(raw: bytes) -> Iterator[Document | InvalidDocument]:
         return
     seen: list[Duplicate] = []
     decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: _mapping(pairs, seen), parse_constant=_no_constant)
-    position = _blanks(text, 0)
+    position, counted, line = _blanks(text, 0), 0, 1
     while position < len(text):
-        line = text.count("\n", 0, position) + 1
+        line += text.count("\n", counted, position)
+        counted = position
         try:
             value, position = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
@@ -142,9 +143,9 @@ def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDo
     from opmkit.bundle import goyaml  # a catalog in JSON does without the YAML library
 
     start, line, begun = 0, 1, False
-    for end, begin in [*(match.span() for match in _SEPARATOR.finditer(raw)), (len(raw), len(raw))]:
+    for end, begin in [*_separators(raw), (len(raw), len(raw))]:
         piece = raw[start:end]
-        behind = raw[end:begin].removeprefix(b"---").strip()
+        behind = raw[end:begin].removeprefix(_SEPARATOR).strip()
         if behind and not behind.startswith(b"#"):  # it would be passed over
             told = f"there is {behind.decode(errors='replace')[:60]!r} on the line of ---"
             yield InvalidDocument(f"{told}, where only a comment may be", line=line + piece.count(b"\n"))
@@ -160,6 +161,17 @@ def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDo
                 yield Document(line if value is None else line + _first_line(piece), value, shifted)
         line += raw.count(b"\n", start, begin)
         start, begun = begin, not begun
+
+
+def _separators(raw: bytes) -> Iterator[tuple[int, int]]:
+    """The lines that part documents, by their starts and ends; a pattern would take far longer to find them."""
+    start = raw.find(_SEPARATOR)
+    while start >= 0:
+        end = start + 1
+        if start == 0 or raw[start - 1] == _NEWLINE:
+            end = raw.find(b"\n", start) % (len(raw) + 1)  # the end of the text where there is none
+            yield start, end
+        start = raw.find(_SEPARATOR, end)
 
 
 _NO_CONTENT = re.compile(rb"(?:[ \t\r]*(?:#[^\n]*)?\n)*")
