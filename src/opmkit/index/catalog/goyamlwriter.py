@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.jsonvalue import JsonValue
 
 _WIDTH = 80
+_MERGE = "<<"
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[Tt]\S+| \d{1,2}:\d{1,2}:\d{1,2}(?:\.\d+)?)?")
 _DIGITS = re.compile(r"\d*")
@@ -44,7 +45,7 @@ def _events(value: Any) -> Iterator[yaml.Event]:
     if isinstance(value, dict):
         yield yaml.MappingStartEvent(None, None, True, flow_style=not value)
         for key in sorted(value, key=functools.cmp_to_key(_compare)):
-            yield _text(key)
+            yield _text(key) if key != _MERGE else _scalar(key, '"')  # else it would be read as a merge
             yield from _events(value[key])
         yield yaml.MappingEndEvent()
     elif isinstance(value, list):
