@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from bench_serve import bench_serve, bench_soak
 
+from kit.catalogmaker import catalog_of
 from kit.corpus import bundle_files, bundle_labels, save_files
 from kit.registry import Registry
 from kit.shared import SHARED
@@ -31,6 +32,8 @@ from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import LayoutRepository
+from opmkit.index.catalog.layout import write_catalog
+from opmkit.index.catalog.write import to_json, to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -409,6 +412,26 @@ def bench_render(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
+def bench_catalog(arguments: argparse.Namespace) -> dict[str, object]:
+    """A catalog of all bundles by opm validate, in JSON and in YAML."""
+    packages = [path for path in sorted(arguments.bundles.iterdir()) if not path.name.startswith("syn-")]
+    bundles = [path for package in packages for path in sorted(package.iterdir()) if (path / "manifests").is_dir()]
+    blobs = catalog_of(bundles)
+    report: dict[str, object] = {}
+    with Registry() as registry, tempfile.TemporaryDirectory() as directory:
+        bench = Workbench(registry, Path(directory))
+        for form, write in (("json", to_json), ("yaml", to_yaml)):
+            catalog = bench.work / form
+            write_catalog(blobs, catalog, form, write)
+            ours, theirs = [], []
+            for _ in range(arguments.runs):
+                ours.append(bench.run(["opm", "validate", str(catalog)]))
+                if arguments.reference:
+                    theirs.append(bench.run([arguments.reference, "validate", str(catalog)]))
+            report[form] = _both(f"validate, {len(blobs.bundles)} bundles in {form}", ours, theirs)
+    return report
+
+
 LAYERS = (96, 48, 32, 16, 8)
 """The layers of the image that is moved, in MiB: 200 together."""
 MOST_MEMORY = 150
@@ -499,6 +522,12 @@ def main() -> None:
     render.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
     render.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     render.set_defaults(bench=bench_render)
+    catalog = commands.add_parser("catalog", help=bench_catalog.__doc__)
+    catalog.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles")
+    catalog.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
+    catalog.add_argument("--runs", type=int, default=5)
+    catalog.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    catalog.set_defaults(bench=bench_catalog)
     transfer = commands.add_parser("transfer", help=bench_transfer.__doc__)
     transfer.add_argument("--runs", type=int, default=3)
     transfer.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")

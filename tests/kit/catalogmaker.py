@@ -1,0 +1,49 @@
+"""A file-based catalog of bundles that are directories: each package one channel, in which versions follow another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.validation.versions import strict_version
+from opmkit.index.catalog.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
+from opmkit.index.catalog.bundlecheck import stated_version
+from opmkit.index.catalog.imagetemplate import ImageTemplate
+from opmkit.index.catalog.open import Kind
+from opmkit.index.catalog.render import Rendering, render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+
+def catalog_of(directories: Iterable[Path]) -> Blobs:
+    """The catalog of these bundles, as far as their versions are semantic, differ, and can be tags."""
+    template = ImageTemplate.parse("quay.io/example/{{.Package}}:v{{.Version}}")
+    rendering = Rendering(frozenset({Kind.BUNDLE_DIRECTORY}), images=template)
+    blobs = render(_no_tool, list(map(str, directories)), rendering)
+    found: dict[str, dict[str, BundleBlob]] = {}
+    for bundle in blobs.bundles:
+        found.setdefault(bundle.package, {}).setdefault(stated_version(bundle)[0], bundle)
+    return Blobs.of(blob for package, bundles in found.items() for blob in _package(package, bundles))
+
+
+def _no_tool() -> RegistryTool:
+    raise AssertionError("there are no images")
+
+
+def _package(package: str, bundles: dict[str, BundleBlob]) -> Iterator[PackageBlob | ChannelBlob | BundleBlob]:
+    in_order = sorted(filter(_is_version, bundles), key=strict_version)
+    names = [bundles[version].name for version in in_order]
+    entries = [EntryBlob(name, below) for name, below in zip(names, ["", *names], strict=False)]
+    yield PackageBlob(package, "stable")
+    yield ChannelBlob("stable", package, tuple(entries))
+    yield from (bundles[version] for version in in_order)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        return strict_version(text).build is None
+    except ValueError:
+        return False
