@@ -6,7 +6,7 @@ What is wrong is said in the words that the reference has for it, as far as it h
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.validation.names import dns1123_label
@@ -37,8 +37,11 @@ PackagePart: TypeAlias = "PackageBlob | ChannelBlob | BundleBlob | DeprecationsB
 
 def check_blobs(blobs: Blobs, dialect: Dialect = Dialect.NEWEST) -> tuple[Fault, ...]:
     """All that is wrong with a catalog by the rules of a release of the reference, package by package."""
-    faults = (fault for package in packages_of(blobs) for fault in _package_faults(package, dialect))
-    return tuple(fault for fault in faults if dialect is Dialect.NEWEST or not fault.since)
+    if dialect is Dialect.NEWEST:
+        return tuple(fault for package in packages_of(blobs) for fault in _package_faults(package, dialect))
+    known = replace(blobs, deprecations=())  # which are like any other document there
+    faults = (fault for package in packages_of(known) for fault in _package_faults(package, dialect))
+    return tuple(fault for fault in faults if not fault.since)
 
 
 def valid_catalog(blobs: Blobs, dialect: Dialect = Dialect.NEWEST) -> Catalog:
