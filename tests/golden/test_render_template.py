@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = needs_shared
 
-# The recorded release leaves it to chance which of two channels is the default; later ones take that of the minor version.
+# Which of two channels is the default, the recorded release leaves to chance; later ones take that of the minor version.
 LEFT_TO_CHANCE = {"semver-prerelease-only": ("candidate-v2", "candidate-v2.0")}
 
 

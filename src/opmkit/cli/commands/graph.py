@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +15,10 @@ from opmkit.cli.params import Connection, made_once
 from opmkit.index.catalog.dialect import Dialect
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmkit.index.catalog.blobs import Blobs
+    from opmkit.index.catalog.drawing.subject import DrawnPackage
 
 
 def render_graph(
@@ -51,6 +56,75 @@ def render_graph(
     for warning in drawn.warnings:
         print_warning(warning)
     sys.stdout.write(drawn.text)
+
+
+class GraphFormat(StrEnum):
+    """The forms of a drawing."""
+
+    HTML = "html"
+    SVG = "svg"
+    DOT = "dot"
+    MERMAID = "mermaid"
+
+
+def graph(
+    *,
+    reference: Annotated[
+        str,
+        typer.Argument(metavar="REF", help="A catalog directory, a database file, or an index image of either kind."),
+    ],
+    package: Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Draw this package only.")] = "",
+    channel: Annotated[str, typer.Option(metavar="NAME", help="Draw this channel of the package only.")] = "",
+    output: Annotated[
+        GraphFormat,
+        typer.Option("--output", "-o", help="html (a page to search, zoom and click), svg, dot (Graphviz) or mermaid."),
+    ] = GraphFormat.HTML,
+    connection: Connection,
+) -> None:
+    """Draw the update graphs of an index: its channels, what replaces and skips what, and what is deprecated.
+
+    The page needs no network and no server. The index need not be valid: the page tells what is wrong with it.
+
+    [bold]Examples:[/]
+
+      opm index graph quay.io/me/catalog:1 > catalog.html
+
+      opm index graph ./catalog lagoon-operator --channel stable -o svg > stable.svg
+
+      opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
+    """
+    from opmkit.index.catalog.blobs import Blobs
+    from opmkit.index.catalog.drawing.subject import drawn_packages
+
+    if channel and not package:
+        raise UsageProblem("--channel is for one package: name it, too", "opm index graph")
+    blobs = _opened(connection, [reference])
+    packages = drawn_packages(blobs, package, channel)
+    if package:
+        blobs = Blobs.of(blob for blob in blobs if blob.package == package)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(_drawn(output, reference, blobs, packages))
+    sys.stdout.buffer.flush()
+
+
+def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[DrawnPackage]) -> bytes:
+    from opmkit.index.catalog.drawing.dot import dot
+    from opmkit.index.catalog.drawing.mermaid import mermaid
+    from opmkit.index.catalog.drawing.page import page, problems_of
+    from opmkit.index.catalog.drawing.svg import svg
+
+    match output:
+        case GraphFormat.HTML:
+            return page(title, packages, problems_of(blobs))
+        case GraphFormat.SVG:
+            return svg(packages).encode()
+        case GraphFormat.DOT:
+            return dot(packages).encode()
+    channels = tuple(channel for package in packages for channel in package.channels)
+    drawn = mermaid(replace(blobs, channels=channels))
+    for warning in drawn.warnings:
+        print_warning(warning)
+    return drawn.text.encode()
 
 
 def _opened(connection: Connection, references: list[str]) -> Blobs:

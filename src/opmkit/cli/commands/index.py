@@ -23,6 +23,7 @@ from opmkit.cli.changes import (
     Tools,
     tell_built,
 )
+from opmkit.cli.commands.graph import graph
 from opmkit.cli.commands.manifests import manifests
 from opmkit.cli.commands.registry import told_as_rm
 from opmkit.cli.console import print_json, progress
@@ -334,5 +335,6 @@ COMMANDS = (
     ("export", export),
     ("update", update),
     ("diff", diff),
+    ("graph", graph),
     ("manifests", manifests),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,6 +22,7 @@ from opmkit.cli.catalogformats import (
 )
 from opmkit.cli.console import progress
 from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.goflags import given_flags
 from opmkit.cli.params import Connection, made_once
 from opmkit.cli.tree import group
 from opmkit.index.catalog.dialect import Dialect
@@ -29,11 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.catalog.blobs import Blobs, BundleBlob, OtherBlob
+    from opmkit.index.catalog.levels import Level
     from opmkit.index.catalog.templates.document import TemplateFile
 
 STDIN = "-"
-MAX_TEMPLATE = 1 << 28
-"""Bytes that a template may have."""
+COMPOSITE = "composite"
+COMPOSITE_PANEL = "Composite templates"
 
 
 class TemplateFormat(StrEnum):
@@ -44,11 +47,50 @@ class TemplateFormat(StrEnum):
     MERMAID = "mermaid"
 
 
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """What a composite template is made of, and what it may do."""
+
+    catalog_config: Annotated[
+        str,
+        typer.Option(
+            "--catalog-config",
+            "-f",
+            metavar="FILE|URL",
+            help="Where catalogs go, and their builders.",
+            rich_help_panel=COMPOSITE_PANEL,
+        ),
+    ] = "catalogs.yaml"
+    composite_config: Annotated[
+        str,
+        typer.Option(
+            "--composite-config",
+            "-c",
+            metavar="FILE",
+            help="What is contributed to each catalog.",
+            rich_help_panel=COMPOSITE_PANEL,
+        ),
+    ] = "catalog/config.yaml"
+    validate: Annotated[
+        bool, typer.Option("--validate/--no-validate", help="Validate what was built.", rich_help_panel=COMPOSITE_PANEL)
+    ] = True
+    allow_programs: Annotated[
+        bool,
+        typer.Option("--allow-programs", help="Run the programs of custom builders.", rich_help_panel=COMPOSITE_PANEL),
+    ] = False
+
+
+_ONLY_COMPOSITE = frozenset({"catalog-config", "composite-config", "validate", "allow-programs"})
+
+
 def render_template(
     ctx: typer.Context,
     *,
     kind: Annotated[
-        str, typer.Argument(metavar="[TYPE]", help="basic, semver, substitutes; default: what its schema says.")
+        str,
+        typer.Argument(
+            metavar="[TYPE]", help="basic, semver, substitutes or composite; default: what its schema says."
+        ),
     ] = "",
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="The template; default, or -: standard input.")] = "",
     output: Annotated[
@@ -56,9 +98,12 @@ def render_template(
     ] = TemplateFormat.JSON,
     migrate_level: MigrateLevel = "",
     compat: Compat = Dialect.NEWEST,
+    composite: Composite,
     connection: Connection,
 ) -> None:
     """Render a template to a file-based catalog.
+
+    The type composite, of older releases, takes its templates from --composite-config and writes files.
 
     [bold]Examples:[/]
 
@@ -69,11 +114,16 @@ def render_template(
     from opmkit.index.catalog.templates.kinds import Kind, kind_of
     from opmkit.index.catalog.templates.kinds import render_template as rendered
 
+    level = level_named(migrate_level)
+    if kind == COMPOSITE and not file:
+        _build(composite, output, level, compat, connection)
+        return
+    if idle := sorted(given_flags(ctx) & _ONLY_COMPOSITE):
+        raise UsageProblem(f"--{idle[0]} is for the type composite only", ctx.command_path)
     if kind not in [*Kind, ""]:
         if file:
             raise UsageProblem(f'invalid template type "{kind}", must be one of: {", ".join(Kind)}', ctx.command_path)
         kind, file = "", kind
-    level = level_named(migrate_level)
     template = _read(file)
     blobs = rendered(
         template,
@@ -90,16 +140,51 @@ def render_template(
 
 def _read(name: str) -> TemplateFile:
     from opmkit.index.catalog.templates.document import TemplateFile
-    from opmkit.index.errors import CatalogError
 
     if name in ("", STDIN):
-        name, raw = "standard input", sys.stdin.buffer.read(MAX_TEMPLATE + 1)
-    else:
-        with Path(name).open("rb") as opened:
-            raw = opened.read(MAX_TEMPLATE + 1)
-    if len(raw) > MAX_TEMPLATE:
-        raise CatalogError(f"{name} has more than {MAX_TEMPLATE} bytes", advice="Split it, by package.")
-    return TemplateFile.read(raw, name)
+        return TemplateFile.read(sys.stdin.buffer, "standard input")
+    return TemplateFile.open(Path(name))
+
+
+def _build(composite: Composite, output: TemplateFormat, level: Level, compat: Dialect, connection: Connection) -> None:
+    """Build the catalogs of a composite template."""
+    from opmkit.index.catalog.templates.composite import Building, build, components
+
+    if output is TemplateFormat.MERMAID:
+        raise UsageProblem("a composite template is written to files, as json or yaml", "opm alpha render-template")
+    catalogs = _fetched(composite.catalog_config, connection)
+    found = components(catalogs, _read(composite.composite_config), compat)
+    building = Building(
+        _renderer(connection),
+        writer(CatalogFormat(output)),
+        compat,
+        level,
+        validate=composite.validate,
+        run_programs=composite.allow_programs,
+    )
+    build(found, building)
+
+
+def _fetched(place: str, connection: Connection) -> TemplateFile:
+    """The template at a path or an URL."""
+    if not place.startswith(("http://", "https://")):
+        return _read(place)
+    import io
+
+    import requests
+
+    from opmkit.index.catalog.templates.document import MAX_TEMPLATE, TemplateFile
+    from opmkit.index.errors import CatalogError
+
+    options = connection.options()
+    trusted = str(options.ca_file) if options.ca_file else options.verify_tls
+    try:
+        with requests.get(place, timeout=30, stream=True, verify=trusted) as answer:
+            answer.raise_for_status()
+            raw = answer.raw.read(MAX_TEMPLATE + 1, decode_content=True)
+    except (requests.RequestException, OSError) as error:
+        raise CatalogError(f"{place} can't be fetched: {error}", advice="Check the URL, or name a file.") from error
+    return TemplateFile.read(io.BytesIO(raw), place)
 
 
 def _renderer(connection: Connection) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:

@@ -27,12 +27,14 @@ MAX_LANES = 24
 class Row:
     """A bundle in a channel. Other rows are told by their numbers, from 0 at the top.
 
-    ``is_entry`` is False for one that the channel only names. ``rank`` is its place among all rows by rising version;
-    ``in_range`` are the ranks of the versions in its skip range, each span up to but not with its second number.
+    ``lanes`` are in use beside it, its own included. ``is_entry`` is False for one that the channel only names.
+    ``rank`` is its place among all rows by rising version. Versions of the ranks ``in_range`` are in its skip range,
+    each span up to but not with its second number.
     """
 
     name: str
     lane: int
+    lanes: int
     rank: int
     is_entry: bool
     replaces: int | None = None
@@ -43,10 +45,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The rows of a channel, and how many lanes they are in."""
+    """The rows of a channel."""
 
     rows: tuple[Row, ...]
-    lanes: int
 
 
 class Update(StrEnum):
@@ -92,16 +93,22 @@ def layout(channel: ChannelBlob, keys: Mapping[str, Key]) -> Layout:
         _row(entries[number], lane, ranks[number], rows, versions, is_entry=number < len(channel.entries))
         for number, lane in zip(order, lanes, strict=True)
     )
-    return Layout(tuple(made), max(lanes, default=0) + 1)
+    return Layout(tuple(made))
 
 
 def _row(
-    entry: EntryBlob, lane: int, rank: int, rows: Mapping[str, int], versions: Sequence[Key], *, is_entry: bool
+    entry: EntryBlob,
+    lane: tuple[int, int],
+    rank: int,
+    rows: Mapping[str, int],
+    versions: Sequence[Key],
+    *,
+    is_entry: bool,
 ) -> Row:
     skips = tuple(dict.fromkeys(rows[name] for name in entry.skips if name))
     return Row(
         entry.name,
-        lane,
+        *lane,
         rank,
         is_entry,
         rows.get(entry.replaces) if entry.replaces else None,
@@ -148,18 +155,18 @@ def _order(entries: Sequence[EntryBlob], by_rank: Sequence[int]) -> list[int]:
     return list(order)
 
 
-def _lanes(replaces: Sequence[int | None]) -> list[int]:
-    """The lane of each row, where each replaces the row of that number."""
+def _lanes(replaces: Sequence[int | None]) -> list[tuple[int, int]]:
+    """The lane of each row, and how many are in use there, where each replaces the row of that number."""
     waiting: list[int | None] = []
     lanes = []
     for row, target in enumerate(replaces):
         wanted = row if row in waiting else None
-        lane = waiting.index(wanted) if wanted in waiting else len(waiting)
-        waiting = [None if one == row else one for one in waiting]
-        if lane == len(waiting) and lane < MAX_LANES:
-            waiting.append(None)
-        lane = min(lane, MAX_LANES - 1)
+        lane = waiting.index(wanted) if wanted in waiting else min(len(waiting), MAX_LANES - 1)
+        used = max(len(waiting), lane + 1)
+        waiting = [None if one == row else one for one in (*waiting, *(None,) * (used - len(waiting)))]
         if target is not None and target > row:
             waiting[lane] = target
-        lanes.append(lane)
+        while waiting and waiting[-1] is None:
+            waiting.pop()
+        lanes.append((lane, used))
     return lanes

@@ -61,9 +61,9 @@ def _channel(package: DrawnPackage, channel: ChannelBlob, drawn: Layout) -> tupl
         lines.append(f'<text class="deprecated" y="{2 * _ROW - 4}">{_text(f"deprecated: {deprecated}")}</text>')
     skippers = _skippers(drawn.rows)
     lines += _lines(drawn, skippers)
-    labels = _ARCS + drawn.lanes * _LANE
     width = len(title) * _LETTER * 1.4
     for number, row in enumerate(drawn.rows):
+        labels = _ARCS + row.lanes * _LANE
         label, more = row.name[:_TEXT], ", ".join(_remarks(package, drawn, row, skippers[number]))[:_TEXT]
         kinds = ["deprecated"] * bool(package.bundle_deprecation(row.name)) + ["skipped"] * bool(skippers[number])
         kind = "outside" if not row.is_entry else " ".join(kinds)

@@ -10,6 +10,7 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe, member
 from opmkit.bundle.validation.content import Content
 from opmkit.bundle.validation.fieldtypes import written
+from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.catalog.blobs import Blobs, Place
 from opmkit.index.catalog.documents import Document, by_key, read_documents
 from opmkit.index.catalog.faults import Fault, refuse
@@ -18,10 +19,14 @@ from opmkit.index.catalog.load import load_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path as FilePath
+    from typing import BinaryIO
 
     from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.index.catalog.fields import Path
 
+MAX_TEMPLATE = 1 << 28
+"""Bytes that a template may have."""
 MAX_LOCATED = 4 << 20
 """Bytes of a template whose parts are located in it: this takes many times the memory."""
 
@@ -36,8 +41,22 @@ class TemplateFile:
     faults: list[Fault] = field(default_factory=list)
 
     @classmethod
-    def read(cls, raw: bytes, name: str) -> TemplateFile:
-        """Read a file; raises InvalidCatalog for text that is neither YAML nor JSON, and keys that are there twice."""
+    def open(cls, path: FilePath) -> TemplateFile:
+        """Read the file at a path; raises what `read` does, and StoreError."""
+        with disk_errors(path), path.open("rb") as file:
+            return cls.read(file, str(path))
+
+    @classmethod
+    def read(cls, file: BinaryIO, name: str) -> TemplateFile:
+        """Read a file.
+
+        Raises:
+            InvalidCatalog: for text that is neither YAML nor JSON, keys that are there twice, or too large a file.
+        """
+        raw = file.read(MAX_TEMPLATE + 1)
+        if len(raw) > MAX_TEMPLATE:
+            told = f"it has more than {MAX_TEMPLATE} bytes"
+            refuse([Fault(Place(name), told, advice="Write a template for each package.")])
         documents, faults = [], []
         for one in read_documents(raw):
             if isinstance(one, InvalidDocument):
