@@ -2,7 +2,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${OPMKIT_VENV:-$root/.venv}
-components=(docker-registry podman buildah dockerd skopeo umoci htpasswd openssl runc)
+components=(docker-registry podman buildah dockerd skopeo umoci htpasswd openssl runc chromium)
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 
@@ -48,7 +48,7 @@ make_venv() {
   "$venv/bin/python" -m compileall -q "$root/src"
 }
 
-# The registry, engines and image tools that tests talk to, where this user may install them.
+# The registry, engines, image tools and browser that tests talk to, where this user may install them.
 install_components() {
   declare -A package=([dockerd]=docker.io [htpasswd]=apache2-utils)
   local name missing=()
@@ -57,7 +57,7 @@ install_components() {
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   if may_install; then
-    apt_install "${missing[@]}" crun conmon
+    apt_install "${missing[@]}" crun conmon fonts-dejavu-core
   else
     say "Not installed, so their tests are skipped: ${missing[*]}"
   fi

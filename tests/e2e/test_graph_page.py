@@ -1,0 +1,226 @@
+"""The page of ``opm index graph`` in a real browser."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.browser import Browser
+from kit.opm import Opm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MANY = 3000
+HOSTILE = "</script><img src=x onerror=boom()>\"'&amp;"
+
+
+def bundle(package: str, version: str, number: int = 0) -> dict[str, Any]:
+    return {
+        "schema": "olm.bundle",
+        "name": f"{package}.v{version}",
+        "package": package,
+        "image": f"quay.io/example/{package}@sha256:{number:064x}",
+        "properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}],
+        "relatedImages": [{"name": "proxy", "image": f"quay.io/example/proxy@sha256:{number:064x}"}],
+    }
+
+
+def channel(package: str, name: str, *entries: dict[str, Any]) -> dict[str, Any]:
+    return {"schema": "olm.channel", "package": package, "name": name, "entries": list(entries)}
+
+
+def reef() -> list[dict[str, Any]]:
+    """A package with all there is to see."""
+    name = "reef.v{}".format
+    return [
+        {"schema": "olm.package", "name": "reef", "defaultChannel": "stable", "description": "Grows reefs."},
+        channel("reef", "stable", {"name": name("1.0.0")}, {"name": name("1.1.0"), "replaces": name("1.0.0")}),
+        channel(
+            "reef",
+            "candidate",
+            {"name": name("1.0.0")},
+            {"name": name("1.0.1"), "replaces": name("1.0.0")},
+            {
+                "name": name("1.1.0"),
+                "replaces": name("1.0.0"),
+                "skips": [name("1.0.1")],
+                "skipRange": ">=1.0.0 <1.1.0",
+            },
+        ),
+        *(bundle("reef", version, number) for number, version in enumerate(("1.0.0", "1.0.1", "1.1.0"))),
+        {
+            "schema": "olm.deprecations",
+            "package": "reef",
+            "entries": [
+                {"reference": {"schema": "olm.bundle", "name": name("1.0.0")}, "message": "It leaks."},
+                {"reference": {"schema": "olm.channel", "name": "candidate"}, "message": "Use stable."},
+            ],
+        },
+    ]
+
+
+def lagoon() -> list[dict[str, Any]]:
+    """A package with a channel of many bundles."""
+    versions = [f"1.{number}.0" for number in range(MANY)]
+    entries = [
+        {"name": f"lagoon.v{version}"} | ({"replaces": f"lagoon.v{versions[number - 1]}"} if number else {})
+        for number, version in enumerate(versions)
+    ]
+    return [
+        {"schema": "olm.package", "name": "lagoon", "defaultChannel": "alpha"},
+        channel("lagoon", "alpha", *entries),
+        *(bundle("lagoon", version, number) for number, version in enumerate(versions)),
+    ]
+
+
+def hostile() -> list[dict[str, Any]]:
+    """A package whose texts try to be markup; it is broken, too."""
+    return [
+        {"schema": "olm.package", "name": HOSTILE, "defaultChannel": HOSTILE, "description": HOSTILE},
+        channel(HOSTILE, HOSTILE, {"name": HOSTILE, "replaces": f"{HOSTILE}1", "skipRange": HOSTILE}),
+        {**bundle(HOSTILE, "1.0.0"), "name": HOSTILE, "image": HOSTILE},
+        {
+            "schema": "olm.deprecations",
+            "package": HOSTILE,
+            "entries": [{"reference": {"schema": "olm.bundle", "name": HOSTILE}, "message": HOSTILE}],
+        },
+    ]
+
+
+@pytest.fixture(scope="module")
+def graph_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("graph")
+    catalog = directory / "catalog"
+    catalog.mkdir()
+    documents = [*reef(), *lagoon(), *hostile()]
+    (catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
+    made = directory / "catalog.html"
+    made.write_text(Opm(directory)("index", "graph", "catalog"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def shared_browser() -> Iterator[Browser]:
+    with Browser() as started:
+        yield started
+
+
+@pytest.fixture
+def browser(shared_browser: Browser) -> Iterator[Browser]:
+    """The browser; whatever a test does, pages ask for nothing but themselves, and do not complain."""
+    shared_browser.requested.clear()
+    yield shared_browser
+    shared_browser.evaluate("1")  # what was told until now has been noted
+    assert shared_browser.complaints == []
+    assert {address.split("#")[0].rpartition("/")[2] for address in shared_browser.requested} <= {"catalog.html"}
+
+
+def chosen(browser: Browser) -> str:
+    """The name of the chosen bundle, which the graph marks and the details show."""
+    name: str = browser.evaluate("document.querySelector('#graph [aria-selected=true] text').firstChild.textContent")
+    assert browser.text("#details h2") == name
+    active = browser.evaluate("document.getElementById('graph').getAttribute('aria-activedescendant')")
+    assert browser.evaluate(f"document.getElementById('{active}').getAttribute('aria-selected')") == "true"
+    return name
+
+
+def test_the_default_channel_of_a_package_is_shown_with_its_head_in_full(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef")
+    assert browser.text("#name") == "reef"
+    assert browser.text("#channel option:checked") == "stable (default)"
+    assert chosen(browser) == "reef.v1.1.0"
+    details = browser.text("#details")
+    for told in ("1.1.0", f"@sha256:{2:064x}", "candidate, stable", "Replaces (1)", "reef.v1.0.0", "proxy"):
+        assert told in details
+
+
+def test_channels_skips_ranges_and_deprecations_are_there_to_see(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef/candidate/reef.v1.1.0")
+    assert "Use stable." in browser.text("#channel-deprecation")
+    details = browser.text("#details")
+    for told in ("Skips (1)", "reef.v1.0.1", ">=1.0.0 <1.1.0", "In its skip range (2)"):
+        assert told in details
+    assert browser.evaluate("document.querySelectorAll('#graph .ring').length") == 2
+    assert browser.evaluate("document.querySelectorAll('#graph .skips.chosen').length") == 1
+    assert browser.evaluate("document.querySelectorAll('#graph .dot.deprecated').length") == 1
+    browser.click("#row-2")
+    assert chosen(browser) == "reef.v1.0.0"
+    assert "It leaks." in browser.text("#details")
+
+
+def test_keys_choose_search_and_zoom(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef")
+    browser.press("/")
+    browser.type("lagoon 1.2345.")
+    browser.until("document.querySelectorAll('#results li').length === 1")
+    browser.press("Enter")
+    assert chosen(browser) == "lagoon.v1.2345.0"
+    assert browser.evaluate("document.activeElement.id") == "graph"
+    browser.press("ArrowDown")
+    assert chosen(browser) == "lagoon.v1.2344.0"
+    browser.press("Home")
+    assert chosen(browser) == f"lagoon.v1.{MANY - 1}.0"
+    browser.press("End")
+    assert chosen(browser) == "lagoon.v1.0.0"
+    assert browser.evaluate("location.hash") == "#lagoon/alpha/lagoon.v1.0.0"
+    size = "document.querySelector('#graph .band').getBoundingClientRect().height"
+    usual = browser.evaluate(size)
+    browser.press("-")
+    assert browser.evaluate(size) < usual
+    browser.press("0")
+    browser.press("+")
+    assert browser.evaluate(size) > usual
+    assert browser.text("#reset") == "125 %"
+
+
+def test_of_many_bundles_those_in_view_are_drawn(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#lagoon")
+    assert browser.text("#count") == f"{MANY} bundles"
+    assert 10 < browser.evaluate("document.querySelectorAll('#graph .row').length") < 100
+    assert browser.evaluate("document.getElementById('graph').scrollHeight") > MANY * 20
+    browser.evaluate("document.getElementById('graph').scrollTop = 26 * 1500")
+    browser.until("document.getElementById('row-1500') !== null")
+    assert browser.evaluate("document.getElementById('row-0')") is None
+    assert browser.evaluate("document.querySelector('#row-1500').getAttribute('aria-setsize')") == str(MANY)
+
+
+def test_text_of_the_catalog_stays_text(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page)  # it comes first, by its name
+    assert browser.text("#name") == HOSTILE
+    assert chosen(browser) == HOSTILE
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert "problem" in browser.text("#problems summary")
+    assert HOSTILE in browser.text("#details .deprecated")
+    browser.press("/")
+    browser.type("onerror")
+    browser.until("document.querySelectorAll('#results li').length >= 2")
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+
+
+def test_colours_follow_the_system_or_the_button(browser: Browser, graph_page: Path) -> None:
+    back = "getComputedStyle(document.body).backgroundColor"
+    browser.dark(on=False)
+    browser.open(graph_page, "#reef")
+    light = browser.evaluate(back)
+    browser.dark()
+    browser.until(f"{back} !== {json.dumps(light)}")
+    browser.click("#theme")
+    assert browser.evaluate(back) == light
+
+
+def test_everything_can_be_reached_by_the_keyboard_and_has_a_name(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page, "#reef")
+    nameless = browser.evaluate(
+        "[...document.querySelectorAll('button, input, select, [role=listbox]')]"
+        ".filter((one) => !(one.ariaLabel || one.textContent.trim() || one.labels?.length))"
+        ".map((one) => one.outerHTML)"
+    )
+    assert nameless == []
+    unreachable = browser.evaluate(
+        "[...document.querySelectorAll('button, input, select, #graph')].filter((one) => one.tabIndex < 0).length"
+    )
+    assert unreachable == 0
