@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = needs_shared
 
-# Which of two channels is the default, the recorded release leaves to chance; later ones take that of the minor version.
+# Which of two channels is the default, the recorded release leaves to chance; later ones take the minor version's.
 LEFT_TO_CHANCE = {"semver-prerelease-only": ("candidate-v2", "candidate-v2.0")}
 
 
