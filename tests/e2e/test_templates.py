@@ -1,0 +1,125 @@
+"""``opm alpha render-template`` and its kin, as users call them."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from kit.blobs import read_stream
+from kit.randomcatalogs import sound_catalog, write_catalog
+from kit.webserver import QuietHandler, WebServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.opm import Opm
+
+BUNDLE = "oci:bundles:1"
+SEMVER = {"schema": "olm.semver", "stable": {"bundles": [{"image": BUNDLE}]}}
+
+
+@pytest.fixture
+def opm_with_bundle(opm: Opm) -> Opm:
+    opm.build_bundle("0.1.0", BUNDLE)
+    (opm.directory / "semver.yaml").write_text(yaml.safe_dump(SEMVER))
+    return opm
+
+
+def test_a_template_is_rendered_from_a_file_or_standard_input_by_its_schema_or_type(opm_with_bundle: Opm) -> None:
+    opm = opm_with_bundle
+    made = opm("alpha", "render-template", "semver", "semver.yaml")
+    assert [blob["schema"] for blob in read_stream(made)] == ["olm.package", "olm.channel", "olm.bundle"]
+    assert opm("alpha", "render-template", "semver.yaml") == made
+    for words in (("semver",), ("-",), (), ("semver", "-")):
+        done = subprocess.run(
+            opm.argv("alpha", "render-template", *words),
+            cwd=opm.directory,
+            input=(opm.directory / "semver.yaml").read_bytes(),
+            capture_output=True,
+            check=True,
+        )
+        assert done.stdout.decode() == made
+    documents = list(yaml.safe_load_all(opm("alpha", "render-template", "semver.yaml", "-o", "yaml")))
+    assert documents == read_stream(made)
+    assert opm("alpha", "render-template", "semver.yaml", "-o", "mermaid").startswith("graph LR\n")
+
+
+def test_a_catalog_becomes_a_basic_template_that_renders_to_it(opm_with_bundle: Opm) -> None:
+    opm = opm_with_bundle
+    made = opm("alpha", "render-template", "semver.yaml")
+    (opm.directory / "catalog.json").write_text(made)
+    (opm.directory / "basic.yaml").write_text(opm("alpha", "convert-template", "basic", "catalog.json", "-o", "yaml"))
+    assert read_stream(opm("alpha", "render-template", "basic.yaml")) == read_stream(made)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("nonsense", "semver.yaml"), 'invalid template type "nonsense"'),
+        (("semver.yaml", "--migrate-level", "far"), 'unknown level "far"'),
+        (("semver.yaml", "--allow-programs"), "--allow-programs is for the type composite only"),
+        (("composite", "-o", "mermaid"), "a composite template is written to files"),
+        (("missing.yaml",), "missing.yaml"),
+        (("basic", "semver.yaml"), "semver.yaml:1: the schema is 'olm.semver', not 'olm.template.basic'"),
+        (("composite", "-f", "semver.yaml"), "not 'olm.composite.catalogs'"),
+        (("composite", "-f", "http://127.0.0.1:9/catalogs.yaml"), "can't be fetched"),
+    ],
+)
+def test_what_can_not_be_rendered_is_told_in_a_line_or_two(opm: Opm, words: tuple[str, ...], problem: str) -> None:
+    (opm.directory / "semver.yaml").write_text(yaml.safe_dump(SEMVER))
+    (opm.directory / "catalog").mkdir()
+    (opm.directory / "catalog" / "config.yaml").write_text("schema: olm.composite\n")
+    done = opm.attempt("alpha", "render-template", *words)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: ")
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) <= 3
+
+
+def test_a_composite_template_is_built_where_a_configuration_on_the_web_says(opm: Opm, tmp_path: Path) -> None:
+    catalogs = {
+        "schema": "olm.composite.catalogs",
+        "catalogs": [{"name": "one", "destination": {"workingDir": "work"}, "builders": ["olm.builder.raw"]}],
+    }
+    config = {"input": "raw.json", "output": "catalog.yaml"}
+    component = {
+        "name": "one",
+        "destination": {"path": "demo"},
+        "strategy": {"name": "raw", "template": {"schema": "olm.builder.raw", "config": config}},
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps({"schema": "olm.composite", "components": [component]}))
+    write_catalog(random.Random(0), sound_catalog(random.Random(0)), tmp_path / "sound")
+    (tmp_path / "raw.json").write_text(opm("render", "sound"))
+
+    class Catalogs(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802 (the base class's name)
+            self.answer(200, yaml.safe_dump(catalogs).encode())
+
+    with WebServer(Catalogs) as server:
+        url = f"http://{server.host}/catalogs.yaml"
+        opm("alpha", "render-template", "composite", "-f", url, "-c", "config.yaml", "-o", "yaml")
+    assert opm("render", "work") == opm("render", "sound")
+    (tmp_path / "raw.json").write_text('{"schema": "olm.package", "name": "half"}')
+    (tmp_path / "catalogs.yaml").write_text(yaml.safe_dump(catalogs))
+    words = ("alpha", "render-template", "composite", "-c", "config.yaml")
+    assert "default channel must be set" in opm.attempt(*words).stderr
+    opm(*words, "--validate=false")
+
+
+def test_a_graph_is_drawn_of_what_there_is(opm: Opm) -> None:
+    for words, problem in (
+        (("missing", "reef"), "there is no file or directory missing, and no such image"),
+        ((".", "reef"), 'package "reef" not found'),
+        ((".", "--channel", "beta"), "--channel is for one package"),
+    ):
+        done = opm.attempt("index", "graph", *words)
+        assert done.returncode == 1
+        assert problem in done.stderr
+    assert "The catalog is empty." in opm("index", "graph", ".")
+    assert opm("index", "graph", ".", "-o", "dot").startswith("digraph")

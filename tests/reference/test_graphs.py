@@ -1,0 +1,212 @@
+"""Update graphs made up at random, and templates: the reference tool draws and renders the same, byte for byte.
+
+``OPMKIT_REFERENCE_OPM`` and ``OPMKIT_REFERENCE_OPM_NEWEST`` name the tool, each of any release.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kit.corpus import RegistryCorpus
+from kit.opm import Opm
+from kit.shared import SHARED, needs_shared
+from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.catalog.drawing.mermaid import mermaid
+from opmkit.index.catalog.drawing.selection import Selection
+from opmkit.index.catalog.load import read_blobs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.registry import Registry
+
+TOOLS = [tool for name in ("", "_NEWEST") if (tool := os.environ.get(f"OPMKIT_REFERENCE_OPM{name}"))]
+GRAPHS = 60
+
+pytestmark = pytest.mark.skipif(not TOOLS, reason="no environment variable names the reference tool")
+
+
+@cache
+def dialect(tool: str) -> Dialect:
+    told = subprocess.run([tool, "alpha", "render-graph", "--help"], capture_output=True, text=True, check=False)
+    return Dialect.NEWEST if "--draw-v0-semantics" in told.stdout else Dialect.OPM_1_26
+
+
+def theirs(tool: str, *arguments: str) -> str | None:
+    """What the tool prints, None where it fails."""
+    done = subprocess.run([tool, *arguments], capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def wild_package(dice: random.Random, package: str) -> list[dict[str, Any]]:
+    """A package whose channels have any edges at all."""
+    ends = ("", "", "-rc.1", "-alpha")
+    versions = {".".join(str(dice.randint(0, 3)) for _ in range(3)) + dice.choice(ends) for _ in range(9)}
+    names = {f"{package}.v{version}": version for version in sorted(versions)}
+    known = [*names, f"{package}.v0.0.9"]
+
+    def entry(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"name": name}
+        if dice.random() < 0.6:
+            found["replaces"] = dice.choice(known)
+        if dice.random() < 0.4:
+            found["skips"] = dice.sample(known, 2)
+        if dice.random() < 0.3:
+            found["skipRange"] = dice.choice((">=0.0.0 <1.0.0", "<1.2.0 || 2.x", ">=1.0.0-0 !=1.1.0", "none"))
+        return found
+
+    channels = [
+        {
+            "schema": "olm.channel",
+            "package": package,
+            "name": name,
+            "entries": [entry(one) for one in dice.sample(list(names), dice.randint(1, len(names)))],
+        }
+        for name in dice.sample(("a", "b", "c-1"), dice.randint(1, 3))
+    ]
+    bundles = [
+        {
+            "schema": "olm.bundle",
+            "package": package,
+            "name": name,
+            "image": f"quay.io/example/{package}:{version}",
+            "properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}],
+        }
+        for name, version in names.items()
+    ]
+    return [{"schema": "olm.package", "name": package, "defaultChannel": "a"}, *channels, *bundles]
+
+
+def deprecations(dice: random.Random, catalog: list[dict[str, Any]]) -> dict[str, Any]:
+    """Deprecations of some of a package."""
+    package = catalog[0]["name"]
+    told = [
+        {"reference": {"schema": one["schema"], "name": one["name"]}, "message": "old"}
+        for one in catalog[1:]
+        if dice.random() < 0.4
+    ]
+    whole = [{"reference": {"schema": "olm.package"}, "message": "old"}] * (dice.random() < 0.5)
+    return {"schema": "olm.deprecations", "package": package, "entries": told + whole}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_graphs_are_drawn_alike(tool: str, tmp_path: Path) -> None:
+    for seed in range(GRAPHS):
+        dice = random.Random(seed)
+        catalog = wild_package(dice, "p0")
+        several = seed % 3 == 0  # the reference mixes up deprecations and arrows of several packages
+        catalog += wild_package(dice, "p1") if several else [deprecations(dice, catalog)]
+        root = tmp_path / str(seed)
+        root.mkdir()
+        (root / "catalog.json").write_text("\n".join(map(json.dumps, catalog)))
+        bundle = dice.choice([one["name"] for one in catalog if one["schema"] == "olm.bundle"])
+        selection = dice.choice((Selection(), Selection("p0"), Selection(minimum=bundle), Selection("p0", bundle)))
+        v0 = dialect(tool) is Dialect.NEWEST and not several and dice.random() < 0.5
+        flags = ["--package-name", selection.package, "--minimum-edge", selection.minimum]
+        flags += ["--draw-v0-semantics"] * v0
+        drawn = mermaid(read_blobs(root), selection, dialect=dialect(tool), v0_semantics=v0)
+        assert drawn.text == theirs(tool, "alpha", "render-graph", str(root), *flags), (seed, flags)
+
+
+SOME = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.1.1", "2.0.0-rc.1", "2.0.0", "2.0.1")
+
+
+def listed(*tags: str, package: str = "syn-patch") -> dict[str, Any]:
+    return {"bundles": [{"image": f"{{registry}}/{package}:{tag}"} for tag in tags]}
+
+
+def semver(**fields: Any) -> dict[str, Any]:
+    return {"schema": "olm.semver", **fields}
+
+
+def chain(name: str, *versions: str) -> dict[str, Any]:
+    entries = [
+        {"name": f"syn-patch.v{version}"}
+        | ({"replaces": f"syn-patch.v{versions[number - 1]}", "skipRange": f"<{version}"} if number else {})
+        for number, version in enumerate(versions)
+    ]
+    return {"schema": "olm.channel", "package": "syn-patch", "name": name, "entries": entries}
+
+
+def full(version: str) -> dict[str, Any]:
+    value = {"packageName": "syn-patch", "version": version}
+    image = f"{{registry}}/syn-patch:{version}"
+    properties = [{"type": "olm.package", "value": value}]
+    return {
+        "schema": "olm.bundle",
+        "name": f"syn-patch.v{version}",
+        "package": "syn-patch",
+        "image": image,
+        "properties": properties,
+    }
+
+
+PACKAGE = {"schema": "olm.package", "name": "syn-patch", "defaultChannel": "a"}
+OTHER = {"schema": "example.com.notes", "value": [1, 2.5, None]}
+
+
+def substitutes(*pairs: tuple[str, str]) -> dict[str, Any]:
+    versions = ("1.0.0", "1.0.1", "1.1.0")
+    entries = [PACKAGE, chain("a", *versions), chain("b", *versions[1:]), *map(full, versions), OTHER]
+    found = [{"name": f"{{registry}}/syn-patch:{tag}", "base": f"syn-patch.v{base}"} for tag, base in pairs]
+    return {"schema": "olm.template.substitutes", "entries": entries, "substitutions": found}
+
+
+BOTH = {"generateMajorChannels": True, "generateMinorChannels": True}
+TEMPLATES = {
+    "both": semver(**BOTH, candidate=listed(*SOME), stable=listed("1.0.0", "1.1.0")),
+    "major": semver(generateMajorChannels=True, candidate=listed(*SOME), fast=listed("1.0.0")),
+    "unset": semver(candidate=listed(*SOME)),
+    "neither": semver(generateMajorChannels=False, generateMinorChannels=False, stable=listed("1.0.0", "1.0.2")),
+    "preferred": semver(**BOTH, defaultChannelTypePreference="major", stable=listed("2.0.0-rc.1")),
+    "described": semver(**BOTH, candidate=listed("0.1.0", "0.17.1", package="yaks")),
+    "mismatch": semver(defaultChannelTypePreference="major", candidate=listed("1.0.0")),
+    "unknown": semver(nothing=1, candidate=listed("1.0.0")),
+    "twice": semver(candidate=listed("1.0.0", "1.0.0")),
+    "basic": {
+        "schema": "olm.template.basic",
+        "entries": [
+            PACKAGE,
+            chain("a", "1.0.0"),
+            {"schema": "olm.bundle", "image": "{registry}/syn-patch:1.0.0"},
+            OTHER,
+        ],
+    },
+    "basic-full": {"schema": "olm.template.basic", "entries": [full("1.0.0")]},
+    "substitute": substitutes(("1.0.2", "1.0.1"), ("1.1.1", "1.1.0")),
+    "substitute-of-substitute": substitutes(("1.0.2", "1.0.1"), ("1.1.1", "1.0.2")),
+    "substitute-lower": substitutes(("1.0.2", "1.1.0")),
+    "substitute-nothing": substitutes(("1.0.2", "9.9.9")),
+}
+
+
+@needs_shared
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if dialect(tool) is Dialect.NEWEST])
+def test_templates_are_rendered_alike(tool: str, name: str, registry: Registry, tmp_path: Path) -> None:
+    corpus = RegistryCorpus(registry.host)
+    (tmp_path / "template.json").write_text(corpus.fill([json.dumps(TEMPLATES[name])])[0])
+    opm = Opm(tmp_path, flags=("--use-http",))
+    for form in ((), ("-o", "yaml"), ("-o", "mermaid"), ("--migrate-level", "all")):
+        ours = opm.attempt("alpha", "render-template", "template.json", *form)
+        argv = ("alpha", "render-template", str(tmp_path / "template.json"), "--use-http", *form)
+        assert (ours.stdout if ours.returncode == 0 else None) == theirs(tool, *argv), ours.stderr
+
+
+@needs_shared
+@pytest.mark.parametrize("kind", ["basic", "substitutes"])
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if dialect(tool) is Dialect.NEWEST])
+def test_catalogs_are_converted_alike(tool: str, form: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "made.json").write_text("\n".join(map(json.dumps, wild_package(random.Random(1), "p0"))))
+    files = [tmp_path / "made.json", SHARED / "corpus" / "templates" / "basic-two.yaml"]
+    for file in files:
+        argv = ("alpha", "convert-template", kind, str(file), "-o", form)
+        assert Opm(tmp_path)(*argv) == theirs(tool, *argv)
