@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opmkit.index.catalog.blobs import Blobs, BundleBlob, OtherBlob
     from opmkit.index.catalog.levels import Level
     from opmkit.index.catalog.templates.document import TemplateFile
+    from opmkit.index.catalog.templates.kinds import Kind
 
 STDIN = "-"
 COMPOSITE = "composite"
@@ -111,7 +112,7 @@ def render_template(
 
       opm alpha render-template lagoon.yaml -o mermaid
     """
-    from opmkit.index.catalog.templates.kinds import Kind, kind_of
+    from opmkit.index.catalog.templates.kinds import kind_of
     from opmkit.index.catalog.templates.kinds import render_template as rendered
 
     level = level_named(migrate_level)
@@ -120,22 +121,26 @@ def render_template(
         return
     if idle := sorted(given_flags(ctx) & _ONLY_COMPOSITE):
         raise UsageProblem(f"--{idle[0]} is for the type composite only", ctx.command_path)
-    if kind not in [*Kind, ""]:
-        if file:
-            raise UsageProblem(f'invalid template type "{kind}", must be one of: {", ".join(Kind)}', ctx.command_path)
-        kind, file = "", kind
+    named, file = _named(kind, file)
     template = _read(file)
-    blobs = rendered(
-        template,
-        Kind(kind) if kind else kind_of(template),
-        _renderer(connection),
-        level=level,
-        dialect=compat,
-    )
+    blobs = rendered(template, named or kind_of(template), _renderer(connection), level=level, dialect=compat)
     if output is TemplateFormat.MERMAID:
         _print_mermaid(blobs, compat)
     else:
         print_blobs(blobs, CatalogFormat(output))
+
+
+def _named(first: str, second: str) -> tuple[Kind | None, str]:
+    """The type and the file that the arguments name; a first one that is no type is the file."""
+    from opmkit.index.catalog.templates.kinds import Kind
+
+    if first in list(Kind):
+        return Kind(first), second
+    if second:
+        raise UsageProblem(
+            f'invalid template type "{first}", must be one of: {", ".join(Kind)}', "opm alpha render-template"
+        )
+    return None, first
 
 
 def _read(name: str) -> TemplateFile:
