@@ -6,6 +6,7 @@ Names come from others: characters that would end a label, or be read as markup 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -67,7 +68,7 @@ def mermaid(
 
 
 @dataclass(slots=True)
-class _Writer:
+class _Writer(ABC):
     """Writes one channel after the other."""
 
     keys: Mapping[str, Key]
@@ -81,12 +82,13 @@ class _Writer:
         self.entries(channel, lambda name: f"{prefix}-{_identifier(name)}")
         self.lines.append("    end")
 
+    @abstractmethod
     def entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
         """Write the entries of a channel, and the edges to them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def end_package(self, package: str) -> None:
-        """Whatever a package needs behind its channels."""
+        """Write whatever a package needs behind its channels."""
 
     def styles(self) -> Iterator[str]:
         """The lines behind all packages."""
@@ -126,6 +128,9 @@ class _Older(_Writer):
             self.lines += [_edge(identify, name, "skip", entry.name) for name in entry.skips]
             label = _label(f"skipRange({entry.skip_range})")
             self.lines += [_edge(identify, name, label, entry.name) for name in self.in_range(channel, entry)]
+
+    def end_package(self, package: str) -> None:
+        """Write nothing: that release does not tell of deprecations."""
 
 
 @dataclass(slots=True)
