@@ -25,7 +25,7 @@ GROUPS = (
     *("deprecatetruncate", "initializer", "prune", "prune-stranded", "rm"),
 )
 TAKE_AWAY = ("deprecatetruncate", "prune", "prune-stranded", "rm")
-IN_LAYOUTS = ("add-replaces", "add-replaces-one-by-one")  # where images come from matters to no other step
+IN_LAYOUTS = ("add-replaces",)  # where images come from matters to no other step, nor to one at a time
 RUNS = [
     (place, case)
     for place, groups in (("registry", GROUPS), ("layouts", IN_LAYOUTS))
