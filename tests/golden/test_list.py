@@ -23,7 +23,7 @@ pytestmark = needs_shared
 
 
 @pytest.mark.parametrize("case", cases("list"), ids=str)
-@pytest.mark.parametrize("corpus", ["registry", "layouts"], indirect=True)
+@pytest.mark.parametrize("corpus", ["layouts"], indirect=True)
 def test_tables_equal_the_record(
     case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
