@@ -92,6 +92,13 @@ def test_a_directory_of_manifests_is_bare(tmp_path: Path) -> None:
     assert read_files(NO_TOOL, Source("demo", bundle_at(tmp_path, {"csv.yaml": b"a"}))).bare
 
 
+def test_a_file_is_no_bundle(tmp_path: Path) -> None:
+    (tmp_path / "README.md").touch()
+    with pytest.raises(NotABundle, match="is a file") as raised:
+        list(expand([str(tmp_path / "README.md")], no_tags))
+    assert f"@{tmp_path}" in raised.value.advice
+
+
 def test_what_is_no_bundle_or_too_large(tmp_path: Path) -> None:
     with pytest.raises(NotABundle):
         read_files(NO_TOOL, Source("demo", bundle_at(tmp_path / "none", {"src/main.go": b"package main"})))

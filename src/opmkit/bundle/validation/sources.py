@@ -71,6 +71,9 @@ def expand(targets: Iterable[str], tags: Callable[[Reference], Iterable[str]]) -
             yield from expand(_listed(Path(target.removeprefix(_LIST_MARK))), tags)
         elif Path(target).is_dir():
             yield Source(_readable(target), Path(target))
+        elif Path(target).is_file():
+            advice = f"Give the directory that manifests/ is in; for a list of references write {_LIST_MARK}{target}."
+            raise NotABundle(f"{target} is a file, not a bundle", advice=advice)
         else:
             yield from _images(target, tags)
 
