@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.jsonvalue import JsonValue
 
+_KINDS = (PackageBlob, ChannelBlob, BundleBlob, OtherBlob, DeprecationsBlob)
+"""In the order in which a package has them."""
+
 _INDENT = re.compile(rb"^ +", re.MULTILINE)
 _SEPARATORS = (("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))
 
@@ -46,18 +49,13 @@ def in_order(blobs: Blobs) -> Iterator[Blob]:
 
     Packages, channels, bundles and deprecations that name no package are left out, for there is no place for them.
     """
-    packages = sorted({blob.package for blob in blobs if blob.package})
-    for package in packages:
-        yield from _of_package(blobs, package)
+    yield from sorted((blob for blob in blobs if blob.package), key=_place)
     yield from (blob for blob in blobs.others if not blob.package)
 
 
-def _of_package(blobs: Blobs, package: str) -> Iterator[Blob]:
-    yield from (blob for blob in blobs.packages if blob.name == package)
-    yield from sorted((blob for blob in blobs.channels if blob.package == package), key=lambda blob: blob.name)
-    yield from sorted((blob for blob in blobs.bundles if blob.package == package), key=lambda blob: blob.name)
-    yield from sorted((blob for blob in blobs.others if blob.package == package), key=lambda blob: blob.schema)
-    yield from (blob for blob in blobs.deprecations if blob.package == package)
+def _place(blob: Blob) -> tuple[str, int, str]:
+    """What blobs are ordered by; those alike in it stay as they were read."""
+    return blob.package, _KINDS.index(type(blob)), blob.schema if isinstance(blob, OtherBlob) else blob.name
 
 
 def _json(blob: Blob) -> bytes:
@@ -65,6 +63,11 @@ def _json(blob: Blob) -> bytes:
     for separator, escape in _SEPARATORS:
         text = text.replace(separator, escape)
     return _INDENT.sub(lambda match: match.group() * 2, text)  # lines are broken between values alone
+
+
+def fingerprint(blob: Blob) -> bytes:
+    """What a blob says, the same for any order of keys; to compare blobs is not enough, for 1 and true are equal."""
+    return orjson.dumps(writable(content(blob)), option=orjson.OPT_SORT_KEYS)
 
 
 def writable(value: Any) -> Any:
