@@ -42,13 +42,14 @@ def remove_packages(database: IndexDatabase, names: Sequence[str], *, permissive
         found = [remove_package(database, name) for name in wanted]
         unknown = [name for name, was_there in zip(wanted, found, strict=True) if not was_there]
         if unknown and not permissive:
-            raise _unknown(unknown, known)
+            raise unknown_packages(unknown, known)
         remove_stranded_bundles(database)
     removed = tuple(name for name, was_there in zip(wanted, found, strict=True) if was_there)
-    return Removal(removed, (_unknown(unknown, known),) if unknown else ())
+    return Removal(removed, (unknown_packages(unknown, known),) if unknown else ())
 
 
-def _unknown(names: Sequence[str], known: Sequence[str]) -> UnknownPackage:
+def unknown_packages(names: Sequence[str], known: Sequence[str]) -> UnknownPackage:
+    """The error of packages that can't be removed for they are not among the known ones."""
     each = (f"error removing operator package {name}: no package found for packagename {name}" for name in names)
     more = f" and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
     return UnknownPackage(
