@@ -21,19 +21,23 @@ _SEPARATOR, _NEWLINE = b"---", ord("\n")
 _END = b"\n}"
 _BETWEEN = re.compile(re.escape(_END) + rb"[ \t\r]*\n\s*(?=\{)")
 _BLANKS = re.compile(r"\s*")
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document and the ``line``, from 1, that it begins at; of YAML, the mappings have their keys in order.
 
-    ``duplicates`` are the keys that a mapping has twice, of which the last counts; in JSON they have no place.
+    ``duplicates`` are the keys that a mapping has twice, of which the last counts; in JSON they have no place. Its
+    text is that from ``start`` to ``end``, in bytes behind a byte order mark: with the ``---`` before it, and all up
+    to the next document.
     """
 
     line: int
     value: JsonValue
     duplicates: tuple[Duplicate, ...] = ()
+    start: int = 0
+    end: int = 0
 
 
 def read_documents(raw: bytes, *, empty: bool = False) -> Iterator[Document | InvalidDocument]:
@@ -42,11 +46,16 @@ def read_documents(raw: bytes, *, empty: bool = False) -> Iterator[Document | In
     Those without content are passed over, or given too if ``empty``. Whether nothing but two ``---`` is one, is told
     as the reference reads them: it takes the second to begin a document where the first has ended one.
     """
-    raw = raw.removeprefix(_BOM)
-    if raw.lstrip()[:1] == b"{":
+    raw = raw.removeprefix(BOM)
+    if is_json(raw):
         yield from _json_documents(raw)
     else:
         yield from _yaml_documents(raw, empty=empty)
+
+
+def is_json(raw: bytes) -> bool:
+    """Whether a file that begins so is read as JSON."""
+    return raw.removeprefix(BOM).lstrip()[:1] == b"{"
 
 
 def _json_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
@@ -64,7 +73,7 @@ def _split_json(raw: bytes) -> list[Document] | None:
             value = orjson.loads(piece)
         except orjson.JSONDecodeError:
             return None
-        documents.append(Document(line + _blank_lines(piece), value, _duplicates(piece, value)))
+        documents.append(Document(line + _blank_lines(piece), value, _duplicates(piece, value), start, begin))
         line += raw.count(b"\n", start, begin)
         start = begin
     return documents
@@ -79,7 +88,7 @@ def _streamed_json(raw: bytes) -> Iterator[Document | InvalidDocument]:
         return
     seen: list[Duplicate] = []
     decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: _mapping(pairs, seen), parse_constant=_no_constant)
-    position, counted, line = _blanks(text, 0), 0, 1
+    position, counted, line, start = _blanks(text, 0), 0, 1, 0
     while position < len(text):
         line += text.count("\n", counted, position)
         counted = position
@@ -91,9 +100,11 @@ def _streamed_json(raw: bytes) -> Iterator[Document | InvalidDocument]:
         except (ValueError, RecursionError) as error:
             yield InvalidDocument(f"no JSON: {error}", line=line)
             return
-        yield Document(line, value, tuple(seen))
-        seen.clear()
         position = _blanks(text, position)
+        end = start + len(text[counted if start else 0 : position].encode())
+        yield Document(line, value, tuple(seen), start, end)
+        seen.clear()
+        start = end
 
 
 def _blanks(text: str, position: int) -> int:
@@ -142,7 +153,7 @@ def _mapping(pairs: list[tuple[str, Any]], seen: list[Duplicate]) -> dict[str, A
 def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDocument]:
     from opmkit.bundle import goyaml  # a catalog in JSON does without the YAML library
 
-    start, line, begun = 0, 1, False
+    start, line, begun, separator = 0, 1, False, 0
     for end, begin in [*_separators(raw), (len(raw), len(raw))]:
         piece = raw[start:end]
         behind = raw[end:begin].removeprefix(_SEPARATOR).strip()
@@ -158,9 +169,10 @@ def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDo
         else:
             if value is not None or (empty and begun):
                 shifted = tuple(Duplicate(key, line + at - 1, column) for key, at, column in duplicates)
-                yield Document(line if value is None else line + _first_line(piece), value, shifted)
+                first = line if value is None else line + _first_line(piece)
+                yield Document(first, value, shifted, separator, end)
         line += raw.count(b"\n", start, begin)
-        start, begun = begin, not begun
+        start, begun, separator = begin, not begun, end
 
 
 def _separators(raw: bytes) -> Iterator[tuple[int, int]]:
@@ -181,6 +193,13 @@ def _first_line(piece: bytes) -> int:
     """How many lines without content come first."""
     match = _NO_CONTENT.match(piece)
     return match.group().count(b"\n") if match else 0
+
+
+def leading_lines(text: bytes) -> bytes:
+    """The lines of a YAML document before its content: the ``---``, if it is in the text, and comments."""
+    start = text.find(b"\n") + 1 if text.startswith(_SEPARATOR) else 0
+    match = _NO_CONTENT.match(text, start)
+    return text[: match.end()] if match else text[:start]
 
 
 def by_key(value: JsonValue) -> JsonValue:

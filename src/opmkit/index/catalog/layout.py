@@ -42,7 +42,7 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, write: Callable
         near = next(path for path in (directory, *directory.parents) if path.exists())
         with tempfile.TemporaryDirectory(prefix=".opm-catalog-", dir=near) as scratch:
             for package, group in groupby(in_order(blobs), key=lambda blob: blob.package):
-                path = Path(scratch, _directory_name(package), f"catalog.{extension}")
+                path = Path(scratch, directory_name(package), f"catalog.{extension}")
                 path.parent.mkdir(exist_ok=True)
                 with path.open("wb") as file:
                     file.writelines(write([blob]) for blob in group)
@@ -51,7 +51,8 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, write: Callable
                 path.replace(directory / path.name)
 
 
-def _directory_name(package: str) -> str:
+def directory_name(package: str) -> str:
+    """The name of a package's directory, its own; raises CatalogError if no directory can have it."""
     if package in (".", "..") or "/" in package or "\0" in package:
         raise CatalogError(
             f"the package name {package!r} is no name of a directory", advice="Give the package another name."

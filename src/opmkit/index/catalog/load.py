@@ -68,7 +68,7 @@ def read_blobs(root: FilePath) -> Blobs:
 
 def load_blobs(root: FilePath) -> Loaded:
     """Read a catalog directory, as far as that is possible; raises StoreError."""
-    return load_files(((name, _content(path)) for name, path in catalog_files(root)))
+    return load_files(((name, content_of(path)) for name, path in catalog_files(root)))
 
 
 def load_files(files: Iterable[tuple[str, bytes]]) -> Loaded:
@@ -92,7 +92,8 @@ def parse_blobs(raw: bytes, name: str) -> Blobs:
     return loaded.blobs
 
 
-def _content(path: FilePath) -> bytes:
+def content_of(path: FilePath) -> bytes:
+    """The bytes of a file of a catalog; raises InvalidCatalog if it is too large, StoreError if it can't be read."""
     with disk_errors(path):
         if path.stat().st_size > MAX_FILE:
             refuse([Fault(Place(str(path)), f"it has more than {MAX_FILE} bytes")])

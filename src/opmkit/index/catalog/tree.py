@@ -38,6 +38,21 @@ def catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
                 yield name, path
 
 
+def is_left_out(root: Path, name: str) -> bool:
+    """Whether a file of that path from the root, which need not be there, would not be read as one of the catalog."""
+    ignores: tuple[tuple[str, GitIgnoreSpec], ...] = ()
+    prefix = ""
+    *directories, file = name.split("/")
+    for part in (*(f"{each}/" for each in directories), file):
+        own = _ignores(root / prefix / IGNORE_FILE)
+        if own is not None:
+            ignores = (*ignores, (prefix, own))
+        prefix += part
+        if part.rstrip("/") == IGNORE_FILE or _is_ignored(prefix, ignores):
+            return True
+    return False
+
+
 def _walk(directory: Path, prefix: str, ignores: tuple[tuple[str, GitIgnoreSpec], ...]) -> Iterator[tuple[str, Path]]:
     if prefix.count("/") > MAX_DEPTH:
         raise InvalidCatalog(
