@@ -1,0 +1,1 @@
+"""Parts of catalogs: packages, channels and ranges of versions, with what keeps their update graphs valid."""

@@ -1,0 +1,115 @@
+"""Filtering catalogs: packages, channels and versions that are wanted, and what keeps the update graphs valid."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from opmkit.index.catalog.blobs import Blobs, OtherBlob
+from opmkit.index.catalog.check import check_blobs
+from opmkit.index.catalog.edit.packages import package_blobs
+from opmkit.index.catalog.faults import refuse
+from opmkit.index.catalog.filtering.part import part_of
+from opmkit.index.catalog.filtering.requirements import losses
+from opmkit.index.catalog.filtering.values import Dropped, Filtered, Kept
+from opmkit.index.catalog.filtering.wanted import Wanted
+from opmkit.index.errors import CatalogError, UnknownPackage, combined
+from opmkit.index.suggestions import instead
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from opmkit.index.catalog.filtering.part import Part
+    from opmkit.index.catalog.filtering.requirements import Loss
+
+
+def filter_blobs(
+    blobs: Blobs,
+    wanted: Sequence[Wanted],
+    *,
+    default_channels: Mapping[str, str] | None = None,
+    with_dependencies: bool = False,
+) -> Filtered:
+    """Keep what is wanted of a catalog, and of its channels also what a valid update graph needs beside.
+
+    Edges stay as they are, and bundles that are in no channel any longer go, as deprecations of what is gone do.
+    Documents of other schemas stay with their package, or where they have none. ``default_channels`` are new ones by
+    their packages, for where the old one goes. ``with_dependencies`` keeps whole packages, too, that provide what is
+    required.
+
+    Raises:
+        UnknownPackage, CatalogError: the catalog has no such package or channel, nothing in a range, or a default
+            channel would go; several such errors in one.
+        InvalidCatalog: a package that is to be kept is not valid before.
+    """
+    wanted = list(wanted)
+    required: list[Kept] = []
+    while True:
+        parts = _parts(blobs, wanted, default_channels or {})
+        lost = losses(blobs.bundles, [bundle for part in parts for bundle in part.blobs.bundles])
+        more = _providers(lost, {one.package for one in wanted}) if with_dependencies else []
+        if not more:
+            return _filtered(blobs, parts, required, lost)
+        wanted += [Wanted(kept.package) for kept in more]
+        required += more
+
+
+def _parts(blobs: Blobs, wanted: Iterable[Wanted], default_channels: Mapping[str, str]) -> list[Part]:
+    """What is left of each package, by name."""
+    by_package: defaultdict[str, list[Wanted]] = defaultdict(list)
+    for one in wanted:
+        by_package[one.package].append(one)
+    names = sorted(by_package)
+    known = {blob.package for blob in blobs if not isinstance(blob, OtherBlob)}
+    errors: list[CatalogError] = [_unknown(name, known) for name in names if name not in known]
+    errors += [_not_kept(name, names) for name in default_channels if name not in names]
+    if errors:
+        raise combined(errors)
+    packages = package_blobs(blobs, names)
+    refuse(fault for package in packages.values() for fault in check_blobs(package))
+    parts = []
+    for name, package in packages.items():
+        try:
+            parts.append(part_of(package, by_package[name], default_channels.get(name, "")))
+        except CatalogError as error:
+            errors.append(error)
+    if errors:
+        raise combined(errors)
+    return parts
+
+
+def _unknown(package: str, known: Iterable[str]) -> UnknownPackage:
+    return UnknownPackage(f'package "{package}" not found', advice=instead("packages", package, sorted(known)))
+
+
+def _not_kept(package: str, kept: Sequence[str]) -> CatalogError:
+    return CatalogError(
+        f'package "{package}" is given a default channel, but is not to be kept',
+        advice=instead("packages that are kept", package, kept),
+    )
+
+
+def _providers(lost: Iterable[Loss], known: Collection[str]) -> list[Kept]:
+    """The packages that are not kept yet, but provide what is required."""
+    found: dict[str, Kept] = {}
+    for loss in lost:
+        for package in loss.providers:
+            if package not in known:
+                found.setdefault(package, Kept(package, "", "", str(loss)))
+    return list(found.values())
+
+
+def _filtered(blobs: Blobs, parts: Sequence[Part], required: Iterable[Kept], lost: Iterable[Loss]) -> Filtered:
+    loose = [blob for blob in blobs.others if not blob.package]
+    left = Blobs.of([*(blob for part in parts for blob in part.blobs), *loose])
+    return Filtered(
+        left,
+        tuple(channel for part in parts for channel in part.channels),
+        (*required, *(kept for part in parts for kept in part.kept)),
+        Dropped(
+            len(blobs.packages) - len(left.packages),
+            len(blobs.channels) - len(left.channels),
+            len(blobs.bundles) - len(left.bundles),
+        ),
+        tuple(f"{loss}, which is left out: {' and '.join(loss.providers)} had it" for loss in lost),
+    )
