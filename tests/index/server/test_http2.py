@@ -15,7 +15,9 @@ import pytest
 from kit.catalogs import write_library
 from kit.server import PATIENCE, Server, call, channel
 from kit.soak import memory
-from opmkit.index.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
+from opmkit.index.api import METHODS
+from opmkit.index.server.calls import MOST_TEXT
+from opmkit.index.server.http2.frames import LARGEST, PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
 from opmkit.index.server.http2.headers import HeaderReader, compressed
 from opmkit.index.server.http2.streams import Sender
 
@@ -84,6 +86,7 @@ class Peer:
         content = b""
         for frame in self.frames():
             assert frame.kind not in (Kind.GOAWAY, Kind.RST_STREAM), frame
+            assert len(frame.payload) <= LARGEST, frame
             if frame.stream == stream and frame.kind == Kind.DATA:
                 content += frame.payload
             if frame.stream == stream and frame.flags & Flag.END_STREAM:
@@ -286,11 +289,24 @@ def test_calls_that_are_none_end_with_a_status(peer: Peer, path: str, data: byte
     assert trailers[b"grpc-message"]
 
 
+def get_package(name: str) -> bytes:
+    request = METHODS["GetPackage"].request(name=name).SerializeToString()
+    return struct.pack(">BI", 0, len(request)) + request
+
+
 def test_texts_of_errors_are_escaped(peer: Peer) -> None:
     peer.greet()
-    name = "50%\n\u00e9".encode()
-    peer.ask(1, "/api.Registry/GetPackage", struct.pack(">BI", 0, len(name) + 2) + bytes([10, len(name)]) + name)
+    peer.ask(1, "/api.Registry/GetPackage", get_package("50%\n\u00e9"))
     assert peer.answer(1)[1][b"grpc-message"] == b"package 50%25%0A%C3%A9 not found"
+
+
+def test_texts_of_errors_are_cut_to_what_a_frame_holds(peer: Peer) -> None:
+    peer.greet()
+    name = "\u00e9" * 8000
+    peer.ask(1, "/api.Registry/GetPackage", get_package(name))
+    trailers = peer.answer(1)[1]
+    assert trailers[b"grpc-status"] == b"2"
+    assert trailers[b"grpc-message"] == b"package " + b"%C3%A9" * (MOST_TEXT - len("package "))
 
 
 def test_what_is_no_call_at_all_is_refused(peer: Peer) -> None:

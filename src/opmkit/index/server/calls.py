@@ -33,6 +33,8 @@ LARGEST_REQUEST = 65_536
 """Bytes of a message that is taken: requests consist of names."""
 MOST_WAITING = 100
 """Messages of one call that may wait for those before them to be answered."""
+MOST_TEXT = 1000
+"""Characters of an error that are told: what was asked for is in it, and all headers have to fit into one frame."""
 _CONTENT = {":status": "200", "content-type": "application/grpc"}
 
 
@@ -235,11 +237,12 @@ def _framed(messages: Iterable[bytes]) -> Iterator[bytes]:
 @lru_cache(maxsize=256)
 def _trailers(status: Status, text: str = "", *, alone: bool = False) -> bytes:
     """The end of a call, with the headers of the answer where there was none."""
-    message = "".join(chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in text.encode())
     headers = dict(_CONTENT) if alone else {}
     headers["grpc-status"] = str(int(status))
     if text:
-        headers["grpc-message"] = message
+        raw = text[:MOST_TEXT].encode()
+        escaped = (chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in raw)
+        headers["grpc-message"] = "".join(escaped)
     return compressed(headers)
 
 
