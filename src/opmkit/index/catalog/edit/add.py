@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.arrivals import AddPlan
+from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.edit.admission import admit
 from opmkit.index.catalog.edit.byversion import with_bundles_by_version
 from opmkit.index.catalog.edit.defaults import default_channel, with_default_channel
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
 
 
 def add_bundles(
-    blobs: Blobs, arrivals: Sequence[Arrival], placement: Placement | None = None, plan: AddPlan | None = None
+    blobs: Blobs,
+    arrivals: Sequence[Arrival],
+    placement: Placement | None = None,
+    plan: AddPlan | None = None,
+    dialect: Dialect = Dialect.NEWEST,
 ) -> Edit:
     """Add bundles, in order of their versions, with their entries in channels as they say, or as ``placement`` says.
 
     In mode replaces a bundle has the edges that it names; in the semver modes versions make the edges of the channels
     that bundles arrive in. Entries that need not change stay as they are, and packages that bundles are added to must
-    be valid in the end.
+    be valid in the end, by the rules of the ``dialect``.
 
     All or nothing, unless ``permissive``: then bundles that can't be added are told as ``failures``.
 
@@ -42,7 +47,7 @@ def add_bundles(
         InvalidCatalog: a package that would not be valid; its message has the channel at fault with its graph.
         CatalogError: what else is wrong; several errors in one.
     """
-    addition = _Addition(placement or Placement(), plan or AddPlan())
+    addition = _Addition(placement or Placement(), plan or AddPlan(), dialect)
     addition.check(arrivals)
     admission = admit(blobs, addition.placed(arrivals), addition.plan)
     errors = list(admission.errors)
@@ -60,7 +65,7 @@ def add_bundles(
         raise combined(errors)
     result = with_packages(blobs, changed)
     added = [one for admitted in admission.admitted.values() for one in admitted]
-    warnings = (*_absent(result, added, addition.plan.mode), *faults_elsewhere(result, changed))
+    warnings = (*_absent(result, added, addition.plan.mode), *faults_elsewhere(result, changed, dialect))
     return Edit(result, warnings, failures=tuple(errors))
 
 
@@ -70,6 +75,7 @@ class _Addition:
 
     placement: Placement
     plan: AddPlan
+    dialect: Dialect
 
     def check(self, arrivals: Sequence[Arrival]) -> None:
         """Raise CatalogError for edges that are given for several bundles, or where versions make them."""
@@ -100,7 +106,7 @@ class _Addition:
             skip_patch = self.plan.mode is UpdateMode.SEMVER_SKIPPATCH
             result, default = with_bundles_by_version(parts, arrivals, skip_patch=skip_patch)
         result = with_default_channel(result, default, arrivals)
-        refuse_additions(result, arrivals)
+        refuse_additions(result, arrivals, self.dialect)
         return result
 
     def _without_foreign_default(self, parts: Blobs, arrival: Arrival) -> Arrival:

@@ -59,8 +59,8 @@ def _each_once(arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
 class _Present:
     """What a catalog has: (package, name) and (package, image) of its bundles.
 
-    ``owners`` are the packages that have a name in a channel, ``above`` the (channel, bundle) pairs that update from a
-    (package, name).
+    ``owners`` are the packages that name a bundle in a channel; ``above`` has the (channel, bundle) pairs that update
+    from a (package, name).
     """
 
     names: frozenset[tuple[str, str]]
@@ -76,6 +76,7 @@ class _Present:
             for entry in channel.entries:
                 owners.setdefault(entry.name, set()).add(channel.package)
                 for below in filter(None, (*entry.skips, entry.replaces)):
+                    owners.setdefault(below, set()).add(channel.package)
                     above.setdefault((channel.package, below), []).append((channel.name, entry.name))
         return cls(
             frozenset((one.package, one.name) for one in blobs.bundles),

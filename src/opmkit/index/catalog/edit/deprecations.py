@@ -123,4 +123,4 @@ def _instead(kinds: str, name: str, known: Sequence[str]) -> str:
     if close := get_close_matches(name, known):
         return f"Did you mean {' or '.join(close)}?"
     more = f" and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
-    return f"Its {kinds} are: {', '.join(known[:_TOLD]) or 'none'}{more}."
+    return f"The {kinds} are: {', '.join(known[:_TOLD]) or 'none'}{more}."

@@ -60,7 +60,7 @@ def _entered(
 ) -> ChannelBlob | None:
     """The channel with the entry of a bundle, if it is to be there, or without one; None if nothing is left."""
     there = {entry.name for entry in channel.entries}
-    if arrival.name not in there and arrival.name not in arrival.channels:
+    if arrival.name not in there and channel.name not in arrival.channels:
         return channel
     if channel.name not in arrival.channels:
         left = tuple(entry for entry in channel.entries if entry.name != arrival.name)
@@ -79,7 +79,7 @@ def _led_to(
     chain: dict[str, EntryBlob] = {}
     skipped = list(entry.skips)
     while entry.replaces in known and entry.replaces not in there and entry.replaces not in chain:
-        entry = chain[entry.replaces] = known[entry.replaces]
+        chain[entry.replaces] = entry = known[entry.replaces]
         skipped += entry.skips
     lacking = [name for name in dict.fromkeys(skipped) if name in known and name in bundles]
     leaves = [EntryBlob(name, skip_range=known[name].skip_range) for name in lacking if name not in {*there, *chain}]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.catalog.blobs import Blobs
 from opmkit.index.catalog.check import check_blobs
+from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.faults import refuse
 
 if TYPE_CHECKING:
@@ -52,14 +53,14 @@ def _merged(before: Iterable[B], changed: Mapping[str, Iterable[B]]) -> Iterator
         yield from blobs
 
 
-def refuse_invalid(blobs: Blobs, packages: Collection[str]) -> None:
+def refuse_invalid(blobs: Blobs, packages: Collection[str], dialect: Dialect = Dialect.NEWEST) -> None:
     """Raise InvalidCatalog with all that is wrong with these packages, if anything is."""
-    refuse(check_blobs(Blobs.of(blob for blob in blobs if blob.package in packages)))
+    refuse(check_blobs(Blobs.of(blob for blob in blobs if blob.package in packages), dialect))
 
 
-def faults_elsewhere(blobs: Blobs, packages: Collection[str]) -> tuple[str, ...]:
+def faults_elsewhere(blobs: Blobs, packages: Collection[str], dialect: Dialect = Dialect.NEWEST) -> tuple[str, ...]:
     """What is wrong with the other packages, as warnings: that keeps nobody from changing these."""
-    faults = check_blobs(Blobs.of(blob for blob in blobs if blob.package not in packages))
+    faults = check_blobs(Blobs.of(blob for blob in blobs if blob.package not in packages), dialect)
     more = len(faults) - _TOLD
     told = tuple(map(str, faults[:_TOLD]))
     return (*told, f"and {more} more faults: 'opm validate' tells them all") if more > 0 else told

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.index.catalog.blobs import Blobs, ChannelBlob
+    from opmkit.index.catalog.dialect import Dialect
     from opmkit.index.catalog.edit.values import Arrival
     from opmkit.index.catalog.faults import Fault
 
@@ -21,9 +22,9 @@ _SHOWN = 8
 """Entries of a chain that are shown."""
 
 
-def refuse_additions(parts: Blobs, arrivals: Sequence[Arrival]) -> None:
+def refuse_additions(parts: Blobs, arrivals: Sequence[Arrival], dialect: Dialect) -> None:
     """Raise InvalidCatalog if a package would not be valid with the bundles that were added to it."""
-    faults = check_blobs(parts)
+    faults = check_blobs(parts, dialect)
     if not faults:
         return
     added = " and ".join(arrival.name for arrival in arrivals)

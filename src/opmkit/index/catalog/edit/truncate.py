@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.index.catalog.blobs import CHANNEL, BlobProperty, Blobs
+from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.edit.deprecations import without_references
 from opmkit.index.catalog.edit.packages import faults_elsewhere, package_blobs, refuse_invalid, with_packages
 from opmkit.index.catalog.edit.remove import without_stranded
@@ -26,7 +27,7 @@ from opmkit.index.truncation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from opmkit.index.catalog.blobs import BundleBlob, ChannelBlob, EntryBlob
@@ -42,7 +43,12 @@ class _Target(NamedTuple):
 
 
 def truncate(
-    blobs: Blobs, images: Sequence[str], *, permissive: bool = False, allow_package_removal: bool = False
+    blobs: Blobs,
+    images: Sequence[str],
+    *,
+    permissive: bool = False,
+    allow_package_removal: bool = False,
+    dialect: Dialect = Dialect.NEWEST,
 ) -> Edit:
     """Deprecate the bundles of these images one after the other; one that an earlier one made go is passed over.
 
@@ -56,7 +62,7 @@ def truncate(
 
     Raises:
         CatalogError: an image that no channel has, a default channel that would go; several errors in one.
-        InvalidCatalog: a package that is changed would not be valid.
+        InvalidCatalog: a package that is changed would not be valid by the rules of the ``dialect``.
     """
     listed = _listed(blobs)
     if not listed:
@@ -65,17 +71,18 @@ def truncate(
     if missing := [image for image in images if image not in listed]:
         failures.append(missing_images(missing))
     targets = [target for image in images for target in listed.get(image, ())]
-    packages = package_blobs(blobs, dict.fromkeys(target.package for target in targets))
+    before = package_blobs(blobs, dict.fromkeys(target.package for target in targets))
+    packages = dict(before)
     if allow_package_removal:
         targets, errors = _remove_headless(packages, targets)
         failures += errors
-    changed, errors = _truncated(packages, targets)
-    failures += errors
+    failures += _truncate(packages, targets)
     if failures and not permissive:
         raise combined(failures)
+    changed = {name: parts for name, parts in packages.items() if parts is not before[name]}
     result = with_packages(blobs, changed)
-    refuse_invalid(result, changed)
-    return Edit(result, faults_elsewhere(result, changed), failures=tuple(failures))
+    refuse_invalid(result, changed, dialect)
+    return Edit(result, faults_elsewhere(result, changed, dialect), failures=tuple(failures))
 
 
 def _listed(blobs: Blobs) -> dict[str, list[_Target]]:
@@ -120,21 +127,18 @@ def _default_heads(parts: Blobs) -> set[str]:
     return {head for one in parts.channels if one.name == default for head in channel_heads(one.entries)}
 
 
-def _truncated(
-    packages: Mapping[str, Blobs], targets: Iterable[_Target]
-) -> tuple[dict[str, Blobs], list[CatalogError]]:
-    """The packages after all deprecations that can be made, and the errors of the others."""
-    changed = dict(packages)
+def _truncate(packages: dict[str, Blobs], targets: Iterable[_Target]) -> list[CatalogError]:
+    """Make all deprecations that can be made; gives the errors of the others."""
     errors: list[CatalogError] = []
     for package, name in targets:
         try:
-            changed[package] = _without_tail(changed[package], name)
+            packages[package] = _without_tail(packages[package], name)
         except DefaultChannelRemoval as error:
             errors.append(error)
         except GraphError as error:
             errors.append(error)
             break
-    return changed, errors
+    return errors
 
 
 def _without_tail(parts: Blobs, target: str) -> Blobs:

@@ -1,0 +1,207 @@
+"""The same changes made to an index database and to a catalog of the same content."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle import ManifestCache, parse_bundle
+from opmkit.index.add import add_bundles as add_to_database
+from opmkit.index.arrivals import AddPlan
+from opmkit.index.catalog.blobs import BUNDLE_OBJECT, Blobs
+from opmkit.index.catalog.database_blobs import blobs_of_database
+from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.catalog.edit.add import add_bundles
+from opmkit.index.catalog.edit.remove import with_only_packages, without_packages, without_stranded
+from opmkit.index.catalog.edit.truncate import truncate
+from opmkit.index.catalog.edit.values import Arrival, Edit
+from opmkit.index.catalog.load import parse_blobs
+from opmkit.index.database import IndexDatabase, replace_database
+from opmkit.index.deprecate import deprecate_bundles
+from opmkit.index.errors import CatalogError
+from opmkit.index.modes import UpdateMode
+from opmkit.index.prune import prune_packages, prune_stranded
+from opmkit.index.remove import remove_packages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from opmkit.bundle import Bundle
+    from opmkit.index.catalog.blobs import ChannelBlob, EntryBlob
+    from reference.play import Step
+    from reference.samples import Sample
+
+_CACHE = ManifestCache()
+DIALECT = Dialect.OPM_1_26
+
+
+def sample_bundle(sample: Sample) -> Bundle:
+    """A sample as the bundle of an image of its own."""
+    image = f"registry.example.com/{sample.package}:{sample.version.replace('+', '_') or 'none'}-r{sample.revision}"
+    return parse_bundle(sample.files(), image=image, cache=_CACHE)
+
+
+@dataclass
+class Twins:
+    """A database and a catalog; ``blobs`` is the latter."""
+
+    path: Path
+    blobs: Blobs = field(default_factory=Blobs)
+
+    def take(self, step: Step) -> tuple[CatalogError | None, CatalogError | None]:
+        """Make a change to both; why it could not be made to the one, and to the other."""
+        bundles = [sample_bundle(sample) for sample in step.bundles]
+        if step.command == "add":
+            plan = AddPlan(_mode(step.flags), False, "--overwrite-latest" in step.flags, "--enable-alpha" in step.flags)
+            return self.add(bundles, plan)
+        images, names = [one.image for one in bundles], step.packages
+        removal = "--allow-package-removal" in step.flags
+        changes: dict[str, tuple[Callable[[IndexDatabase], object], Callable[[Blobs], Edit]]] = {
+            "rm": (lambda db: remove_packages(db, names), lambda blobs: without_packages(blobs, names)),
+            "prune": (lambda db: prune_packages(db, names), lambda blobs: with_only_packages(blobs, names)),
+            "prune-stranded": (prune_stranded, without_stranded),
+            "deprecatetruncate": (
+                lambda db: deprecate_bundles(db, images, allow_package_removal=removal),
+                lambda blobs: truncate(blobs, images, allow_package_removal=removal, dialect=DIALECT),
+            ),
+        }
+        return self.change(*changes[step.command])
+
+    def add(self, bundles: Sequence[Bundle], plan: AddPlan | None = None) -> tuple[CatalogError | None, ...]:
+        """Add bundles to both."""
+        plan = plan or AddPlan()
+        return self.change(
+            lambda database: add_to_database(
+                database,
+                bundles,
+                plan.mode,
+                overwrite_latest=plan.overwrite_latest,
+                enable_alpha=plan.enable_alpha,
+            ),
+            lambda blobs: add_bundles(blobs, [Arrival.of(one) for one in bundles], plan=plan, dialect=DIALECT),
+        )
+
+    def change(
+        self, database: Callable[[IndexDatabase], object], catalog: Callable[[Blobs], Edit]
+    ) -> tuple[CatalogError | None, CatalogError | None]:
+        """Change both."""
+        return self._change_database(database), self._change_catalog(catalog)
+
+    def _change_database(self, change: Callable[[IndexDatabase], object]) -> CatalogError | None:
+        try:
+            with replace_database(self.path, durable=False) as database:
+                change(database)
+        except CatalogError as error:
+            return error
+        return None
+
+    def _change_catalog(self, change: Callable[[Blobs], Edit]) -> CatalogError | None:
+        try:
+            self.blobs = change(self.blobs).blobs
+        except CatalogError as error:
+            return error
+        return None
+
+    def converted(self) -> Blobs:
+        """The database as a catalog; raises InvalidCatalog."""
+        with replace_database(self.path, durable=False) as database:
+            return blobs_of_database(database)
+
+
+def _mode(flags: Sequence[str]) -> UpdateMode:
+    return UpdateMode(flags[flags.index("--mode") + 1]) if "--mode" in flags else UpdateMode.REPLACES
+
+
+def canonical(blobs: Blobs, *, objects: bool = True) -> dict[str, Any]:
+    """What of a catalog has to be as in a converted database.
+
+    A conversion leaves out deprecated bundles and descriptions of packages. In a database only the entries on the way
+    from the head have edges.
+    """
+    deprecated = {one.name for one in blobs.bundles if any(True for _ in one.values("olm.deprecated"))}
+    return {
+        "packages": {one.name: (one.default_channel, one.icon) for one in blobs.packages},
+        "channels": {(one.package, one.name): _entries(one, deprecated) for one in blobs.channels},
+        "bundles": {
+            (one.package, one.name): (
+                one.image,
+                sorted(
+                    {
+                        f"{each.type} {json.dumps(each.value, sort_keys=True)}"
+                        for each in one.properties
+                        if objects or each.type != BUNDLE_OBJECT
+                    }
+                ),
+                sorted({image.image for image in one.related_images}),
+            )
+            for one in blobs.bundles
+            if one.name not in deprecated
+        },
+    }
+
+
+def _entries(channel: ChannelBlob, deprecated: set[str]) -> dict[str, Any]:
+    by_name = {entry.name: entry for entry in channel.entries}
+    updated = {below for entry in channel.entries for below in (entry.replaces, *entry.skips)}
+    chain = [name for name in by_name if name not in updated][:1]
+    while chain and chain[-1] in by_name and by_name[chain[-1]].replaces not in {"", *chain}:
+        chain.append(by_name[chain[-1]].replaces)
+    return {
+        name: (entry.replaces, frozenset(entry.skips), entry.skip_range)
+        if name in chain
+        else ("", frozenset(), entry.skip_range)
+        for name, entry in by_name.items()
+        if name not in deprecated
+    }
+
+
+def catalog(packages: Mapping[str, Mapping[str, Sequence[str]]], *documents: Mapping[str, object]) -> Blobs:
+    """The entries of channels by package, in short: ``NAME > REPLACED, SKIPPED, ... < RANGE``, each part but the name
+    may be missing, an empty ``REPLACED`` is none. The first channel is the default one; entries of the channel ``""``
+    are bundles without one. Other documents are added as they are.
+    """
+    written: list[Mapping[str, object]] = []
+    for package, channels in packages.items():
+        entries = {name: [_entry(text) for text in texts] for name, texts in channels.items()}
+        if any(entries):
+            written.append({"schema": "olm.package", "name": package, "defaultChannel": next(iter(channels))})
+        written += [
+            {"schema": "olm.channel", "name": name, "package": package, "entries": listed}
+            for name, listed in entries.items()
+            if name
+        ]
+        names = dict.fromkeys(str(entry["name"]) for listed in entries.values() for entry in listed)
+        written += [_bundle(package, name) for name in names]
+    text = "\n".join(json.dumps(document) for document in [*written, *documents])
+    return parse_blobs(text.encode(), "catalog.json") if text else Blobs()
+
+
+def _entry(text: str) -> dict[str, object]:
+    edges, _, skip_range = text.partition(" < ")
+    name, _, targets = edges.partition(" > ")
+    replaces, *skips = targets.split(", ")
+    entry = {"name": name, "replaces": replaces, "skips": skips, "skipRange": skip_range}
+    return {key: value for key, value in entry.items() if value}
+
+
+def _bundle(package: str, name: str) -> Mapping[str, object]:
+    version = name.partition(".v")[2]
+    return {
+        "schema": "olm.bundle",
+        "name": name,
+        "package": package,
+        "image": f"registry.example.com/{package}:{version}",
+        "properties": [{"type": "olm.package", "value": {"packageName": package, "version": version}}],
+    }
+
+
+def shown(blobs: Blobs, package: str) -> dict[str, list[str]]:
+    """The channels of a package as `catalog` takes them."""
+    return {one.name: [_shown(entry) for entry in one.entries] for one in blobs.channels if one.package == package}
+
+
+def _shown(entry: EntryBlob) -> str:
+    edges = ", ".join([entry.replaces, *entry.skips])
+    return entry.name + (f" > {edges}" if edges else "") + (f" < {entry.skip_range}" if entry.skip_range else "")
