@@ -145,6 +145,27 @@ def test_new_ones_go_where_their_kind_is(root: Path) -> None:
     assert rewritten.write.keys() == {"lagoon.yaml", "reef/all.json"}
 
 
+def test_a_new_one_has_a_file_of_its_own_where_others_have(root: Path) -> None:
+    for name in ("reef.v1", "reef.v2", "reef.v3"):
+        bundle = {"schema": "olm.bundle", "name": name, "package": "atoll", "image": "i"}
+        (root / f"{name}.json").write_text(json.dumps(bundle))
+    (root / "atoll.v1.yaml").write_text("schema: olm.channel\npackage: atoll\nname: atoll.v1\n")
+    (root / "x.yaml").write_text("schema: olm.channel\npackage: x\nname: x\n")
+    (root / ".indexignore").write_text("left*")
+    fine, ignored, there = (BundleBlob(name, "atoll", "i") for name in ("reef.v2.1", "left-out", "reef.v1"))
+    nested, alike, other = ChannelBlob("a/b", "atoll"), ChannelBlob("y", "atoll"), ChannelBlob("y", "x")
+    gone = only(lambda blob: blob.name == "reef.v3", lambda _: None)
+    rewritten = changed(root, gone, fine, ignored, there, nested, alike, other, DeprecationsBlob("atoll"))
+    assert {name: names(raw) for name, raw in rewritten.write.items()} == {
+        "reef.v2.1.json": ["reef.v2.1"],
+        "reef.v3.json": ["reef.v1", "left-out", ""],
+        "atoll.v1.yaml": ["atoll.v1", "a/b"],
+        "y.yaml": ["y"],
+        "x.yaml": ["x", "y"],
+    }
+    assert rewritten.write["reef.v2.1.json"].startswith(b"{")
+
+
 def names(raw: bytes) -> list[str]:
     return [blob.name for blob in sorted(parse_blobs(raw, "x"), key=lambda blob: blob.place.line)]
 

@@ -5,32 +5,25 @@ The catalog was read, and what it is to hold now was made of that; here is told 
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.catalog.documents import is_json
-from opmkit.index.catalog.layout import directory_name
 from opmkit.index.catalog.load import content_of
+from opmkit.index.catalog.newfiles import own_file, package_files, written_beside
 from opmkit.index.catalog.sourcefile import read_source
-from opmkit.index.catalog.tree import IGNORE_FILE, is_left_out
-from opmkit.index.catalog.write import fingerprint, to_json, to_yaml
+from opmkit.index.catalog.tree import IGNORE_FILE
+from opmkit.index.catalog.write import fingerprint
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.index.catalog.blobs import Blob, Blobs
-
-
-_BEGINNING = 512
-"""Bytes of a file that tell whether it is JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +42,8 @@ def rewrite(root: Path, before: Blobs, after: Blobs) -> Rewritten:
 
     Blobs are the same if they have the same schema, package and name, of several such in their order. Documents that
     don't change keep their text, and a file without any that does is not touched. One that is new goes behind the last
-    of its schema in its package, else behind the last of the package, else to ``PACKAGE/catalog.EXTENSION``.
+    of its schema in its package, or beside it if that has a file of its own, which is named after it; else behind the
+    last of the package, else to ``PACKAGE/catalog.EXTENSION``.
 
     Raises:
         CatalogError: a file was changed since; a new package's name is no name of a directory; its file would be
@@ -61,15 +55,18 @@ def rewrite(root: Path, before: Blobs, after: Blobs) -> Rewritten:
     files: defaultdict[str, list[_Fate]] = defaultdict(list)
     for fate in fates:
         files[fate.was.place.file].append(fate)
-    edited = {
-        name: _edited(root, name, known)
-        for name, known in sorted(files.items())
-        if any(fate.becomes is not fate.was or fate.behind for fate in known)
-    }
-    write = {name: content for name, content in edited.items() if content}
-    return Rewritten(
-        {**write, **_new_files(root, homeless, files)}, tuple(name for name in edited if name not in write)
-    )
+    write: dict[str, bytes] = {}
+    for known in files.values():
+        if len(known) == 1:
+            known[0].behind = _left(root, known[0], write)
+    write |= package_files(root, homeless, files, write)
+    remove = []
+    for name, known in files.items():
+        if any(fate.becomes is not fate.was or fate.behind for fate in known):
+            content = _edited(root, name, known)
+            write |= {name: content} if content else {}
+            remove += [] if content else [name]
+    return Rewritten(dict(sorted(write.items())), tuple(sorted(remove)))
 
 
 @dataclass(slots=True)
@@ -120,6 +117,18 @@ def _place(fates: Iterable[_Fate], new: Iterable[Blob]) -> list[Blob]:
     return homeless
 
 
+def _left(root: Path, fate: _Fate, write: dict[str, bytes]) -> list[Blob]:
+    """The blobs behind one that has a file to itself, but for those that can have one, too: these are put to write."""
+    left = []
+    for blob in fate.behind:
+        name = own_file(root, fate.was, blob)
+        if name and name not in write:
+            write[name] = written_beside(root / fate.was.place.file, blob)
+        else:
+            left.append(blob)
+    return left
+
+
 def _position(fate: _Fate) -> tuple[list[str], int]:
     """Sorts as catalogs are read."""
     return fate.was.place.file.split("/"), fate.was.place.line
@@ -136,39 +145,6 @@ def _edited(root: Path, name: str, fates: Sequence[_Fate]) -> bytes:
             parts.append(part if fate.becomes is part.blob else source.changed(part, fate.becomes))
         parts += map(source.put, fate.behind)
     return source.joined(parts) if parts else b""
-
-
-def _new_files(root: Path, blobs: Sequence[Blob], files: Iterable[str]) -> dict[str, bytes]:
-    """The files for blobs that have no place yet, in the format that most others have."""
-    if not blobs:
-        return {}
-    formats = Counter(_begins_as_json(root / name) for name in files)
-    write, extension = (to_json, "json") if formats[True] >= formats[False] else (to_yaml, "yaml")
-    written: dict[str, bytes] = {}
-    for package in sorted({blob.package for blob in blobs}):
-        names = _names(root, package, extension)
-        name = next(name for name in names if name not in written and not os.path.lexists(root / name))
-        if is_left_out(root, name):
-            told = f"{name} can't hold the package {package}: an {IGNORE_FILE} file leaves it out of the catalog"
-            raise CatalogError(told, advice=f"Change the {IGNORE_FILE} file, or put a first document of it elsewhere.")
-        written[name] = write(blob for blob in blobs if blob.package == package)
-    return written
-
-
-def _begins_as_json(path: Path) -> bool:
-    with disk_errors(path), path.open("rb") as file:
-        return is_json(file.read(_BEGINNING))
-
-
-def _names(root: Path, package: str, extension: str) -> Iterator[str]:
-    """Names that the file of a package may have; it is put beside what has the name of its directory and is none."""
-    stem = "catalog"
-    if package:
-        directory = root / directory_name(package)
-        usable = not os.path.lexists(directory) or (directory.is_dir() and not directory.is_symlink())
-        stem = f"{package}/catalog" if usable else f"{package}-catalog"
-    yield f"{stem}.{extension}"
-    yield from (f"{stem}-{number}.{extension}" for number in count(2))
 
 
 def apply(root: Path, rewritten: Rewritten) -> None:
