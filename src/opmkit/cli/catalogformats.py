@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageProblem
+from opmkit.cli.console import print_bytes
+from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.index.catalog.dialect import Dialect
 
 if TYPE_CHECKING:
+    from opmkit.bundle.kept import Kept
     from opmkit.index.catalog.blobs import Blob, Blobs
+    from opmkit.index.catalog.drawing.mermaid import Mermaid
     from opmkit.index.catalog.levels import Level
 
 
@@ -61,7 +63,19 @@ def print_blobs(blobs: Blobs, form: CatalogFormat) -> None:
     from opmkit.index.catalog.write import in_order
 
     write = writer(form)
-    sys.stdout.flush()
-    for blob in in_order(blobs):
-        sys.stdout.buffer.write(write([blob]))
-    sys.stdout.buffer.flush()
+    print_bytes(write([blob]) for blob in in_order(blobs))
+
+
+def told(drawn: Mermaid) -> bytes:
+    """The text of a graph in mermaid; what could not be drawn is told as warnings."""
+    for warning in drawn.warnings:
+        print_warning(warning)
+    return drawn.text.encode()
+
+
+def kept_renderings() -> Kept:
+    """Where bundle images are kept as they were rendered."""
+    from opmkit.imagetools.store import ImageStore
+    from opmkit.index.catalog.render import kept_bundles
+
+    return kept_bundles(ImageStore.open().results("bundles"))

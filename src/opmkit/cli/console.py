@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,8 +73,13 @@ def print_json(value: Any) -> None:
     """Print ``value`` (of plain JSON types or dataclasses) as one indented JSON document."""
     import orjson
 
+    print_bytes([orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str)])
+
+
+def print_bytes(chunks: Iterable[bytes]) -> None:
+    """Print what is encoded already, behind all that was printed before."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str))
+    sys.stdout.buffer.writelines(chunks)
     sys.stdout.buffer.flush()
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import Compat
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.catalogformats import Compat, told
+from opmkit.cli.console import print_bytes
+from opmkit.cli.errors import UsageProblem
 from opmkit.cli.params import Connection, made_once
 from opmkit.index.catalog.dialect import Dialect
 
@@ -52,10 +52,8 @@ def render_graph(
     if not references:
         raise UsageProblem("requires at least 1 arg(s), only received 0", ctx.command_path)
     blobs = _opened(connection, references)
-    drawn = mermaid(blobs, Selection(package_name, minimum_edge), dialect=compat, v0_semantics=draw_v0_semantics)
-    for warning in drawn.warnings:
-        print_warning(warning)
-    sys.stdout.write(drawn.text)
+    selection = Selection(package_name, minimum_edge)
+    print_bytes([told(mermaid(blobs, selection, dialect=compat, v0_semantics=draw_v0_semantics))])
 
 
 class GraphFormat(StrEnum):
@@ -102,9 +100,7 @@ def graph(
     packages = drawn_packages(blobs, package, channel)
     if package:
         blobs = Blobs.of(blob for blob in blobs if blob.package == package)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(_drawn(output, reference, blobs, packages))
-    sys.stdout.buffer.flush()
+    print_bytes([_drawn(output, reference, blobs, packages)])
 
 
 def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[DrawnPackage]) -> bytes:
@@ -121,10 +117,7 @@ def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[Dra
         case GraphFormat.DOT:
             return dot(packages).encode()
     channels = tuple(channel for package in packages for channel in package.channels)
-    drawn = mermaid(replace(blobs, channels=channels))
-    for warning in drawn.warnings:
-        print_warning(warning)
-    return drawn.text.encode()
+    return told(mermaid(replace(blobs, channels=channels)))
 
 
 def _opened(connection: Connection, references: list[str]) -> Blobs:

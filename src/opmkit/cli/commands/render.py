@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import CatalogFormat, CatalogOutput, MigrateLevel, level_named, print_blobs
+from opmkit.cli.catalogformats import (
+    CatalogFormat,
+    CatalogOutput,
+    MigrateLevel,
+    kept_renderings,
+    level_named,
+    print_blobs,
+)
 from opmkit.cli.console import progress
 from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.cli.params import Connection, made_once
@@ -49,9 +56,8 @@ def render(
 
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
-    from opmkit.imagetools.store import ImageStore
     from opmkit.index.catalog.imagetemplate import ImageTemplate
-    from opmkit.index.catalog.render import Rendering, kept_bundles
+    from opmkit.index.catalog.render import Rendering
     from opmkit.index.catalog.render import render as rendered
 
     if migrate and migrate_level:
@@ -59,7 +65,7 @@ def render(
     rendering = Rendering(
         level=level_named("all" if migrate else migrate_level),
         images=ImageTemplate.parse(alpha_image_ref_template) if alpha_image_ref_template else None,
-        kept=None if no_cache else kept_bundles(ImageStore.open().results("bundles")),
+        kept=None if no_cache else kept_renderings(),
         warn=print_warning,
     )
     with progress() as bars:

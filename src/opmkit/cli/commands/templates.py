@@ -16,11 +16,13 @@ from opmkit.cli.catalogformats import (
     CatalogOutput,
     Compat,
     MigrateLevel,
+    kept_renderings,
     level_named,
     print_blobs,
+    told,
     writer,
 )
-from opmkit.cli.console import progress
+from opmkit.cli.console import print_bytes, progress
 from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.cli.goflags import given_flags
 from opmkit.cli.params import Connection, made_once
@@ -30,7 +32,7 @@ from opmkit.index.catalog.dialect import Dialect
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.catalog.blobs import Blobs, BundleBlob, OtherBlob
+    from opmkit.index.catalog.blobs import BundleBlob, OtherBlob
     from opmkit.index.catalog.levels import Level
     from opmkit.index.catalog.templates.document import TemplateFile
     from opmkit.index.catalog.templates.kinds import Kind
@@ -112,6 +114,7 @@ def render_template(
 
       opm alpha render-template lagoon.yaml -o mermaid
     """
+    from opmkit.index.catalog.drawing.mermaid import mermaid
     from opmkit.index.catalog.templates.kinds import kind_of
     from opmkit.index.catalog.templates.kinds import render_template as rendered
 
@@ -125,7 +128,7 @@ def render_template(
     template = _read(file)
     blobs = rendered(template, named or kind_of(template), _renderer(connection), level=level, dialect=compat)
     if output is TemplateFormat.MERMAID:
-        _print_mermaid(blobs, compat)
+        print_bytes([told(mermaid(blobs, dialect=compat, v0_semantics=True))])
     else:
         print_blobs(blobs, CatalogFormat(output))
 
@@ -194,27 +197,16 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
 
 def _renderer(connection: Connection) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     """Renders bundle images side by side; no others, for templates may come from elsewhere."""
-    from opmkit.imagetools.store import ImageStore
     from opmkit.index.catalog.open import Kind
-    from opmkit.index.catalog.render import Rendering, kept_bundles, rendered
+    from opmkit.index.catalog.render import Rendering, rendered
 
     def render(images: Sequence[str]) -> dict[str, BundleBlob]:
-        kept = kept_bundles(ImageStore.open().results("bundles"))
-        rendering = Rendering(kinds=frozenset({Kind.BUNDLE_IMAGE}), kept=kept)
+        rendering = Rendering(kinds=frozenset({Kind.BUNDLE_IMAGE}), kept=kept_renderings(), warn=print_warning)
         with progress() as bars:
             each = rendered(made_once(connection.tool), images, rendering, progress=bars)
             return {image: blobs.bundles[0] for image, blobs in zip(images, each, strict=True)}
 
     return render
-
-
-def _print_mermaid(blobs: Blobs, dialect: Dialect) -> None:
-    from opmkit.index.catalog.drawing.mermaid import mermaid
-
-    drawn = mermaid(blobs, dialect=dialect, v0_semantics=True)
-    for warning in drawn.warnings:
-        print_warning(warning)
-    sys.stdout.write(drawn.text)
 
 
 Fbc = Annotated[str, typer.Argument(metavar="[FILE]", help="A file of a catalog; default, or -: standard input.")]
@@ -248,9 +240,7 @@ def _print_template(template: OtherBlob, output: CatalogFormat) -> None:
     else:
         for sign in "<>&":
             text = text.replace(sign.encode(), f"\\u{ord(sign):04x}".encode())
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text)
-    sys.stdout.buffer.flush()
+    print_bytes([text])
 
 
 ALPHA = (
