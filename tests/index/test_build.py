@@ -14,13 +14,13 @@ from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.build import BuiltIndex, IndexPlan, build_index
-from opmkit.index.change import Outcome, pruning_stranded
+from opmkit.index.catalog.edit.values import Edit
+from opmkit.index.change import Change, Outcome, pruning_stranded
 from opmkit.index.image import MADE_FROM, made_from
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.index.change import Change
     from opmkit.index.database import IndexDatabase
 
 
@@ -31,7 +31,7 @@ def naming(package: str) -> Change:
         database.connection.execute("INSERT INTO package (name) VALUES (?)", (package,))
         return Outcome()
 
-    return change
+    return Change(change, Edit)
 
 
 class Builder:
@@ -87,7 +87,7 @@ def test_an_index_that_does_not_change_stays_the_same_image(builder: Builder, ba
     builder.build("1", None, naming("a"), base)
     before = builder.build("2", "1", naming("b"))
     for named in (None, base):
-        assert builder.build("3", "2", pruning_stranded, named).digest == before.digest
+        assert builder.build("3", "2", pruning_stranded(), named).digest == before.digest
 
 
 def test_the_same_steps_give_the_same_digests(tmp_path: Path, base: str) -> None:

@@ -15,7 +15,8 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.engines import open_engine
-from opmkit.index.change import adding
+from opmkit.index.change import pruning
+from opmkit.index.content import DatabaseContent
 from opmkit.index.engines import EngineBuild
 from opmkit.index.errors import IndexMoved
 from opmkit.index.image import BASE_NAME, DEFAULT_BINARY_IMAGE
@@ -39,7 +40,13 @@ def build(
         monkeypatch.setenv(key, value)
     engine = open_engine("buildah", HTTP, ImageStore.open())
     name = Reference(registry.host, f"engine-index/{tmp_path.name.replace('_', '-').lower()}", "1")
-    return EngineBuild(engine, engine, [name], "scratch")
+    return EngineBuild(engine, [name], "scratch")
+
+
+def empty_index(directory: Path) -> DatabaseContent:
+    content = DatabaseContent(directory / "index.db")
+    content.change(pruning([]))
+    return content
 
 
 def put(reference: object, directory: Path, content: bytes) -> str:
@@ -53,7 +60,7 @@ def test_a_tag_that_nobody_moved_is_moved(build: EngineBuild, tmp_path: Path) ->
     old = put(build.references[0], tmp_path, b"old")
     seen = build.published()
     assert seen == {build.references[0]: old}
-    build.run(None, adding(build.pull, []), SILENT)
+    build.run(empty_index(tmp_path), None, SILENT)
     digest = build.push(seen, SILENT)
     assert build.published() == {build.references[0]: digest}
     assert digest != old
@@ -62,7 +69,7 @@ def test_a_tag_that_nobody_moved_is_moved(build: EngineBuild, tmp_path: Path) ->
 def test_a_tag_that_another_writer_moved_is_left(build: EngineBuild, tmp_path: Path) -> None:
     seen = build.published()
     assert seen == {build.references[0]: ""}
-    build.run(None, adding(build.pull, []), SILENT)
+    build.run(empty_index(tmp_path), None, SILENT)
     digest = put(build.references[0], tmp_path, b"from another")
     with pytest.raises(IndexMoved, match=f"moved the tag to {digest}"):
         build.push(seen, SILENT)
@@ -72,7 +79,7 @@ def test_a_tag_that_another_writer_moved_is_left(build: EngineBuild, tmp_path: P
 def test_a_registry_that_can_not_be_asked_is_written_to_unasked(
     build: EngineBuild, caplog: pytest.LogCaptureFixture
 ) -> None:
-    unreachable = EngineBuild(build.pull, build.engine, [Reference("registry.invalid", "index", "1")])
+    unreachable = EngineBuild(build.engine, [Reference("registry.invalid", "index", "1")])
     assert unreachable.published() == {}
     assert "is moved whatever it names" in caplog.text
 
@@ -95,6 +102,6 @@ class Old:
     ],
 )
 def test_the_base(binary_image: str | None, recorded: dict[str, str], base: str | None) -> None:
-    build = EngineBuild(None, None, [], binary_image)  # type: ignore[arg-type]
+    build = EngineBuild(None, [], binary_image)  # type: ignore[arg-type]
     chosen = build.base(Old(recorded))  # type: ignore[arg-type]
     assert (str(chosen) if chosen else None) == base

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import OutputFormat, print_json
+from opmkit.cli.console import OutputFormat, print_json, progress
 from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.goflags import given_flags
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.index.modes import OnConflict
 
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.build import BuiltIndex, IndexPlan
-    from opmkit.index.change import AddOptions, ChangeResult
+    from opmkit.index.catalog.edit.values import Placement
+    from opmkit.index.catalog.levels import Level
+    from opmkit.index.change import AddOptions, Change, ChangeResult
 
 RESULT_PANEL = "Result"
 TOOLS = "none, docker, podman or buildah"
@@ -27,7 +31,14 @@ TOOLS = "none, docker, podman or buildah"
 Permissive = Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")]
 Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file.")]
 FromIndex = Annotated[
-    str | None, typer.Option("--from-index", "-f", metavar="IMAGE", help="Index image to start from.")
+    str | None,
+    typer.Option(
+        "--from-index",
+        "-f",
+        metavar="INDEX",
+        help="Index image to start from, of either kind; or a catalog's directory or a database file, which is changed "
+        "itself unless --tag names an image to make of it.",
+    ),
 ]
 Packages = Annotated[list[str] | None, typer.Option("--packages", "-p", metavar="NAME,...", help="Packages to keep.")]
 AllowPackageRemoval = Annotated[
@@ -52,11 +63,85 @@ class Adding:
         typer.Option("--skip-present", help="Pass over bundles that the index has from the same image, by digest."),
     ] = False
 
-    def options(self) -> AddOptions:
+    def options(self, placement: Placement | None = None, level: Level | None = None) -> AddOptions:
         """The same for the index package."""
         from opmkit.index.change import AddOptions
 
-        return AddOptions(self.mode, self.permissive, self.overwrite_latest, self.enable_alpha, self.skip_present)
+        return AddOptions(
+            self.mode,
+            self.permissive,
+            self.overwrite_latest,
+            self.enable_alpha,
+            self.skip_present,
+            placement,
+            level,
+        )
+
+
+CATALOG_PANEL = "File-based catalogs"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a bundle is put in a file-based catalog."""
+
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--channel",
+            metavar="NAME,...",
+            help="Channels that the bundles come into. Default: those that they name.",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    default_channel: Annotated[
+        str | None,
+        typer.Option(
+            "--default-channel",
+            metavar="NAME",
+            help="Default channel of the package from now on.",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    replaces: Annotated[
+        str | None,
+        typer.Option(
+            "--replaces",
+            metavar="BUNDLE",
+            help='What the bundle replaces, "" for nothing. Default: what it says itself.',
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    skips: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--skips",
+            metavar="BUNDLE,...",
+            help="What the bundle skips. Default: what it says itself.",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+    skip_range: Annotated[
+        str | None,
+        typer.Option(
+            "--skip-range",
+            metavar="RANGE",
+            help="The versions that the bundle skips. Default: what it says itself.",
+            rich_help_panel=CATALOG_PANEL,
+        ),
+    ] = None
+
+    def placement(self, ctx: typer.Context, bundles: list[str]) -> Placement | None:
+        """The same for the index package, None if no flag is given; UsageProblem for edges of several bundles."""
+        from opmkit.index.catalog.edit.values import Placement
+
+        given = given_flags(ctx)
+        if len(bundles) > 1 and given & {"replaces", "skips", "skip-range"}:
+            raise UsageProblem("--replaces, --skips and --skip-range are for one bundle", ctx.command_path)
+        channels = tuple(self.channel or ()) if "channel" in given else None
+        skips = tuple(self.skips or ()) if "skips" in given else None
+        placement = Placement(channels, self.replaces, skips, self.skip_range, self.default_channel)
+        return None if placement == Placement() else placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +168,37 @@ class Target:
             "--binary-image",
             "-i",
             metavar="IMAGE",
-            help="Image that the new one is layered on, or scratch. Default: what lies under the database of "
-            "--from-index, else the last opm release that serves sqlite indexes.",
+            help="Image that the new one is layered on, or scratch. Default: what lies under the content of "
+            "--from-index, else the last opm release that serves indexes of either kind.",
             rich_help_panel=RESULT_PANEL,
         ),
     ] = None
     tag: Annotated[
+        str | None,
+        typer.Option(
+            "--tag",
+            "-t",
+            metavar="IMAGE",
+            help="Name of the new image. Default: operator-registry-index:latest.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = None
+    to_fbc: Annotated[
+        bool,
+        typer.Option(
+            "--to-fbc", help="Make a file-based catalog, whatever --from-index is.", rich_help_panel=RESULT_PANEL
+        ),
+    ] = False
+    migrate_level: Annotated[
         str,
-        typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the new image.", rich_help_panel=RESULT_PANEL),
-    ] = "operator-registry-index:latest"
+        typer.Option(
+            "--migrate-level",
+            metavar="LEVEL",
+            help="How far bundles of a file-based catalog that are new in it are migrated: none, "
+            "bundle-object-to-csv-metadata or all. Default: as its others are.",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = ""
     platform: Annotated[
         list[str] | None,
         typer.Option(
@@ -130,7 +237,7 @@ class Target:
         bool,
         typer.Option(
             "--generate",
-            help="Write the database and a Dockerfile to the working directory; build nothing.",
+            help="Write the index and a Dockerfile to the working directory; build nothing.",
             rich_help_panel=RESULT_PANEL,
         ),
     ] = False
@@ -145,16 +252,29 @@ class Target:
         ),
     ] = "index.Dockerfile"
 
+    @property
+    def level(self) -> Level | None:
+        """The level of migration that is asked for; raises UsageProblem for one that there isn't."""
+        from opmkit.cli.catalogformats import level_named
+
+        return level_named(self.migrate_level) if self.migrate_level else None
+
     def plan(self, from_index: str | None, told: Told, also_tags: tuple[str, ...] = ()) -> IndexPlan:
         """Where the new index comes from and goes to; raises ImageToolsError for what is no platform."""
         from opmkit.imagetools.spec import Platform
-        from opmkit.index.build import IndexPlan
+        from opmkit.index.build import DEFAULT_TAG, IndexPlan
 
         if self.generate and self.platform:
             raise UsageProblem("--platform and --generate exclude each other: no image is built")
+        in_place = from_index is not None and Path(from_index).exists() and not self.tag and not self.generate
+        for_images = {"--push": self.push, "--platform": self.platform, "--binary-image": self.binary_image}
+        if in_place and (given := [flag for flag, value in {**for_images, "--also-tag": also_tags}.items() if value]):
+            raise UsageProblem(f"{given[0]} is for an image, but {from_index} is changed itself: name one with --tag")
         return IndexPlan(
-            tags=(self.tag, *also_tags),
+            tags=() if in_place else (self.tag or DEFAULT_TAG, *also_tags),
             from_index=from_index,
+            to_catalog=self.to_fbc,
+            level=self.level,
             binary_image=self.binary_image,
             platforms=tuple(map(Platform.parse, self.platform or ())),
             push=self.push,
@@ -231,6 +351,15 @@ class Tools:
         return OpenedTools(build if pull_name == name else connection.tool_named(pull_name), build)
 
 
+def build_changed(tools: OpenedTools, plan: IndexPlan, change: Change, told: Told) -> None:
+    """Make a change to an index, build an image of the outcome as planned, and tell it."""
+    from opmkit.index.build import build_index
+
+    with progress() as bars:
+        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
+    tell_built(built, told)
+
+
 def tell_built(built: BuiltIndex, told: Told) -> None:
     """Print the new image's names and digest, or what would change."""
     _tell(built.result, told, references=built.references, digest=built.digest)
@@ -249,6 +378,9 @@ def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), di
         print_warning(f"{image}: skipped, the index has it already")
     for failure in outcome.failures:
         print_warning(f"permissive mode, passed over: {failure.message}")
+    if outcome.account and told.output is not OutputFormat.JSON:
+        for line in outcome.account.lines():
+            print(line, file=sys.stdout if told.dry_run else sys.stderr)  # what was made is the result then
     if told.output is OutputFormat.JSON:
         print_json(_as_json(result, references, digest))
     elif told.dry_run:
@@ -265,6 +397,7 @@ def _as_json(result: ChangeResult, references: tuple[str, ...], digest: str) -> 
     image = {"references": references, **({"digest": digest} if digest else {})} if references else {}
     return {
         **image,
+        **(outcome.account.report() if outcome.account else {}),
         "packages": result.diff.packages,
         "stranded": result.diff.stranded,
         "warnings": outcome.warnings,

@@ -1,4 +1,4 @@
-"""A new index image from an old one: take the database out, change it, bake it, and put the result where it belongs."""
+"""A new index from an old one: take out what the image holds, change it, bake it, and put it where it belongs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.tools.engine import EngineTool
-from opmkit.index.change import change_database
+from opmkit.index.change import change_catalog, change_database
+from opmkit.index.content import CONTEXT_CATALOG, CatalogContent, DatabaseContent
 from opmkit.index.engines import EngineBuild
 from opmkit.index.errors import CatalogError
+from opmkit.index.extract import extract_index, find_index, new_content, open_content
 from opmkit.index.files import put_files
-from opmkit.index.image import DEFAULT_BINARY_IMAGE, Base, bake, dockerfile, extract_database, named_base, read_database
+from opmkit.index.image import DEFAULT_BINARY_IMAGE, Base, bake, named_base
 from opmkit.index.modes import OnConflict
 from opmkit.index.publish import SETTLE, Publisher
 
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.catalog.levels import Level
     from opmkit.index.change import Change, ChangeResult
+    from opmkit.index.content import Content
 
 DEFAULT_TAG = "operator-registry-index:latest"
-CONTEXT_DATABASE = "database/index.db"
 CONTEXT_DOCKERFILE = "index.Dockerfile"
 
 
@@ -36,14 +39,20 @@ CONTEXT_DOCKERFILE = "index.Dockerfile"
 class IndexPlan:
     """Where a new index starts, what it is layered on, and where it goes.
 
+    ``from_index`` is an index image, or a directory or file on disk, which is changed itself if there are no ``tags``.
+    With ``to_catalog`` the new index is a file-based catalog whatever the old one is, its bundles migrated to
+    ``level``, if there is one; without it is of the old one's kind.
+
     ``platforms`` are those of the base that the new image is to have, all if none are named. ``on_conflict`` is what to
     do where a tag has moved during the run, ``settle`` for how many seconds a tag moved in place has to stand.
-    ``context`` is the directory that receives the database and a Dockerfile (called ``dockerfile``) where no image is
-    to be built. A ``dry_run`` builds and writes nothing.
+    ``context`` is the directory that receives the index and a Dockerfile (called ``dockerfile``) where no image is to
+    be built. A ``dry_run`` builds and writes nothing.
     """
 
     tags: tuple[str, ...] = (DEFAULT_TAG,)
     from_index: str | None = None
+    to_catalog: bool = False
+    level: Level | None = None
     binary_image: str | None = None
     platforms: tuple[Platform, ...] = ()
     push: bool = False
@@ -52,6 +61,16 @@ class IndexPlan:
     context: Path | None = None
     dockerfile: str = CONTEXT_DOCKERFILE
     dry_run: bool = False
+
+    def changed(self, content: Content, change: Change, directory: Path) -> tuple[Content, ChangeResult]:
+        """Make a change to the old index; what the new one holds, in the directory, and what the change came to."""
+        if self.to_catalog and isinstance(content, DatabaseContent):
+            if change.database is None:
+                content = content.converted(directory / "catalog", self.level)
+                return content, content.change(change)
+            result = content.change(change)
+            return content.converted(directory / "catalog", self.level), result
+        return content, content.change(change)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +92,45 @@ def build_index(
 ) -> BuiltIndex:
     """Make a change to an index, and a new index of the outcome, all or nothing.
 
-    An engine that is to ``build`` is given the database of the index to start from, which comes by the tool ``pull``.
-    The tool none reads that index itself, for it needs its layers.
+    An engine that is to ``build`` is given the index to start from as it comes by the tool ``pull``. The tool none
+    reads that index itself, for it needs its layers.
 
     The change is made again where the plan is to rebase and a tag has moved. Raises CatalogError, BundleError and
     ImageToolsError; then neither store, registry nor build context have changed. Only IndexMoved may say that a tag was
     moved, and then moved away again by another writer.
     """
     references = [parse_image_reference(tag) for tag in plan.tags]
-    start = parse_image_reference(plan.from_index) if plan.from_index else None
+    start = find_index(plan.from_index) if plan.from_index else None
+    if isinstance(start, Path) and not plan.tags and plan.context is None:
+        return BuiltIndex((), "", _change_in_place(start, plan, change))
     if plan.context is not None or plan.dry_run:
         return BuiltIndex((), "", _change_only(pull, plan, start, change))
     names = tuple(map(str, references))
     if isinstance(build, EngineTool):
-        digest, result = _build_in_engine(
-            EngineBuild(pull, build, references, plan.binary_image), plan, start, change, progress
-        )
+        engine = EngineBuild(build, references, plan.binary_image)
+        digest, result = _build_in_engine(pull, engine, plan, start, change, progress)
         return BuiltIndex(names, digest, result)
+    if isinstance(start, Path) and plan.on_conflict is OnConflict.REBASE:
+        problem = f"an index made of {start} can't start again from what a tag names by then"
+        raise CatalogError(problem, advice="leave out --on-conflict rebase, or start from an index image")
 
-    def make(start: ImageReference | None, directory: Path) -> tuple[Image | MultiImage, ChangeResult]:
-        database = directory / "index.db"
-        base = _find_base(build, plan, start, database)
-        result = change_database(database, change, durable=False)
-        return bake(base, database, directory, form=build.form, created=source_date_epoch()), result
+    def make(image: ImageReference | None, directory: Path) -> tuple[Image | MultiImage, ChangeResult]:
+        base, old = _find_base(build, plan, start if isinstance(start, Path) else image, directory)
+        new, result = plan.changed(old, change, directory)
+        return bake(base, new.recipe(source_date_epoch()), directory, form=build.form), result
 
     publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
-    image, result = publisher.publish(start, make, progress)
+    image, result = publisher.publish(None if isinstance(start, Path) else start, make, progress)
     return BuiltIndex(names, image.digest, result)
 
 
 def _build_in_engine(
-    build: EngineBuild, plan: IndexPlan, start: ImageReference | None, change: Change, progress: Progress
+    pull: ContainerTool,
+    build: EngineBuild,
+    plan: IndexPlan,
+    start: ImageReference | Path | None,
+    change: Change,
+    progress: Progress,
 ) -> tuple[str, ChangeResult]:
     name = build.engine.name
     if plan.platforms:
@@ -116,28 +143,50 @@ def _build_in_engine(
         raise CatalogError(problem, advice="build with the tool none; or use fail, which asks right before the push")
     guarded = plan.push and plan.on_conflict is OnConflict.FAIL
     before = build.published() if guarded else {}
-    result = build.run(start, change, progress)
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        old, content = open_content(pull, start, Path(scratch), to_catalog=plan.to_catalog)
+        content, result = plan.changed(content, change, Path(scratch))
+        build.run(content, old, progress)
     return build.push(before, progress) if plan.push else "", result
 
 
-def _change_only(pull: ContainerTool, plan: IndexPlan, start: ImageReference | None, change: Change) -> ChangeResult:
-    """Make the change, and put the database and a Dockerfile into the build context unless this is a dry run."""
+def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> ChangeResult:
+    """Change the catalog in a directory, or the database in a file."""
+    if path.is_dir():
+        return change_catalog(path, change, dry_run=plan.dry_run)
+    if plan.to_catalog:
+        raise CatalogError(
+            f"{path} is a database: it can't become a catalog in its place",
+            advice="name the image to make with --tag; 'opm migrate' converts a database to a directory",
+        )
+    return change_database(path, change.of_database, must_exist=True, dry_run=plan.dry_run)
+
+
+def _change_only(
+    pull: ContainerTool, plan: IndexPlan, start: ImageReference | Path | None, change: Change
+) -> ChangeResult:
+    """Make the change, and put the index and a Dockerfile into the build context unless this is a dry run."""
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
-        database = Path(scratch) / "index.db"
-        if start is not None:
-            read_database(pull, start, database)
-        result = change_database(database, change, durable=False)
+        directory = Path(scratch)
+        _, content = open_content(pull, start, directory, to_catalog=plan.to_catalog)
+        content, result = plan.changed(content, change, directory)
         if plan.context is not None and not plan.dry_run:
-            text = dockerfile(plan.binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
-            put_files(plan.context, {CONTEXT_DATABASE: database, plan.dockerfile: text.encode()})
+            if isinstance(content, CatalogContent):
+                from opmkit.index.catalog.layout import check_empty
+
+                check_empty(plan.context / CONTEXT_CATALOG)
+            put_files(plan.context, content.context(plan.binary_image, plan.dockerfile))
         return result
 
 
-def _find_base(tool: RegistryTool, plan: IndexPlan, start: ImageReference | None, database: Path) -> Base:
-    """Take the database out of the index to start from, and find what the new image is layered on."""
-    if start is None:
-        return named_base(tool, plan.binary_image or DEFAULT_BINARY_IMAGE, plan.platforms)
+def _find_base(
+    tool: RegistryTool, plan: IndexPlan, start: ImageReference | Path | None, directory: Path
+) -> tuple[Base, Content]:
+    """Take out what the index to start from holds, and find what the new image is layered on."""
+    binary_image = plan.binary_image or DEFAULT_BINARY_IMAGE
+    if start is None or isinstance(start, Path):
+        return named_base(tool, binary_image, plan.platforms), new_content(start, directory, to_catalog=plan.to_catalog)
     if not plan.binary_image:
-        return extract_database(tool, start, database, plan.platforms)
-    old = extract_database(tool, start, database)
-    return named_base(tool, plan.binary_image, plan.platforms).following(old)
+        return extract_index(tool, start, directory, plan.platforms)
+    old, content = extract_index(tool, start, directory)
+    return named_base(tool, binary_image, plan.platforms).following(old), content

@@ -1,11 +1,11 @@
-"""Changes of an index database, one or several in one go, with the difference that they make."""
+"""Changes of an index of either kind, one or several in one go, with the difference that they make."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,36 +16,68 @@ from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.add import UpdateMode, add_bundles
+from opmkit.index.arrivals import AddPlan
 from opmkit.index.database import IndexDatabase, replace_database
 from opmkit.index.database.state import image_of
 from opmkit.index.deprecate import deprecate_bundles
 from opmkit.index.diff import IndexDiff, diff_states, read_state
+from opmkit.index.errors import CatalogError
 from opmkit.index.initialize import initialize
 from opmkit.index.prune import prune_packages, prune_stranded
 from opmkit.index.remove import remove_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.errors import AdvisedError
     from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.catalog.blobs import Blobs
+    from opmkit.index.catalog.edit.deprecations import Statement
+    from opmkit.index.catalog.edit.values import Account, Edit, Placement
+    from opmkit.index.catalog.filtering.wanted import Wanted
+    from opmkit.index.catalog.levels import Level
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a change has to say beside the difference that it made.
 
-    ``skipped`` are bundle images that the index had already, ``failures`` what a permissive change passed over.
+    ``skipped`` are bundle images that the index had already, ``failures`` what a permissive change passed over,
+    ``account`` what else there is to be said.
     """
 
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     failures: tuple[AdvisedError, ...] = ()
+    account: Account | None = None
+
+    @classmethod
+    def of(cls, edit: Edit) -> Outcome:
+        """What an edit of a catalog has to say."""
+        return cls(edit.warnings, edit.skipped, edit.failures, edit.account)
 
 
-Change = Callable[[IndexDatabase], Outcome]
+DatabaseChange = Callable[[IndexDatabase], Outcome]
 """A change of an open database; an error that it raises undoes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of an index of either kind; ``database`` is None where only a catalog has a place for it."""
+
+    database: DatabaseChange | None
+    catalog: Callable[[Blobs], Edit]
+
+    @property
+    def of_database(self) -> DatabaseChange:
+        """The change of a database; raises CatalogError where there is none."""
+        if self.database is None:
+            raise CatalogError(
+                "a database has no place for that: its channels and updates are what the bundles themselves say",
+                advice="Convert the index with --to-fbc: a file-based catalog has a place for it.",
+            )
+        return self.database
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +93,8 @@ class AddOptions:
     """How bundles are added; see :func:`opmkit.index.add.add_bundles`.
 
     With ``skip_present`` a bundle that the index has is passed over if its image is the same, by name or by digest.
+    ``placement`` is where a catalog has them, None for what they say themselves; ``level`` what they are migrated to
+    in one, None for that of the package's other bundles.
     """
 
     mode: str = UpdateMode.REPLACES
@@ -68,10 +102,12 @@ class AddOptions:
     overwrite_latest: bool = False
     substitutes: bool = False
     skip_present: bool = False
+    placement: Placement | None = None
+    level: Level | None = None
 
 
 def change_database(
-    path: Path, change: Change, *, must_exist: bool = False, dry_run: bool = False, durable: bool = True
+    path: Path, change: DatabaseChange, *, must_exist: bool = False, dry_run: bool = False, durable: bool = True
 ) -> ChangeResult:
     """Make a change to the index database at ``path``, all or nothing; a ``dry_run`` makes it to a copy.
 
@@ -91,57 +127,148 @@ def change_database(
         return ChangeResult(diff_states(before, read_state(database)), outcome)
 
 
+def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> ChangeResult:
+    """Make a change to the file-based catalog in the directory ``root``, all or nothing; a ``dry_run`` writes nothing.
+
+    Only files with something that changes are written.
+
+    Raises InvalidCatalog for a catalog that can't be read, and what the change raises.
+    """
+    from opmkit.index.catalog.difference import diff_blobs
+    from opmkit.index.catalog.load import read_blobs
+    from opmkit.index.catalog.rewrite import apply, rewrite
+
+    before = read_blobs(root)
+    edit = change.catalog(before)
+    rewritten = rewrite(root, before, edit.blobs)
+    if not dry_run:
+        apply(root, rewritten)
+    return ChangeResult(diff_blobs(before, edit.blobs), Outcome.of(edit))
+
+
 def adding(
     tool: ContainerTool, images: Sequence[str], options: AddOptions | None = None, *, progress: Progress = SILENT
 ) -> Change:
     """Add bundle images; raises CatalogError at once for a mode that there isn't."""
     options = options or AddOptions()
     UpdateMode.parse(options.mode)
-    return partial(_add, tool, images, options, progress)
+    to_database = partial(_add, tool, images, options, progress) if options.placement is None else None
+    return Change(to_database, partial(_add_to_catalog, tool, images, options, progress))
 
 
 def removing(packages: Sequence[str], *, permissive: bool = False) -> Change:
     """Remove packages."""
-    return lambda database: Outcome(failures=remove_packages(database, packages, permissive=permissive).failures)
+
+    def from_catalog(blobs: Blobs) -> Edit:
+        from opmkit.index.catalog.edit.remove import without_packages
+
+        return without_packages(blobs, packages, permissive=permissive)
+
+    return Change(
+        lambda database: Outcome(failures=remove_packages(database, packages, permissive=permissive).failures),
+        from_catalog,
+    )
 
 
 def pruning(keep: Sequence[str]) -> Change:
     """Remove all packages but these."""
-    return lambda database: Outcome(failures=prune_packages(database, keep).failures)
+
+    def catalog(blobs: Blobs) -> Edit:
+        from opmkit.index.catalog.edit.remove import with_only_packages
+
+        return with_only_packages(blobs, keep)
+
+    return Change(lambda database: Outcome(failures=prune_packages(database, keep).failures), catalog)
 
 
-def pruning_stranded(database: IndexDatabase) -> Outcome:
+def pruning_stranded() -> Change:
     """Remove bundles that no channel leads to."""
-    prune_stranded(database)
-    return Outcome()
+
+    def database(database: IndexDatabase) -> Outcome:
+        prune_stranded(database)
+        return Outcome()
+
+    def catalog(blobs: Blobs) -> Edit:
+        from opmkit.index.catalog.edit.remove import without_stranded
+
+        return without_stranded(blobs)
+
+    return Change(database, catalog)
 
 
-def deprecating(images: Sequence[str], *, permissive: bool = False, allow_package_removal: bool = False) -> Change:
-    """Deprecate bundles by their images."""
-    return lambda database: Outcome(
-        failures=deprecate_bundles(
-            database, images, permissive=permissive, allow_package_removal=allow_package_removal
-        ).failures
-    )
+def truncating(images: Sequence[str], *, permissive: bool = False, allow_package_removal: bool = False) -> Change:
+    """Deprecate bundles by their images: updates end with them, and what they replace goes."""
+
+    def database(database: IndexDatabase) -> Outcome:
+        done = deprecate_bundles(database, images, permissive=permissive, allow_package_removal=allow_package_removal)
+        return Outcome(failures=done.failures)
+
+    def catalog(blobs: Blobs) -> Edit:
+        from opmkit.index.catalog.edit.truncate import truncate
+
+        return truncate(blobs, images, permissive=permissive, allow_package_removal=allow_package_removal)
+
+    return Change(database, catalog)
 
 
-def initializing(directory: Path, *, permissive: bool = False) -> Change:
+def deprecating(statements: Sequence[Statement]) -> Change:
+    """Say that packages, channels and bundles of a file-based catalog are deprecated, or take it back."""
+
+    def catalog(blobs: Blobs) -> Edit:
+        from opmkit.index.catalog.edit.deprecations import deprecate
+
+        return deprecate(blobs, statements)
+
+    return Change(None, catalog)
+
+
+def filtering(
+    wanted: Sequence[Wanted], *, default_channels: Mapping[str, str] | None = None, with_dependencies: bool = False
+) -> Change:
+    """Keep parts of a file-based catalog, with what keeps its update graphs valid."""
+
+    def catalog(blobs: Blobs) -> Edit:
+        from opmkit.index.catalog.edit.values import Edit
+        from opmkit.index.catalog.filtering.filter import filter_blobs
+
+        filtered = filter_blobs(
+            blobs, wanted, default_channels=default_channels or {}, with_dependencies=with_dependencies
+        )
+        return Edit(filtered.blobs, filtered.warnings, account=filtered)
+
+    return Change(None, catalog)
+
+
+def initializing(directory: Path, *, permissive: bool = False) -> DatabaseChange:
     """Store the packages and bundles below a directory of manifests."""
     return lambda database: Outcome(failures=initialize(database, directory, permissive=permissive).failures)
 
 
 def in_turn(changes: Sequence[Change]) -> Change:
     """Make several changes, one after the other, as one."""
+    on_database = [one.database for one in changes if one.database is not None]
 
-    def change(database: IndexDatabase) -> Outcome:
-        outcomes = [one(database) for one in changes]
-        return Outcome(
-            tuple(warning for outcome in outcomes for warning in outcome.warnings),
-            tuple(image for outcome in outcomes for image in outcome.skipped),
-            tuple(failure for outcome in outcomes for failure in outcome.failures),
-        )
+    def database(database: IndexDatabase) -> Outcome:
+        return _joined([one(database) for one in on_database])
 
-    return change
+    def catalog(blobs: Blobs) -> Edit:
+        from opmkit.index.catalog.edit.values import Edit
+
+        edits = [Edit(blobs)]
+        for change in changes:
+            edits.append(change.catalog(edits[-1].blobs))
+        told = _joined(list(map(Outcome.of, edits)))
+        return Edit(edits[-1].blobs, told.warnings, told.skipped, told.failures)
+
+    return Change(database if len(on_database) == len(changes) else None, catalog)
+
+
+def _joined(outcomes: Sequence[Outcome]) -> Outcome:
+    return Outcome(
+        tuple(warning for outcome in outcomes for warning in outcome.warnings),
+        tuple(image for outcome in outcomes for image in outcome.skipped),
+        tuple(failure for outcome in outcomes for failure in outcome.failures),
+    )
 
 
 def _add(
@@ -177,6 +304,37 @@ def _absent(
             skipped.append(bundle.image)
         else:
             yield bundle
+
+
+def _add_to_catalog(
+    tool: ContainerTool, images: Sequence[str], options: AddOptions, progress: Progress, blobs: Blobs
+) -> Edit:
+    from opmkit.index.catalog.edit.add import add_bundles
+    from opmkit.index.catalog.edit.values import Arrival, Edit
+    from opmkit.index.catalog.levels import level_of
+
+    warnings: list[str] = []
+    skipped: list[str] = []
+    present = {(blob.package, blob.name): blob.image for blob in blobs.bundles}
+    arrivals = []
+    try:
+        for bundle in pull_bundles(tool, images, warn=warnings.append, progress=progress):
+            image = present.get((bundle.package, bundle.name), "")
+            if options.skip_present and _same_image(tool, image, bundle.image):
+                skipped.append(bundle.image)
+            else:
+                arrivals.append(Arrival.of(bundle, options.level or level_of(blobs, bundle.package)))
+    except (BundleError, ImageToolsError) as error:
+        if not options.permissive:
+            raise
+        return Edit(blobs, tuple(warnings), tuple(skipped), (error,))
+    edit = add_bundles(
+        blobs,
+        arrivals,
+        options.placement,
+        AddPlan(UpdateMode.parse(options.mode), options.permissive, options.overwrite_latest, options.substitutes),
+    )
+    return replace(edit, warnings=(*warnings, *edit.warnings), skipped=tuple(skipped))
 
 
 def _same_image(tool: ContainerTool, present: str, image: str) -> bool:

@@ -80,8 +80,21 @@ class ChannelChange:
 
 
 @dataclass(frozen=True, slots=True)
+class DeprecationChange:
+    """What a file-based catalog says of something that is deprecated: ``subject`` is its schema and name."""
+
+    kind: Kind
+    subject: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class PackageChange:
-    """A package that came, went or changed."""
+    """A package that came, went or changed.
+
+    The last two are of file-based catalogs alone: ``others`` are the fields and further documents of the package that
+    are not the same, by their names.
+    """
 
     kind: Kind
     name: str
@@ -89,6 +102,8 @@ class PackageChange:
     default_after: str
     channels: tuple[ChannelChange, ...]
     bundles: tuple[BundleChange, ...]
+    deprecations: tuple[DeprecationChange, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +143,11 @@ def diff_states(before: IndexState, after: IndexState) -> IndexDiff:
         old, new = before.packages.get(name, nothing), after.packages.get(name, nothing)
         bundles = tuple(_bundles(before, after, old.bundles | new.bundles))
         change = PackageChange(
-            _kind(name, before.packages, after.packages),
+            kind_of_change(name, before.packages, after.packages),
             name,
             old.default_channel,
             new.default_channel,
-            tuple(_channels(old, new)),
+            tuple(channel_changes(old, new)),
             bundles,
         )
         if change.kind is not Kind.CHANGED or old != new or bundles:
@@ -142,20 +157,22 @@ def diff_states(before: IndexState, after: IndexState) -> IndexDiff:
     return IndexDiff(tuple(packages), tuple(_bundles(before, after, strays)))
 
 
-def _kind(name: str, before: Mapping[str, object], after: Mapping[str, object]) -> Kind:
+def kind_of_change(name: str, before: Mapping[str, object], after: Mapping[str, object]) -> Kind:
+    """What became of what has that name."""
     if name not in before:
         return Kind.ADDED
     return Kind.CHANGED if name in after else Kind.REMOVED
 
 
-def _channels(old: PackageState, new: PackageState) -> Iterator[ChannelChange]:
+def channel_changes(old: PackageState, new: PackageState) -> Iterator[ChannelChange]:
+    """What became of the channels of a package, by name."""
     nothing = ChannelState("", {})
     for name in sorted({*old.channels, *new.channels}):
         before, after = old.channels.get(name, nothing), new.channels.get(name, nothing)
         if before != after:
             both = before.edges.keys() & after.edges.keys()
             yield ChannelChange(
-                _kind(name, old.channels, new.channels),
+                kind_of_change(name, old.channels, new.channels),
                 name,
                 before.head,
                 after.head,
@@ -169,4 +186,4 @@ def _bundles(before: IndexState, after: IndexState, names: set[str]) -> Iterator
     for name in sorted(names & {*before.bundles, *after.bundles}):
         if before.bundles.get(name) != after.bundles.get(name):
             bundle = after.bundles.get(name) or before.bundles[name]
-            yield BundleChange(_kind(name, before.bundles, after.bundles), *bundle)
+            yield BundleChange(kind_of_change(name, before.bundles, after.bundles), *bundle)

@@ -3,52 +3,42 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.index.change import change_database
 from opmkit.index.errors import IndexMoved
-from opmkit.index.image import BASE_NAME, DEFAULT_BINARY_IMAGE, SCRATCH, index_recipe, read_database
+from opmkit.index.image import BASE_NAME, DEFAULT_BINARY_IMAGE, SCRATCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.reference import ImageReference
-    from opmkit.imagetools.tools import ContainerTool, InspectedImage
+    from opmkit.imagetools.tools import InspectedImage
     from opmkit.imagetools.tools.engine import EngineTool
-    from opmkit.index.change import Change, ChangeResult
+    from opmkit.index.content import Content
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class EngineBuild:
-    """The build of a new index under ``references`` in an engine; the one to start from comes by the tool ``pull``.
+    """The build of a new index under ``references`` in an engine.
 
     The image is layered on ``binary_image``, else on the base that the index to start from names as its own, else on
     the default one: an engine can't take the database's layer off an image, and on it the image would grow each time.
     """
 
-    pull: ContainerTool
     engine: EngineTool
     references: Sequence[ImageReference]
     binary_image: str | None = None
 
-    def run(self, start: ImageReference | None, change: Change, progress: Progress) -> ChangeResult:
-        """Make the change to the index to start from, or to an empty one, and build an image of the outcome."""
-        with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
-            database = Path(scratch) / "index.db"
-            old = read_database(self.pull, start, database) if start is not None else None
-            result = change_database(database, change, durable=False)
-            recipe = index_recipe(database, {}, source_date_epoch())
-            self.engine.build(recipe, self.base(old), self.references, progress=progress)
-        return result
+    def run(self, content: Content, old: InspectedImage | None, progress: Progress) -> None:
+        """Build an image with the content; ``old`` is the index that this started from."""
+        self.engine.build(content.recipe(source_date_epoch()), self.base(old), self.references, progress=progress)
 
     def published(self) -> dict[ImageReference, str]:
         """The digests that the tags name in their registries now, "" for none; without those that can't be asked."""

@@ -1,4 +1,4 @@
-"""Index images: the database taken out of one, and baked into a new one.
+"""Index images: what they are layered on, and what makes them such.
 
 The labels, entry point, command and port are those that OLM's catalog pods and the reference tool rely on.
 """
@@ -8,23 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
+from opmkit.bundle.labels import INDEX_DATABASE
 from opmkit.imagetools.image import Image, MultiImage, for_platforms
-from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import ImageIndex
 from opmkit.imagetools.tools.formats import ImageFormat
-from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.imagetools.unpacked import pack
-from opmkit.index.errors import CatalogError, FileBasedCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Manifest, Platform
-    from opmkit.imagetools.tools import ContainerTool, InspectedImage
+    from opmkit.imagetools.tools.recipe import Recipe
     from opmkit.imagetools.tools.registry import RegistryTool
 
 DATABASE_PATH = "/database/index.db"
@@ -74,83 +70,6 @@ def made_from(manifest: Manifest | ImageIndex) -> str:
     return manifest.annotations.get(MADE_FROM, "")
 
 
-def extract_database(
-    tool: RegistryTool, reference: ImageReference, destination: Path, platforms: Sequence[Platform] = ()
-) -> Base:
-    """Copy the database of an index image to ``destination``, and give what lies under it, for these platforms or all.
-
-    Only the layers from the top down to the database are read. What lies under it is the image without the layer that
-    holds nothing else, so that an index does not grow by a layer each time it is updated.
-
-    Raises CatalogError where the image is no sqlite index, NotFound for platforms that it hasn't, and ImageToolsError
-    for what goes wrong in reading it.
-    """
-    image = tool.load(reference)
-    manifest = image.manifest if isinstance(image, Image) else image.index
-    annotations = {key: manifest.annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in manifest.annotations}
-    image = for_platforms(image, platforms, f"index image {reference}")
-    under = _under_database(tool, image, reference, destination)
-    return Base(under, annotations, manifest.digest, made_from(manifest))
-
-
-def _under_database(
-    tool: RegistryTool, image: Image | MultiImage, reference: ImageReference, destination: Path
-) -> Image | MultiImage:
-    """Copy the database out of an image; what lies under it."""
-    if isinstance(image, Image):
-        return _without_database(tool, image, reference, destination)
-    first = image.select()  # the database is the same on every platform; the others are read only if theirs differ
-    bare = {first.digest: _without_database(tool, first, reference, destination)}
-    spare = destination.with_name(f"{destination.name}.other")
-    for other in image.images:
-        if other.digest not in bare:
-            bare[other.digest] = _without_database(tool, other, reference, spare)
-    return image.with_images([bare[one.digest] for one in image.images])
-
-
-def _without_database(tool: RegistryTool, image: Image, reference: ImageReference, destination: Path) -> Image:
-    """Copy the database out of one platform's image; the image without its layer."""
-    path = _database_path(image, reference)
-    found = tool.find_file(image, path, destination)
-    if found is None:
-        raise _no_database(reference, path)
-    return image.without_layers({found.layer}) if found.alone else image
-
-
-def _no_database(reference: ImageReference, path: str) -> CatalogError:
-    return CatalogError(
-        f"index image {reference}: no file {path}, which its label {INDEX_DATABASE} names",
-        advice="the image is damaged or mislabelled: start from another tag of this index",
-    )
-
-
-def _database_path(image: InspectedImage, reference: ImageReference) -> str:
-    path = image.labels.get(INDEX_DATABASE)
-    if path:
-        return path
-    if INDEX_CONFIGS in image.labels:
-        raise FileBasedCatalog(
-            f"index image {reference} is a file-based catalog: it has no label {INDEX_DATABASE}",
-            advice="name an index image that holds a sqlite database",
-        )
-    raise CatalogError(
-        f"index image {reference} missing label {INDEX_DATABASE}",
-        advice="--from-index takes an index image; a bundle image goes to --bundles",
-    )
-
-
-def read_database(tool: ContainerTool, reference: ImageReference, destination: Path) -> InspectedImage:
-    """Copy the database of an index image to ``destination``, and tell of the image; any tool can.
-
-    Raises CatalogError where the image is no sqlite index, and ImageToolsError for what goes wrong in reading it.
-    """
-    image = tool.inspect(reference)
-    path = _database_path(image, reference)
-    if not tool.copy_file(reference, path, destination):
-        raise _no_database(reference, path)
-    return image
-
-
 def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()) -> Base:
     """The base image called ``name``, for these platforms or all that it has; ``scratch`` is the empty image.
 
@@ -164,30 +83,16 @@ def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()
     return Base(for_platforms(image, platforms, f"base image {reference}"), annotations)
 
 
-def index_recipe(database: Path, annotations: Mapping[str, str], created: int) -> Recipe:
-    """What an index image has besides its base, whichever tool builds it; ``created`` is in seconds of Unix time."""
-    return Recipe(
-        files=(LayerFile(DATABASE_PATH.lstrip("/"), database),),
-        labels={INDEX_DATABASE: DATABASE_PATH},
-        entrypoint=ENTRYPOINT,
-        cmd=COMMAND,
-        exposed_ports=(f"{PORT}/tcp",),
-        annotations=annotations,
-        created=created,
-    )
-
-
-def bake(
-    base: Base, database: Path, directory: Path, *, form: ImageFormat = ImageFormat.OCI, created: int = 0
-) -> Image | MultiImage:
-    """Layer ``database`` on ``base``. ``created`` is in seconds of Unix time; ``directory`` receives the layer's file.
+def bake(base: Base, recipe: Recipe, directory: Path, *, form: ImageFormat = ImageFormat.OCI) -> Image | MultiImage:
+    """Layer an index on ``base``; ``directory`` receives the layer's file.
 
     The result is a value: nothing is stored or pushed, and no layer of the base is read, but those that an archive or
     engine keeps uncompressed. It is of the format ``form`` on a base of any, so that it has one digest wherever it
     goes. It names the index that it was made from, unless it comes out as the same one.
     """
     packed = pack(base.image, directory)  # what it is published by is its digest
-    image = index_recipe(database, base.annotations, created).on(packed.in_format(form.manifest_type), directory)
+    recipe = replace(recipe, annotations=base.annotations)
+    image = recipe.on(packed.in_format(form.manifest_type), directory)
     if not base.old:
         return image
     unchanged = image.annotated({MADE_FROM: base.before_old}) if base.before_old else image

@@ -11,7 +11,7 @@ from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError
-from opmkit.index.image import read_database
+from opmkit.index.extract import read_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

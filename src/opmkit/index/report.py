@@ -30,6 +30,10 @@ def _package_lines(package: PackageChange) -> Iterator[str]:
         yield f"  {_SIGNS[channel.kind]} channel {channel.name}{_details(channel)}"
     for bundle in package.bundles:
         yield f"  {_bundle_text(bundle)}"
+    for deprecation in package.deprecations:
+        yield f"  {_SIGNS[deprecation.kind]} deprecation of {deprecation.subject}: {deprecation.message}"
+    if package.others and package.kind is Kind.CHANGED:
+        yield f"  ~ {', '.join(package.others)}"
 
 
 def _details(channel: ChannelChange) -> str:
@@ -77,6 +81,12 @@ def _package_blocks(package: PackageChange) -> Iterator[str]:
         yield "\n".join([header, *rows])
     if package.bundles:
         yield _bundle_table(package.bundles)
+    if package.deprecations:
+        header = "| Deprecation of | | Message |\n|---|---|---|"
+        deprecated = (_row(_code(one.subject), one.kind, _code(one.message)) for one in package.deprecations)
+        yield "\n".join([header, *deprecated])
+    if package.others and package.kind is Kind.CHANGED:
+        yield f"Changed, too: {', '.join(map(_code, package.others))}"
 
 
 def _bundle_table(bundles: tuple[BundleChange, ...]) -> str:

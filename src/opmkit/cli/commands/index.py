@@ -13,16 +13,18 @@ from opmkit.cli.changes import (
     Adding,
     AllowPackageRemoval,
     FromIndex,
-    OpenedTools,
     Packages,
     Permissive,
+    Place,
     PullTool,
     Target,
     Told,
     Tool,
     Tools,
+    build_changed,
     tell_built,
 )
+from opmkit.cli.commands.catalogverbs import deprecate, filter_index
 from opmkit.cli.commands.graph import graph
 from opmkit.cli.commands.manifests import manifests
 from opmkit.cli.commands.registry import told_as_rm
@@ -34,7 +36,6 @@ from opmkit.cli.params import Connection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.build import IndexPlan
     from opmkit.index.change import Change
 
 Bundles = Annotated[
@@ -54,12 +55,13 @@ def add(
     bundles: Bundles = None,
     from_index: FromIndex = None,
     adding_flags: Adding,
+    place: Place,
     tools: Tools,
     target: Target,
     told: Told,
     connection: Connection,
 ) -> None:
-    """Add bundles to an index and make a new index image of it.
+    """Add bundles to an index, a database or a file-based catalog, and make a new index image of it.
 
     Bundles are pulled in parallel. Nothing changes unless all goes well; the tag moves last.
 
@@ -72,14 +74,18 @@ def add(
       opm index add -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:1 --dry-run
 
       opm index add -b ./lagoon/0.2.0=quay.io/me/lagoon:0.2.0 -t oci-archive:catalog.tar:2
+
+      opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog --channel stable --replaces lagoon.v0.1.0
     """
     from opmkit.index.build import build_index
     from opmkit.index.change import adding
 
     require_flags(ctx, "bundles")
+    placement = place.placement(ctx, bundles or [])
     opened = tools.open(connection, ctx.command_path)
     with progress() as bars:
-        change = adding(opened.pull, bundles or [], adding_flags.options(), progress=bars)
+        options = adding_flags.options(placement, target.level)
+        change = adding(opened.pull, bundles or [], options, progress=bars)
         built = build_index(opened.pull, opened.build, target.plan(from_index, told), change, progress=bars)
     tell_built(built, told)
 
@@ -106,7 +112,7 @@ def rm(
     require_flags(ctx, "from-index", "operators")
     opened = tools.open(connection, ctx.command_path)
     with told_as_rm():
-        _build(opened, target.plan(from_index, told), removing(operators or [], permissive=permissive), told)
+        build_changed(opened, target.plan(from_index, told), removing(operators or [], permissive=permissive), told)
 
 
 def prune(
@@ -128,7 +134,7 @@ def prune(
 
     require_flags(ctx, "from-index", "packages")
     opened = tool.open(connection)
-    _build(opened, target.plan(from_index, told), pruning(packages or []), told)
+    build_changed(opened, target.plan(from_index, told), pruning(packages or []), told)
 
 
 def prune_stranded(
@@ -148,7 +154,7 @@ def prune_stranded(
 
     require_flags(ctx, "from-index")
     opened = tool.open(connection)
-    _build(opened, target.plan(from_index, told), pruning_stranded, told)
+    build_changed(opened, target.plan(from_index, told), pruning_stranded(), told)
 
 
 def deprecatetruncate(
@@ -167,20 +173,12 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
     """
-    from opmkit.index.change import deprecating
+    from opmkit.index.change import truncating
 
     require_flags(ctx, "bundles")
     opened = tools.open(connection, ctx.command_path)
-    change = deprecating(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    _build(opened, target.plan(from_index, told), change, told)
-
-
-def _build(tools: OpenedTools, plan: IndexPlan, change: Change, told: Told) -> None:
-    from opmkit.index.build import build_index
-
-    with progress() as bars:
-        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
-    tell_built(built, told)
+    change = truncating(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
+    build_changed(opened, target.plan(from_index, told), change, told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,11 +198,9 @@ class Steps:
         self, ctx: typer.Context, add: Change, *, permissive: bool, allow_package_removal: bool
     ) -> Sequence[Change]:
         """Those that were asked for, in the order in which they are made."""
-        from opmkit.index.change import deprecating, pruning, removing
+        from opmkit.index.change import pruning, removing, truncating
 
-        deprecate = deprecating(
-            self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal
-        )
+        deprecate = truncating(self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal)
         possible = {
             "rm": removing(self.rm or [], permissive=permissive),
             "prune-to": pruning(self.prune_to or []),
@@ -224,6 +220,7 @@ def update(
     ] = None,
     allow_package_removal: AllowPackageRemoval = False,
     adding_flags: Adding,
+    place: Place,
     tools: Tools,
     target: Target,
     told: Told,
@@ -241,11 +238,12 @@ def update(
     from opmkit.index.build import build_index
     from opmkit.index.change import adding, in_turn
 
+    placement = place.placement(ctx, steps.add or [])
     opened = tools.open(connection, ctx.command_path)
     with progress() as bars:
         changes = steps.changes(
             ctx,
-            adding(opened.pull, steps.add or [], adding_flags.options(), progress=bars),
+            adding(opened.pull, steps.add or [], adding_flags.options(placement, target.level), progress=bars),
             permissive=adding_flags.permissive,
             allow_package_removal=allow_package_removal,
         )
@@ -296,8 +294,10 @@ class DiffFormat(StrEnum):
 
 def diff(
     connection: Connection,
-    before: Annotated[str, typer.Argument(metavar="A", help="An index image, or a database file.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="An index image, or a database file.")],
+    before: Annotated[
+        str, typer.Argument(metavar="A", help="An index image, a database file, or a catalog's directory.")
+    ],
+    after: Annotated[str, typer.Argument(metavar="B", help="Another, of either kind.")],
     output: Annotated[
         DiffFormat, typer.Option("--output", "-o", help="Form of the result: text, json or markdown.")
     ] = DiffFormat.TEXT,
@@ -310,16 +310,13 @@ def diff(
       opm index diff quay.io/me/catalog:1 quay.io/me/catalog:2
 
       opm index diff old.db new.db --output markdown
+
+      opm index diff quay.io/me/catalog:1 ./catalog
     """
-    from opmkit.index.diff import diff_states, read_state
-    from opmkit.index.open import open_index
+    from opmkit.index.compare import compare_indexes
     from opmkit.index.report import diff_as_markdown, diff_as_text
 
-    tool = connection.tool_named(container_tool)
-    with open_index(lambda: tool, before) as database:
-        old = read_state(database)
-    with open_index(lambda: tool, after) as database:
-        difference = diff_states(old, read_state(database))
+    difference = compare_indexes(connection.tool_named(container_tool), before, after)
     if output is DiffFormat.JSON:
         print_json(difference)
     else:
@@ -332,6 +329,8 @@ COMMANDS = (
     ("prune", prune),
     ("prune-stranded", prune_stranded),
     ("deprecatetruncate", deprecatetruncate),
+    ("deprecate", deprecate),
+    ("filter", filter_index),
     ("export", export),
     ("update", update),
     ("diff", diff),

@@ -56,7 +56,7 @@ def add(
     tool = connection.tool_named(container_tool)
     with progress() as bars:
         change = adding(tool, bundle_images or [], adding_flags.options(), progress=bars)
-        result = change_database(database, change, dry_run=told.dry_run)
+        result = change_database(database, change.of_database, dry_run=told.dry_run)
     tell_changed(result, told)
 
 
@@ -79,7 +79,7 @@ def rm(
     require_flags(ctx, "packages")
     change = removing(packages or [], permissive=permissive)
     with told_as_rm():
-        result = change_database(database, change, must_exist=True, dry_run=told.dry_run)
+        result = change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run)
     tell_changed(result, told)
 
 
@@ -98,7 +98,8 @@ def prune(
     from opmkit.index.change import change_database, pruning
 
     require_flags(ctx, "packages")
-    tell_changed(change_database(database, pruning(packages or []), must_exist=True, dry_run=told.dry_run), told)
+    change = pruning(packages or [])
+    tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
 
 
 def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
@@ -108,7 +109,8 @@ def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
     """
     from opmkit.index.change import change_database, pruning_stranded
 
-    tell_changed(change_database(database, pruning_stranded, must_exist=True, dry_run=told.dry_run), told)
+    change = pruning_stranded()
+    tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
 
 
 def deprecatetruncate(
@@ -123,10 +125,10 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.2.0
     """
-    from opmkit.index.change import change_database, deprecating
+    from opmkit.index.change import change_database, truncating
 
-    change = deprecating(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    tell_changed(change_database(database, change, must_exist=True, dry_run=told.dry_run), told)
+    change = truncating(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
+    tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
 
 
 def serve(
@@ -166,7 +168,7 @@ def _database(index: str, database: Path, connection: Connection) -> Iterator[Pa
         yield database
         return
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.index.image import read_database
+    from opmkit.index.extract import read_database
 
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         extracted = Path(scratch, "index.db")

@@ -35,6 +35,8 @@ _GZIP_WINDOW = 1 << 15
 _GZIP_THREADS = 4
 _GZIP_END = zlib_ng.compress(b"", wbits=-zlib_ng.MAX_WBITS)
 _ZSTD_LEVEL = 3
+_OPAQUE = ".wh..wh..opq"  # OCI image-spec, layer: what lower layers have in the directory of this name is not there
+_EVERYBODYS = ("tmp",)
 _MEDIA_TYPES: dict[Compression, str] = {
     "gzip": mediatypes.OCI_LAYER_GZIP,
     "zstd": mediatypes.OCI_LAYER_ZSTD,
@@ -61,14 +63,20 @@ class Layer:
 
 
 def write_layer(
-    files: Iterable[LayerFile], directory: Path, *, mtime: int = 0, compression: Compression = "gzip"
+    files: Iterable[LayerFile],
+    directory: Path,
+    *,
+    hidden: Iterable[str] = (),
+    mtime: int = 0,
+    compression: Compression = "gzip",
 ) -> Layer:
     """Write a layer into ``directory``, in one pass and constant memory; the caller owns the file.
 
-    Order, owners (0:0), directories (0755, made as needed) and times (``mtime``, Unix seconds) don't depend on the
-    machine. Raises InvalidImage for a path that a layer can't have, StoreError for what the disk says.
+    What layers under it have in the directories ``hidden`` doesn't count any more. Order, owners (0:0), directories
+    (made as needed, 0755, but ``tmp`` as everybody's) and times (``mtime``, Unix seconds) don't depend on the machine.
+    Raises InvalidImage for a path that a layer can't have, StoreError for what the disk says.
     """
-    return write_tar(_tar(files, mtime), directory, compression=compression)
+    return write_tar(_tar(files, mtime, hidden), directory, compression=compression)
 
 
 def write_tar(blocks: Iterable[bytes], directory: Path, *, compression: Compression = "gzip") -> Layer:
@@ -190,15 +198,20 @@ def _zstd() -> _Compressor:
 _COMPRESSORS = {"gzip": _Gzip, "zstd": _zstd, "none": _Plain}
 
 
-def _tar(files: Iterable[LayerFile], mtime: int) -> Iterator[bytes]:
+def _tar(files: Iterable[LayerFile], mtime: int, hidden: Iterable[str] = ()) -> Iterator[bytes]:
     """The blocks of a tar archive: POSIX ustar, with pax headers only for what ustar can't say."""
     directories: set[tuple[str, ...]] = set()
     written: set[tuple[str, ...]] = set()
-    for parts, file in sorted(((_parts(file.path), file) for file in files), key=lambda item: item[0]):
+    members = [(parts, parts, file) for file in files for parts in (_parts(file.path),)]
+    for path in hidden:
+        parts = _parts(path)
+        members.append(((*parts, ""), (*parts, _OPAQUE), LayerFile(path, b"")))  # before all else in the directory
+    for _, parts, file in sorted(members, key=lambda member: member[0]):
         for depth in range(1, len(parts)):
             if parts[:depth] not in directories:
                 directories.add(parts[:depth])
-                yield _header("/".join(parts[:depth]) + "/", tarfile.DIRTYPE, 0o755, 0, mtime)
+                mode = 0o1777 if parts[:depth] == _EVERYBODYS else 0o755
+                yield _header("/".join(parts[:depth]) + "/", tarfile.DIRTYPE, mode, 0, mtime)
         if parts in written or any(parts[:depth] in written for depth in range(1, len(parts))):
             raise InvalidImage(f"{file.path!r} is in the layer twice, or is a file and a directory at once")
         written.add(parts)

@@ -24,10 +24,12 @@ _STEPS = 10_000
 class ConfigChanges:
     """What to change of a configuration; None and empty leave it as it is.
 
-    ``labels`` and ``env`` are merged over those there are, ``exposed_ports`` (``50051/tcp``) are added to them.
+    ``labels`` and ``env`` are merged over those there are, ``dropped_labels`` taken away from them, ``exposed_ports``
+    (``50051/tcp``) added to them.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    dropped_labels: frozenset[str] = frozenset()
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
     exposed_ports: Collection[str] = ()
     entrypoint: Sequence[str] | None = None
@@ -42,11 +44,16 @@ class ConfigChanges:
             "Cmd": None if self.cmd is None else list(self.cmd),
             "User": self.user,
             "WorkingDir": self.working_dir,
-            "Labels": {**base.labels, **self.labels} if self.labels else None,
+            "Labels": self._labels(base.labels),
             "Env": _merged_env(base.env, self.env) if self.env else None,
             "ExposedPorts": {port: {} for port in (*base.exposed_ports, *self.exposed_ports)} or None,
         }
         return {**settings, **{key: value for key, value in changed.items() if value is not None}}
+
+    def _labels(self, before: Mapping[str, str]) -> Mapping[str, str] | None:
+        if not self.labels and self.dropped_labels.isdisjoint(before):
+            return None
+        return {key: value for key, value in {**before, **self.labels}.items() if key not in self.dropped_labels}
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,8 +71,10 @@ class ContainerTool(Protocol):
         """The files at or under the prefixes, by path."""
         ...
 
-    def extract(self, source: ImageReference, destination: Path, *, limits: Limits | None = None) -> None:
-        """Write all files of the image below ``destination``."""
+    def extract(
+        self, source: ImageReference, destination: Path, prefixes: Sequence[str] = ("",), limits: Limits | None = None
+    ) -> None:
+        """Write the files of the image at or under the prefixes below ``destination``."""
         ...
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:

@@ -159,20 +159,30 @@ class EngineTool:
                     tree |= {str(path.parent / name)[1:]: content for name, content in found.items()}
         return tree
 
-    def extract(self, source: ImageReference, destination: Path, *, limits: Limits | None = None) -> None:
-        """Write all files of the image below ``destination``, without those that the engine adds to them."""
+    def extract(
+        self, source: ImageReference, destination: Path, prefixes: Sequence[str] = ("",), limits: Limits | None = None
+    ) -> None:
+        """Write the files of the image below ``destination``, without those that the engine adds to them."""
         if not isinstance(source, Reference):
-            self._elsewhere.extract(source, destination, limits=limits)
+            self._elsewhere.extract(source, destination, prefixes, limits)
             return
         image = self._image(source)
         with self._engine.opened(image) as open_archive:
-            archive = open_archive("/")
-            if archive is not None:
-                layers = [_layer(image, archive), _removal(self._engine.injected)]
-                layer.extract_tree(layers, destination, limits=limits or ON_DISK)
+            for prefix in prefixes:
+                path = PurePosixPath("/", prefix)
+                archive = open_archive(str(path))
+                if archive is not None:
+                    layers = [_layer(image, archive), _removal(self._injected_below(path.parent))]
+                    place = destination / str(path.parent)[1:]
+                    layer.extract_tree(layers, place, (path.name,), limits or ON_DISK)
         for parent in {PurePosixPath(path).parent for path in self._engine.injected} - {PurePosixPath()}:
             with suppress(OSError):  # there is something else in it
                 (destination / parent).rmdir()
+
+    def _injected_below(self, directory: PurePosixPath) -> list[str]:
+        """What the engine adds to images, relative to the directory."""
+        injected = (PurePosixPath("/", path) for path in self._engine.injected)
+        return [str(path.relative_to(directory)) for path in injected if path.is_relative_to(directory)]
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file out; whether it is there."""

@@ -26,13 +26,16 @@ _ROOT = "rootfs"
 class Recipe:
     """Files in one layer on a base, and what changes of the base's configuration.
 
-    ``labels`` are merged over those of the base, ``exposed_ports`` (``50051/tcp``) added to its own; None leaves
-    ``entrypoint`` and ``cmd`` as they are. ``annotations`` go on the manifest, in OCI's format only. ``created`` is in
-    seconds of Unix time.
+    ``labels`` are merged over those of the base but for ``dropped_labels``, ``exposed_ports`` (``50051/tcp``) added to
+    its own; None leaves ``entrypoint`` and ``cmd`` as they are. ``annotations`` go on the manifest, in OCI's format
+    only. ``created`` is in seconds of Unix time. What the base has in the directories ``hidden`` is not in the image.
+    An engine neither drops nor hides anything: what it builds on is a base that has none of it.
     """
 
     files: tuple[LayerFile, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
+    dropped_labels: frozenset[str] = frozenset()
+    hidden: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] | None = None
     cmd: tuple[str, ...] | None = None
     exposed_ports: tuple[str, ...] = ()
@@ -51,9 +54,13 @@ class Recipe:
 
         The same files and base give the same digest. Raises InvalidImage and StoreError as write_layer does.
         """
-        layer = write_layer(self.files, directory, mtime=self.created)
+        layer = write_layer(self.files, directory, hidden=self.hidden, mtime=self.created)
         changes = ConfigChanges(
-            labels=self.labels, entrypoint=self.entrypoint, cmd=self.cmd, exposed_ports=self.exposed_ports
+            labels=self.labels,
+            dropped_labels=self.dropped_labels,
+            entrypoint=self.entrypoint,
+            cmd=self.cmd,
+            exposed_ports=self.exposed_ports,
         )
         return base.append(
             [layer],

@@ -120,6 +120,32 @@ class RegistryTool:
         with _naming(source):
             layer.extract_tree(self._layers(source), destination, prefixes, limits or ON_DISK)
 
+    def extract_directory(
+        self,
+        image: Image,
+        path: str,
+        destination: Path,
+        beside: Sequence[str] = (),
+        limits: Limits | None = None,
+    ) -> frozenset[int]:
+        """Write the directory at ``path`` below ``destination``, and tell which layers at the top have nothing else.
+
+        What is in the directories ``beside`` doesn't count. No layer is read that is under one that hides it all, as
+        those do that `write_layer` writes with the directory hidden.
+        """
+        layers = self._layers(image)
+        alone: list[int] = []
+        lowest = 0
+        for position in reversed(range(len(layers))):
+            survey = layer.survey_layer(layers[position], (path, *beside), limits or ON_DISK)
+            if survey.alone:
+                alone.append(position)
+            lowest = position if survey.hides else 0
+            if survey.hides or not survey.alone:
+                break
+        layer.extract_tree(layers[lowest:], destination, (path,), limits or ON_DISK)
+        return frozenset(alone)
+
     def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
         """Copy one file out, reading no layer below the one that has it, whose position is the result."""
         layers = self._layers(image)

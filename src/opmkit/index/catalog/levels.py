@@ -40,6 +40,13 @@ def migrated(blobs: Blobs, level: Level) -> Blobs:
     return replace(blobs, bundles=tuple(map(without_objects, blobs.bundles)))
 
 
+def level_of(blobs: Blobs, package: str) -> Level:
+    """The level that the bundles of a package are at; those of the catalog, where it has none."""
+    own = [blob for blob in blobs.bundles if blob.package == package] or blobs.bundles
+    types = {one.type for blob in own for one in blob.properties}
+    return Level.CSV_METADATA if CSV_METADATA in types and BUNDLE_OBJECT not in types else Level.NONE
+
+
 def without_objects(blob: BundleBlob) -> BundleBlob:
     """The blob with metadata of its ClusterServiceVersion in place of all objects.
 

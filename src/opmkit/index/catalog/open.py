@@ -161,11 +161,11 @@ def _load(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) 
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         root = Path(scratch)
         if kind is Kind.DATABASE_IMAGE:
-            from opmkit.index.image import read_database
+            from opmkit.index.extract import read_database
 
             read_database(tool(), place, root / "index.db")
             return _of_database(root / "index.db")
-        return _of_directory(_unpack(tool, place, root, reference))
+        return _of_directory(_unpack(tool(), place, root))
 
 
 @contextmanager
@@ -182,22 +182,13 @@ def unpacked_catalog(tool: Tool, reference: str) -> Iterator[Path]:
         yield place
         return
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
-        yield _unpack(tool, place, Path(scratch), reference)
+        yield _unpack(tool(), place, Path(scratch))
 
 
-def _unpack(tool: Tool, place: ImageReference, root: Path, reference: str) -> Path:
-    """The directory with the catalog of an image, below ``root``."""
-    from opmkit.imagetools.layer.paths import normal_path
+def _unpack(tool: RegistryTool, place: ImageReference, root: Path) -> Path:
+    from opmkit.index.extract import read_catalog
 
-    directory = normal_path(tool().inspect(place).labels[labels.INDEX_CONFIGS])
-    if directory is not None:
-        tool().extract(place, root, (directory,))
-    if directory is None or not (root / directory).is_dir():
-        raise CatalogError(
-            f"index image {reference}: no directory of the name that its label {labels.INDEX_CONFIGS} gives",
-            advice="The image is damaged or mislabelled: start from another tag of this index.",
-        )
-    return root / directory
+    return read_catalog(tool, place, root)
 
 
 def _of_database(path: Path) -> Loaded:

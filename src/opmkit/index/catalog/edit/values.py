@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
@@ -17,8 +17,22 @@ from opmkit.index.errors import GraphError
 from opmkit.index.graph import precedence
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opmkit.bundle.model import Bundle
-    from opmkit.index.errors import CatalogError
+    from opmkit.imagetools.errors import AdvisedError
+
+
+class Account(Protocol):
+    """What there is to be said of a change beside the difference that it makes."""
+
+    def lines(self) -> Iterator[str]:
+        """The account in text."""
+        ...
+
+    def report(self) -> dict[str, Any]:
+        """The account in plain JSON types."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +40,14 @@ class Edit:
     """A catalog after a change, and what the change has to say.
 
     What was not touched is the same objects as before. ``skipped`` are bundle images that the catalog had already,
-    ``failures`` what a permissive change passed over.
+    ``failures`` what a permissive change passed over, ``account`` tells more of it than a difference does.
     """
 
     blobs: Blobs
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    failures: tuple[CatalogError, ...] = ()
+    failures: tuple[AdvisedError, ...] = ()
+    account: Account | None = None
 
 
 @dataclass(frozen=True, slots=True)

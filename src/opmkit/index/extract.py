@@ -1,0 +1,236 @@
+"""What index images hold, taken out of them, and what is left as the base of a new one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
+from opmkit.bundle.source import parse_place
+from opmkit.imagetools.image import Image, for_platforms
+from opmkit.imagetools.layer.paths import normal_path
+from opmkit.imagetools.store.disk import disk_errors
+from opmkit.index.content import CONTEXT_DATABASE, CatalogContent, Content, DatabaseContent
+from opmkit.index.errors import CatalogError, FileBasedCatalog
+from opmkit.index.image import BASE_DIGEST, BASE_NAME, Base, made_from
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.spec import Platform
+    from opmkit.imagetools.tools import ContainerTool, InspectedImage
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+CACHE_FLAG = "--cache-dir"
+_DATABASE = "index.db"
+_CATALOG = "catalog"
+_Strip = Callable[[Image, Path], Image]
+"""Writes what an image holds to a directory; what is left is the image without the layers that hold nothing else."""
+
+
+def extract_index(
+    tool: RegistryTool, reference: ImageReference, directory: Path, platforms: Sequence[Platform] = ()
+) -> tuple[Base, Content]:
+    """Write what an index image holds to ``directory``, and give what lies under it, for these platforms or all.
+
+    Layers are read from the top, and not below what hides all under it: the database, or a catalog written by opmkit.
+    What lies under it is the image without the layers that hold nothing else, so that an index does not grow by a
+    layer each time it is updated.
+
+    Raises CatalogError where the image is no index, NotFound for platforms that it hasn't, and ImageToolsError for
+    what goes wrong in reading it.
+    """
+    image = tool.load(reference)
+    manifest = image.manifest if isinstance(image, Image) else image.index
+    annotations = {key: manifest.annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in manifest.annotations}
+    image = for_platforms(image, platforms, f"index image {reference}")
+    first = image if isinstance(image, Image) else image.select()
+    strip, content = _extraction(tool, first, reference, directory)
+    base = Base(_stripped(image, strip, directory), annotations, manifest.digest, made_from(manifest))
+    return base, content
+
+
+def _extraction(tool: RegistryTool, image: Image, reference: ImageReference, directory: Path) -> tuple[_Strip, Content]:
+    if INDEX_DATABASE in image.labels:
+        return _WithoutDatabase(tool, reference), DatabaseContent(directory / _DATABASE)
+    place = catalog_place(image, reference)
+    cache = _cache_place(image)
+    return _WithoutCatalog(tool, reference, cache), CatalogContent(directory / place, place, cache)
+
+
+def _stripped(image: Image | MultiImage, strip: _Strip, directory: Path) -> Image | MultiImage:
+    """An image without what it holds, of which the directory has a copy."""
+    if isinstance(image, Image):
+        return strip(image, directory)
+    first = image.select()  # all platforms hold the same; the others are read only if their images differ
+    bare = {first.digest: strip(first, directory)}
+    for number, other in enumerate(image.images):
+        if other.digest not in bare:
+            bare[other.digest] = strip(other, directory / f".other-{number}")
+    return image.with_images([bare[one.digest] for one in image.images])
+
+
+@dataclass(frozen=True, slots=True)
+class _WithoutDatabase:
+    """Copies the database out of one platform's image."""
+
+    tool: RegistryTool
+    reference: ImageReference
+
+    def __call__(self, image: Image, directory: Path) -> Image:
+        directory.mkdir(exist_ok=True)
+        path = database_place(image, self.reference)
+        found = self.tool.find_file(image, path, directory / _DATABASE)
+        if found is None:
+            raise _no_database(self.reference, path)
+        return image.without_layers({found.layer}) if found.alone else image
+
+
+@dataclass(frozen=True, slots=True)
+class _WithoutCatalog:
+    """Copies the catalog out of one platform's image; layers that have the cache of its server beside it go, too."""
+
+    tool: RegistryTool
+    reference: ImageReference
+    cache: str
+
+    def __call__(self, image: Image, directory: Path) -> Image:
+        place = catalog_place(image, self.reference)
+        beside = (self.cache,) if self.cache else ()
+        alone = self.tool.extract_directory(image, place, directory, beside)
+        _check_catalog(directory / place, self.reference)
+        return image.without_layers(alone)
+
+
+def find_index(text: str) -> ImageReference | Path:
+    """The index image of that name, or the path of a catalog's directory or a database; a path goes first.
+
+    A directory with ``index.db`` or ``database/index.db`` in it is that database. Raises CatalogError for a path where
+    nothing is, and ImageToolsError for what is no name.
+    """
+    path = Path(text)
+    if path.exists():
+        databases = (path / CONTEXT_DATABASE, path / _DATABASE)
+        return next((each for each in databases if each.is_file()), path)
+    place = parse_place(text)
+    if isinstance(place, Path):
+        raise CatalogError(f"there is nothing at {place}", advice="Check the path.")
+    return place
+
+
+def new_content(start: Path | None, directory: Path, *, to_catalog: bool = False) -> Content:
+    """A copy, in ``directory``, of what is on disk; nothing at all for None, as a catalog or as a database."""
+    if start is None:
+        catalog = directory / _CATALOG
+        if not to_catalog:
+            return DatabaseContent(directory / _DATABASE)
+        catalog.mkdir()
+        return CatalogContent(catalog)
+    with disk_errors(start):
+        if start.is_dir():
+            return CatalogContent(shutil.copytree(start, directory / _CATALOG, symlinks=True))
+        return DatabaseContent(Path(shutil.copyfile(start, directory / _DATABASE)))
+
+
+def open_content(
+    tool: ContainerTool, start: ImageReference | Path | None, directory: Path, *, to_catalog: bool = False
+) -> tuple[InspectedImage | None, Content]:
+    """What to start from, in ``directory``, with the image that it came from; see `new_content` and `read_index`."""
+    if start is None or isinstance(start, Path):
+        return None, new_content(start, directory, to_catalog=to_catalog)
+    return read_index(tool, start, directory)
+
+
+def read_database(tool: ContainerTool, reference: ImageReference, destination: Path) -> InspectedImage:
+    """Copy the database of an index image to ``destination``, and tell of the image; any tool can.
+
+    Raises CatalogError where the image is no sqlite index, and ImageToolsError for what goes wrong in reading it.
+    """
+    image = tool.inspect(reference)
+    path = database_place(image, reference)
+    if not tool.copy_file(reference, path, destination):
+        raise _no_database(reference, path)
+    return image
+
+
+def read_index(tool: ContainerTool, reference: ImageReference, directory: Path) -> tuple[InspectedImage, Content]:
+    """Write what an index image holds to ``directory``, and tell of the image; any tool can.
+
+    Raises CatalogError where the image is no index, and ImageToolsError for what goes wrong in reading it.
+    """
+    image = tool.inspect(reference)
+    if INDEX_DATABASE in image.labels:
+        return read_database(tool, reference, directory / _DATABASE), DatabaseContent(directory / _DATABASE)
+    return image, CatalogContent(read_catalog(tool, reference, directory), catalog_place(image, reference))
+
+
+def read_catalog(tool: ContainerTool, reference: ImageReference, directory: Path) -> Path:
+    """Write the catalog of an index image below ``directory``, and tell where; raises as `read_index` does."""
+    place = catalog_place(tool.inspect(reference), reference)
+    tool.extract(reference, directory, (place,))
+    return _check_catalog(directory / place, reference)
+
+
+def database_place(image: InspectedImage, reference: ImageReference) -> str:
+    """The path of the database in an index image; raises CatalogError where it names none."""
+    path = image.labels.get(INDEX_DATABASE)
+    if path:
+        return path
+    if INDEX_CONFIGS in image.labels:
+        raise FileBasedCatalog(
+            f"index image {reference} is a file-based catalog: it has no label {INDEX_DATABASE}",
+            advice="name an index image that holds a sqlite database",
+        )
+    raise _no_index(reference, INDEX_DATABASE)
+
+
+def catalog_place(image: InspectedImage, reference: ImageReference) -> str:
+    """The path of the catalog in an index image, without the leading slash; raises CatalogError where it has none."""
+    label = image.labels.get(INDEX_CONFIGS, "")
+    if not label:
+        raise _no_index(reference, INDEX_DATABASE)
+    place = normal_path(label)
+    if not place:
+        raise CatalogError(
+            f"index image {reference}: its label {INDEX_CONFIGS} is {label!r}, which is no directory to have a catalog",
+            advice=f"correct the label: opm puts catalogs into /{CatalogContent(Path()).place}",
+        )
+    return place
+
+
+def _cache_place(image: Image) -> str:
+    """Where the server of an image is told to look for the cache, without the leading slash; "" for nowhere."""
+    words = [*image.config.entrypoint, *image.config.cmd]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        flag, equals, value = word.partition("=")
+        if flag == CACHE_FLAG:
+            return normal_path(value if equals else following) or ""
+    return ""
+
+
+def _check_catalog(root: Path, reference: ImageReference) -> Path:
+    if not root.is_dir():
+        raise CatalogError(
+            f"index image {reference}: no directory of the name that its label {INDEX_CONFIGS} gives",
+            advice="The image is damaged or mislabelled: start from another tag of this index.",
+        )
+    return root
+
+
+def _no_index(reference: ImageReference, label: str) -> CatalogError:
+    return CatalogError(
+        f"index image {reference} missing label {label}",
+        advice="--from-index takes an index image; a bundle image goes to --bundles",
+    )
+
+
+def _no_database(reference: ImageReference, path: str) -> CatalogError:
+    return CatalogError(
+        f"index image {reference}: no file {path}, which its label {INDEX_DATABASE} names",
+        advice="the image is damaged or mislabelled: start from another tag of this index",
+    )
