@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.bundle import Bundle
-    from opmkit.index.catalog.blobs import ChannelBlob, EntryBlob
-    from reference.play import Step
+    from opmkit.index.catalog.blobs import BundleBlob, ChannelBlob, EntryBlob
     from reference.samples import Sample
 
 _CACHE = ManifestCache()
@@ -50,38 +49,25 @@ class Twins:
     path: Path
     blobs: Blobs = field(default_factory=Blobs)
 
-    def take(self, step: Step) -> tuple[CatalogError | None, CatalogError | None]:
-        """Make a change to both; why it could not be made to the one, and to the other."""
-        bundles = [sample_bundle(sample) for sample in step.bundles]
-        if step.command == "add":
-            plan = AddPlan(_mode(step.flags), False, "--overwrite-latest" in step.flags, "--enable-alpha" in step.flags)
-            return self.add(bundles, plan)
-        images, names = [one.image for one in bundles], step.packages
-        removal = "--allow-package-removal" in step.flags
+    def take(
+        self, command: str, flags: Sequence[str], bundles: Sequence[Bundle] = (), packages: Sequence[str] = ()
+    ) -> tuple[CatalogError | None, CatalogError | None]:
+        """Run a command of ``opm registry`` on both; why it could not be run on the one, and on the other."""
+        if command == "add":
+            plan = AddPlan(_mode(flags), False, "--overwrite-latest" in flags, "--enable-alpha" in flags)
+            return self.change(lambda db: _add(db, bundles, plan), lambda blobs: _added(blobs, bundles, plan))
+        images = [one.image for one in bundles]
+        removal = "--allow-package-removal" in flags
         changes: dict[str, tuple[Callable[[IndexDatabase], object], Callable[[Blobs], Edit]]] = {
-            "rm": (lambda db: remove_packages(db, names), lambda blobs: without_packages(blobs, names)),
-            "prune": (lambda db: prune_packages(db, names), lambda blobs: with_only_packages(blobs, names)),
+            "rm": (lambda db: remove_packages(db, packages), lambda blobs: without_packages(blobs, packages)),
+            "prune": (lambda db: prune_packages(db, packages), lambda blobs: with_only_packages(blobs, packages)),
             "prune-stranded": (prune_stranded, without_stranded),
             "deprecatetruncate": (
-                lambda db: deprecate_bundles(db, images, allow_package_removal=removal),
+                lambda db: _deprecate(db, images, allow_package_removal=removal),
                 lambda blobs: truncate(blobs, images, allow_package_removal=removal, dialect=DIALECT),
             ),
         }
-        return self.change(*changes[step.command])
-
-    def add(self, bundles: Sequence[Bundle], plan: AddPlan | None = None) -> tuple[CatalogError | None, ...]:
-        """Add bundles to both."""
-        plan = plan or AddPlan()
-        return self.change(
-            lambda database: add_to_database(
-                database,
-                bundles,
-                plan.mode,
-                overwrite_latest=plan.overwrite_latest,
-                enable_alpha=plan.enable_alpha,
-            ),
-            lambda blobs: add_bundles(blobs, [Arrival.of(one) for one in bundles], plan=plan, dialect=DIALECT),
-        )
+        return self.change(*changes[command])
 
     def change(
         self, database: Callable[[IndexDatabase], object], catalog: Callable[[Blobs], Edit]
@@ -110,51 +96,65 @@ class Twins:
             return blobs_of_database(database)
 
 
+def _deprecate(database: IndexDatabase, images: Sequence[str], *, allow_package_removal: bool) -> None:
+    """Deprecate, and take away what is in no channel then: else the next add could bring it back."""
+    deprecate_bundles(database, images, allow_package_removal=allow_package_removal)
+    prune_stranded(database)
+
+
+def _add(database: IndexDatabase, bundles: Sequence[Bundle], plan: AddPlan) -> None:
+    overwrite, alpha = plan.overwrite_latest, plan.enable_alpha
+    add_to_database(database, bundles, plan.mode, overwrite_latest=overwrite, enable_alpha=alpha)
+
+
+def _added(blobs: Blobs, bundles: Sequence[Bundle], plan: AddPlan) -> Edit:
+    return add_bundles(blobs, [Arrival.of(one) for one in bundles], plan=plan, dialect=DIALECT)
+
+
 def _mode(flags: Sequence[str]) -> UpdateMode:
-    return UpdateMode(flags[flags.index("--mode") + 1]) if "--mode" in flags else UpdateMode.REPLACES
+    return next((mode for mode in UpdateMode if mode.value in flags), UpdateMode.REPLACES)
 
 
-def canonical(blobs: Blobs, *, objects: bool = True) -> dict[str, Any]:
+def canonical(blobs: Blobs, *, objects: bool = True, absent: bool = True) -> dict[str, Any]:
     """What of a catalog has to be as in a converted database.
 
-    A conversion leaves out deprecated bundles and descriptions of packages. In a database only the entries on the way
-    from the head have edges.
+    A conversion leaves out deprecated bundles, constraints, and descriptions of packages. In a database only the
+    entries on the way from the head have edges. Without ``absent`` edges to what is not in the channel don't count.
     """
     deprecated = {one.name for one in blobs.bundles if any(True for _ in one.values("olm.deprecated"))}
     return {
         "packages": {one.name: (one.default_channel, one.icon) for one in blobs.packages},
-        "channels": {(one.package, one.name): _entries(one, deprecated) for one in blobs.channels},
+        "channels": {(one.package, one.name): _entries(one, deprecated, absent=absent) for one in blobs.channels},
         "bundles": {
-            (one.package, one.name): (
-                one.image,
-                sorted(
-                    {
-                        f"{each.type} {json.dumps(each.value, sort_keys=True)}"
-                        for each in one.properties
-                        if objects or each.type != BUNDLE_OBJECT
-                    }
-                ),
-                sorted({image.image for image in one.related_images}),
-            )
+            (one.package, one.name): _content(one, objects=objects)
             for one in blobs.bundles
             if one.name not in deprecated
         },
     }
 
 
-def _entries(channel: ChannelBlob, deprecated: set[str]) -> dict[str, Any]:
+def _content(bundle: BundleBlob, *, objects: bool) -> tuple[str, set[str], set[str]]:
+    properties = {
+        f"{one.type} {json.dumps(one.value, sort_keys=True)}"
+        for one in bundle.properties
+        if one.type != "olm.constraint" and (objects or one.type != BUNDLE_OBJECT)
+    }
+    return bundle.image, properties, {one.image for one in bundle.related_images}
+
+
+def _entries(channel: ChannelBlob, deprecated: set[str], *, absent: bool) -> dict[str, tuple[str, set[str], str]]:
     by_name = {entry.name: entry for entry in channel.entries}
     updated = {below for entry in channel.entries for below in (entry.replaces, *entry.skips)}
     chain = [name for name in by_name if name not in updated][:1]
     while chain and chain[-1] in by_name and by_name[chain[-1]].replaces not in {"", *chain}:
         chain.append(by_name[chain[-1]].replaces)
-    return {
-        name: (entry.replaces, frozenset(entry.skips), entry.skip_range)
-        if name in chain
-        else ("", frozenset(), entry.skip_range)
-        for name, entry in by_name.items()
-        if name not in deprecated
-    }
+    entries: dict[str, tuple[str, set[str], str]] = {}
+    for name, entry in by_name.items():
+        there = by_name.keys() - deprecated
+        skips = {skip for skip in entry.skips if absent or skip in there} if name in chain else set[str]()
+        if name not in deprecated:
+            entries[name] = (entry.replaces if name in chain else "", skips, entry.skip_range)
+    return entries
 
 
 def catalog(packages: Mapping[str, Mapping[str, Sequence[str]]], *documents: Mapping[str, object]) -> Blobs:

@@ -13,7 +13,7 @@ from opmkit.index.catalog.edit.defaults import default_channel, with_default_cha
 from opmkit.index.catalog.edit.entries import with_bundle
 from opmkit.index.catalog.edit.packages import faults_elsewhere, package_blobs, with_packages
 from opmkit.index.catalog.edit.refusal import refuse_additions
-from opmkit.index.catalog.edit.substitution import with_substitute
+from opmkit.index.catalog.edit.substitution import Substitution
 from opmkit.index.catalog.edit.values import Edit, Placement
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.modes import UpdateMode
@@ -117,9 +117,8 @@ class _Addition:
 
     def _by_their_edges(self, parts: Blobs, arrivals: Sequence[Arrival]) -> Blobs:
         for arrival in arrivals:
-            parts = with_bundle(parts, arrival, alone=self.placement.channels is not None)
-            if self.plan.enable_alpha:
-                parts = with_substitute(parts, arrival)
+            change = Substitution.of(parts, arrival).change if self.plan.enable_alpha else None
+            parts = with_bundle(parts, arrival, change, alone=self.placement.channels is not None)
         return parts
 
     def to_as_far_as_it_goes(self, parts: Blobs, arrivals: Sequence[Arrival]) -> tuple[Blobs, list[CatalogError]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidDocument
@@ -11,6 +11,7 @@ from opmkit.bundle.fields import member
 from opmkit.bundle.serviceversion import KIND
 from opmkit.index.catalog.blobs import CSV_METADATA, Blobs
 from opmkit.index.catalog.bundlecheck import stated_version
+from opmkit.index.catalog.edit.entries import Change, known_entries
 from opmkit.index.catalog.levels import objects_of
 from opmkit.index.graph import Node, precedence, substituted_edges
 
@@ -24,38 +25,49 @@ if TYPE_CHECKING:
 ANNOTATION = "olm.substitutesFor"
 
 
-def with_substitute(parts: Blobs, arrival: Arrival) -> Blobs:
-    """The package, which has the bundle, with the edges that follow from what substitutes what.
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """What follows for the channels of a package from a bundle that is added, as it substitutes others or they it.
 
-    The bundle enters channels where another that was updated to what it substitutes is updated to it now. What bundles
-    of the catalog substitute is told by their annotations, in their objects or their metadata.
-
-    Raises:
-        GraphError: see :func:`opmkit.index.graph.substituted_edges`.
+    ``nodes`` are the bundles of the package with edges that some channel has of them. What bundles of the catalog
+    substitute is told by their annotations, in their objects or their metadata.
     """
-    versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
-    annotated = {one.name: _substitutes_for(one) for one in parts.bundles if one.name != arrival.name}
-    links = _chains({name: base for name, base in annotated.items() if base}, versions)
-    channels = (_substituted(channel, arrival, versions, links) for channel in parts.channels)
-    return replace(parts, channels=tuple(channels))
 
+    arrival: Arrival
+    nodes: Mapping[str, Node]
 
-def _substituted(
-    channel: ChannelBlob, arrival: Arrival, versions: Mapping[str, str], links: Mapping[str, str]
-) -> ChannelBlob:
-    nodes = (
-        Node(entry.name, versions.get(entry.name, ""), entry.replaces, entry.skips, links.get(entry.name, ""))
-        for entry in channel.entries
-    )
-    present = {node.name: node for node in nodes if node.name != arrival.name}
-    new = Node(arrival.name, arrival.version, arrival.replaces, arrival.skips, arrival.substitutes_for)
-    changed = substituted_edges(present, [new])
-    there = {entry.name for entry in channel.entries}
-    entries = list(channel.entries)
-    if arrival.name not in there and any(arrival.name in node.targets for node in changed.values()):
-        entries.append(arrival.entry)
-    result = tuple(_with_edges(entry, changed) for entry in entries)
-    return channel if result == channel.entries else replace(channel, entries=result)
+    @classmethod
+    def of(cls, parts: Blobs, arrival: Arrival) -> Substitution:
+        """What follows in a package; raises GraphError for versions that can't be ordered."""
+        versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
+        annotated = {one.name: base for one in parts.bundles if (base := _substitutes_for(one))}
+        links = _chains(annotated, versions)
+        nodes = (
+            Node(name, versions.get(name, ""), entry.replaces, entry.skips, links.get(name, ""))
+            for name, entry in known_entries(parts).items()
+        )
+        return cls(arrival, {node.name: node for node in nodes if node.name != arrival.name})
+
+    def change(self, channel: ChannelBlob) -> Change:
+        """What follows for a channel.
+
+        Raises:
+            GraphError: see :func:`opmkit.index.graph.substituted_edges`.
+        """
+        own = {entry.name: entry for entry in channel.entries}
+        present = {
+            name: replace(node, replaces=own[name].replaces, skips=own[name].skips) if name in own else node
+            for name, node in self.nodes.items()
+        }
+        new = self.arrival
+        node = Node(new.name, new.version, new.replaces, new.skips, new.substitutes_for)
+        changed = substituted_edges(present, [node])
+        entries = tuple(_with_edges(entry, changed) for entry in channel.entries)
+        others = changed.keys() & {entry.name for entry in channel.entries} - {new.name}
+        needed = any(new.name in changed[name].targets for name in others)
+        if entries != channel.entries:
+            channel = replace(channel, entries=entries)
+        return Change(channel, _with_edges(new.entry, changed), needed)
 
 
 def _with_edges(entry: EntryBlob, changed: Mapping[str, Node]) -> EntryBlob:
