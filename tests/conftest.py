@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.crowd import Crowd
 from kit.engines import DockerDaemon, Engine
+from kit.opm import Opm
 from kit.registry import Registry
 from kit.tokenserver import TokenServer
 
@@ -34,6 +36,19 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypa
     for name in ("HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("OPM_STORE", str(tmp_path / "opm-store"))
+
+
+@pytest.fixture(scope="session")
+def crowd() -> Iterator[Crowd]:
+    """Processes of the command that begin quickly, one or many at once."""
+    with Crowd() as started:
+        yield started
+
+
+@pytest.fixture
+def opm(tmp_path: Path, crowd: Crowd) -> Opm:
+    """The command in an empty working directory."""
+    return Opm(tmp_path, crowd=crowd)
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,17 @@
-"""The command in a directory of its own."""
+"""The command for the registries of the tests."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.opm import Opm
-
 if TYPE_CHECKING:
-    from pathlib import Path
+    from kit.opm import Opm
 
 
 @pytest.fixture
-def opm(tmp_path: Path) -> Opm:
-    """The command in an empty working directory."""
-    return Opm(tmp_path)
-
-
-@pytest.fixture
-def opm_http(tmp_path: Path) -> Opm:
-    """The same, for registries that speak plain HTTP."""
-    return Opm(tmp_path, flags=("--use-http",))
+def opm_http(opm: Opm) -> Opm:
+    """The command in an empty working directory, for registries that speak plain HTTP."""
+    return replace(opm, flags=("--use-http",))

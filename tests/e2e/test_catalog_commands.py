@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from kit.engines import Engine
-from kit.opm import FIXTURES, Opm
+from kit.opm import FIXTURES, Opm, run
 from opmkit.bundle.labels import INDEX_CONFIGS
-from opmkit.cli.main import run
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer

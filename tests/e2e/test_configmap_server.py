@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +12,7 @@ import yaml
 
 from kit.apiserver import ApiServer
 from kit.bundles import bundle_content, bundle_image, put_under
+from kit.crowd import Command
 from kit.opm import LAGOON, PROGRAM, Opm
 from kit.requirements import require
 from kit.server import Server, fields
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from kit.crowd import Crowd, Done
     from kit.registry import Registry as ImageRegistry
 
 CONFIGMAP_SERVER = PROGRAM.with_name("configmap-server")
@@ -64,18 +66,11 @@ def serving(kubeconfig: str, *flags: str, directory: Path) -> Server:
     return Server(*NAMED, "--kubeconfig", kubeconfig, "--database", database, *flags, program=[str(CONFIGMAP_SERVER)])
 
 
-def attempt(*flags: str, directory: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def attempt(*flags: str, directory: Path, crowd: Crowd) -> Done:
     """Run ``configmap-server`` where it is to end by itself."""
     termination = ("--termination-log", str(directory / "termination-log"), "--port", "0")
-    return subprocess.run(
-        [CONFIGMAP_SERVER, *flags, *termination],
-        cwd=directory,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    (done,) = crowd.run([Command([*flags, *termination], directory=directory, program="configmap-server")])
+    return done
 
 
 def test_it_serves_the_catalog_in_a_config_map(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
@@ -123,12 +118,12 @@ def test_permissive_serves_what_there_is(server: ApiServer, kubeconfig: str, tmp
     ids=["missing", "empty", "broken"],
 )
 def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
-    content: dict[str, str] | None, problem: str, server: ApiServer, kubeconfig: str, tmp_path: Path
+    content: dict[str, str] | None, problem: str, server: ApiServer, kubeconfig: str, crowd: Crowd, tmp_path: Path
 ) -> None:
     if content is not None:
         server.put("olm", "catalog", content)
-    done = attempt(*NAMED, "--kubeconfig", kubeconfig, directory=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    done = attempt(*NAMED, "--kubeconfig", kubeconfig, directory=tmp_path, crowd=crowd)
+    assert (done.status, done.stdout) == (1, "")
     assert problem in done.stderr
     assert "advice=" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -136,14 +131,14 @@ def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
     assert not (tmp_path / "bundles.db").exists()
 
 
-def test_a_cluster_that_cannot_be_asked(server: ApiServer, tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_asked(server: ApiServer, crowd: Crowd, tmp_path: Path) -> None:
     gone = str(server.kubeconfig(tmp_path / "gone", server="https://127.0.0.1:1"))
     for flags, problem in (
         (["--kubeconfig", gone], "the API server https://127.0.0.1:1 can't be reached"),
         ([], "this is no pod with a service account"),
     ):
-        done = attempt(*NAMED, *flags, directory=tmp_path)
-        assert done.returncode == 1
+        done = attempt(*NAMED, *flags, directory=tmp_path, crowd=crowd)
+        assert done.status == 1
         assert problem in done.stderr
         assert done.stderr.count("\n") == 1
 
@@ -151,9 +146,9 @@ def test_a_cluster_that_cannot_be_asked(server: ApiServer, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "flags", [("--bogus",), ("--configMapNamespace", "olm"), ("--configMapName", "catalog"), (*NAMED, "--port", "x")]
 )
-def test_a_wrong_command_line_exits_with_2(flags: tuple[str, ...], tmp_path: Path) -> None:
-    done = subprocess.run([CONFIGMAP_SERVER, *flags], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+def test_a_wrong_command_line_exits_with_2(flags: tuple[str, ...], crowd: Crowd, tmp_path: Path) -> None:
+    (done,) = crowd.run([Command(flags, directory=tmp_path, program="configmap-server")])
+    assert done.status == 2
     assert done.stderr.startswith("Error: ")
     assert "--help" in done.stderr
 
@@ -179,10 +174,10 @@ def test_in_a_pod_it_is_the_cluster_of_the_service_account(server: ApiServer, ku
 
 
 def test_a_bundle_image_becomes_a_config_map(
-    server: ApiServer, kubeconfig: str, registry: ImageRegistry, tmp_path: Path
+    server: ApiServer, kubeconfig: str, registry: ImageRegistry, opm: Opm, tmp_path: Path
 ) -> None:
     name = put_under(f"{registry.host}/extract/demo:1", bundle_image("demo", "1.0.0", tmp_path))
-    opm = Opm(tmp_path, ("--use-http",), {"KUBECONFIG": kubeconfig})
+    opm = replace(opm, flags=("--use-http",), env={"KUBECONFIG": kubeconfig})
     extract = ("alpha", "bundle", "extract", name, "--configmapname", "demo", "--namespace", "olm")
     assert opm(*extract, "--kubeconfig", "overridden by KUBECONFIG") == ""
     stored = server.get("olm", "demo")
@@ -197,12 +192,12 @@ def test_a_bundle_image_becomes_a_config_map(
 
 
 def test_a_bundle_directory_becomes_a_config_map_as_in_its_container(
-    server: ApiServer, kubeconfig: str, tmp_path: Path
+    server: ApiServer, kubeconfig: str, opm: Opm, tmp_path: Path
 ) -> None:
     for path, content in bundle_content("demo", "1.0.0").items():
         (tmp_path / "root" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "root" / path).write_bytes(content)
-    opm = Opm(tmp_path, env={"CONTAINER_IMAGE": "quay.io/me/demo:1"})
+    opm = replace(opm, env={"CONTAINER_IMAGE": "quay.io/me/demo:1"})
     opm("bundle", "extract", "-m", "root", "-c", "demo", "-n", "olm", "-k", kubeconfig, "-z")
     stored = server.get("olm", "demo")
     assert stored["binaryData"].keys() == {"csv.yaml"}
@@ -222,11 +217,11 @@ def test_a_bundle_directory_becomes_a_config_map_as_in_its_container(
         (("-m", "root", "-c", "x"), "this is no pod with a service account"),
     ],
 )
-def test_why_there_is_no_config_map(flags: tuple[str, ...], problem: str, tmp_path: Path) -> None:
+def test_why_there_is_no_config_map(flags: tuple[str, ...], problem: str, opm: Opm, tmp_path: Path) -> None:
     for path, content in bundle_content("demo", "1.0.0").items():
         (tmp_path / "root" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "root" / path).write_bytes(content)
-    done = Opm(tmp_path).attempt("bundle", "extract", *flags)
+    done = opm.attempt("bundle", "extract", *flags)
     assert done.returncode == 1
     assert problem in done.stderr
     assert "hint: " in done.stderr

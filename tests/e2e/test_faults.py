@@ -23,7 +23,7 @@ from kit.faults import (
     Trickle,
     Truncate,
 )
-from opmkit.cli.main import run
+from kit.opm import run
 from opmkit.imagetools.registry import RetryPolicy
 from opmkit.imagetools.spec import mediatypes
 

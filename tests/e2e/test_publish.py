@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.bundles import bundle_image, put_under, tag_of
-from kit.crowd import Command, Crowd
+from kit.crowd import Command
 from kit.faults import Answer, FaultProxy, Seen, Unheard
 from opmkit.imagetools.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
+    from kit.crowd import Crowd
     from kit.faults import Action
     from kit.opm import Opm
     from kit.registry import Registry
@@ -66,13 +67,6 @@ def adding(prefix: str, package: str, start: str = ":latest", catalog: str = "")
 
 ROUNDS = int(os.environ.get("OPMKIT_ROUNDS", "4"))
 """How often ten processes begin at once; what takes an hour to go wrong is looked for with more."""
-
-
-@pytest.fixture(scope="module")
-def crowd() -> Iterator[Crowd]:
-    """Processes that begin at once."""
-    with Crowd() as started:
-        yield started
 
 
 @pytest.mark.timeout(900)

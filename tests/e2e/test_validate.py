@@ -15,11 +15,11 @@ from kit.broken import Broken
 from kit.bundles import bundle_image, put_under
 from kit.faults import Answer, Fault, FaultProxy
 from kit.images import small_image
-from kit.opm import Opm
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kit.opm import Opm
     from kit.registry import Registry
 
 
@@ -145,16 +145,14 @@ def test_a_broken_bundle_is_told_with_its_place(name: str, opm: Opm) -> None:
     assert expected == broken.expected["findings"]
 
 
-def test_one_tag_out_of_reach_among_many(registry: Registry, tmp_path: Path) -> None:
+def test_one_tag_out_of_reach_among_many(registry: Registry, opm_http: Opm, tmp_path: Path) -> None:
     versions = [f"0.1.{number}" for number in range(12)]
     for version in versions:
         put_under(f"{registry.host}/many/demo:{version}", bundle_image("demo", version, tmp_path))
     put_under(f"{registry.host}/many/demo:none", small_image(tmp_path, {"etc/passwd": b"root"}))
     gone = Fault("GET|HEAD", "/v2/many/demo/manifests/0.1.5", Answer(404), times=1000)
     with FaultProxy(registry.host, gone) as proxy:
-        done = Opm(tmp_path, flags=("--use-http",)).attempt(
-            "bundle", "validate", f"{proxy.host}/many/demo", "--output", "json"
-        )
+        done = opm_http.attempt("bundle", "validate", f"{proxy.host}/many/demo", "--output", "json")
     assert (done.returncode, done.stderr) == (1, "")
     told = {one["target"].rpartition(":")[2]: one for one in json.loads(done.stdout)["bundles"]}
     assert list(told) == sorted([*versions, "none"])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kit.opm import run
 from kit.shared import SHARED, Case, cases, needs_shared
-from opmkit.cli.main import run
 
 pytestmark = needs_shared
 

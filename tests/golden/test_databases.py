@@ -1,18 +1,23 @@
-"""The recorded databases of the reference, replayed through the command line, from a registry and from OCI layouts."""
+"""The recorded databases of the reference, replayed through the command line, from a registry and from OCI layouts.
+
+``tests/index`` replays every case on the functions that the commands call. What commands, flags and images add to that
+is the same for many cases, so here a share of them is enough: see :func:`share`.
+"""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.opm import run
 from kit.shared import INCOMPLETE, SHARED, Case, assert_equal_index, cases, defective, needs_shared
 from opmkit.cli.companions import run_initializer
-from opmkit.cli.main import run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from kit.corpus import Corpus
@@ -25,12 +30,33 @@ GROUPS = (
     *("deprecatetruncate", "initializer", "prune", "prune-stranded", "rm"),
 )
 TAKE_AWAY = ("deprecatetruncate", "prune", "prune-stranded", "rm")
-IN_LAYOUTS = ("add-replaces",)  # where images come from matters to no other step, nor to one at a time
+WHOLE = "add-replaces"
+"""The group that is replayed as a whole: thereby every bundle of the corpus comes out of a registry."""
+ONE_IN = 5
+"""Of the cases whose commands another case has too, one in so many is replayed, and as many from layouts."""
+
+
+def share(group: str) -> Iterator[Case]:
+    """The cases of a group that bring a command, mode, flag or exit code which none before them has, and some more."""
+    told: set[tuple[object, ...]] = set()
+    for number, case in enumerate(cases(group)):
+        forms = {form(step) for step in case.record["steps"]}
+        if group == WHOLE or not forms <= told or number % ONE_IN == 0:
+            yield case
+        told |= forms
+
+
+def form(step: dict[str, Any]) -> tuple[object, ...]:
+    """What a recorded step asks for, of whatever bundles and packages, and how it ended."""
+    argv = step["argv"]
+    flags = (word for word in argv if word.startswith("--"))
+    mode = argv[argv.index("--mode") + 1] if "--mode" in argv else None
+    return (*argv[:2], *flags, mode, step["exit"])
+
+
 RUNS = [
-    (place, case)
-    for place, groups in (("registry", GROUPS), ("layouts", IN_LAYOUTS))
-    for case in cases(*groups)
-    if str(case) not in INCOMPLETE
+    *(("registry", case) for group in GROUPS for case in share(group) if str(case) not in INCOMPLETE),
+    *(("layouts", case) for case in cases(WHOLE)[::ONE_IN]),  # where images come from matters to no other step
 ]
 
 

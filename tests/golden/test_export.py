@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.opm import run
 from kit.shared import Case, cases, found_files, needs_shared
-from opmkit.cli.main import run
 
 if TYPE_CHECKING:
     from pathlib import Path

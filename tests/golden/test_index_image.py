@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.opm import run
 from kit.shared import Case, assert_equal_index, cases, needs_shared
-from opmkit.cli.main import run
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.image import Image, load_image
 from opmkit.imagetools.layer import LayerFile, extract_tree, write_layer

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.opm import run
 from kit.shared import Case, cases, needs_shared
-from opmkit.cli.main import run
 from opmkit.index.catalog.database_blobs import blobs_of_database
 from opmkit.index.catalog.layout import write_catalog
 from opmkit.index.catalog.write import to_yaml

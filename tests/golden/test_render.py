@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kit.blobs import canonical_blobs, in_fixed_order, read_stream
+from kit.opm import run
 from kit.shared import Case, cases, needs_shared
-from opmkit.cli.main import run
 
 if TYPE_CHECKING:
     from pathlib import Path

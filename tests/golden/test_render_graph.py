@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kit.opm import run
 from kit.shared import Case, cases, needs_shared
-from opmkit.cli.main import run
 
 if TYPE_CHECKING:
     from pathlib import Path

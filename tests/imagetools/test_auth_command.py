@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.content import put_image
 from kit.images import small_image
-from kit.opm import Opm
 from kit.registry import Registry
 from kit.tokenserver import TokenServer
 from kit.webserver import QuietHandler, WebServer
@@ -23,6 +23,8 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from kit.opm import Opm
 
 SECRET = "s3cr3t-w0rd"
 USERS = ("source", "bundles", "target")
@@ -48,19 +50,19 @@ def divided() -> Iterator[tuple[Registry, TokenServer]]:
 
 
 def test_source_bundles_and_target_with_credentials_of_their_own(
-    divided: tuple[Registry, TokenServer], tmp_path: Path
+    divided: tuple[Registry, TokenServer], opm: Opm, tmp_path: Path
 ) -> None:
     registry, tokens = divided
     host = registry.host
     admin = write_auths(tmp_path / "admin.json", auths={host: entry("admin", "admin-secret")})
-    opm = Opm(tmp_path, flags=("--use-http",), env={"REGISTRY_AUTH_FILE": str(admin)})
+    opm = replace(opm, flags=("--use-http",), env={"REGISTRY_AUTH_FILE": str(admin)})
     for version in ("0.1.0", "0.2.0"):
         opm.build_bundle(version, f"{host}/bundles/lagoon:{version}", "--push")
     scratch = ("--binary-image", "scratch", "--push")
     opm("index", "add", "--bundles", f"{host}/bundles/lagoon:0.1.0", "--tag", f"{host}/source/catalog:1", *scratch)
     tokens.issued.clear()
     auths = {f"{host}/{user}": entry(user, f"{user}-secret") for user in USERS}
-    own = Opm(tmp_path, flags=("--use-http", "--authfile", str(write_auths(tmp_path / "own.json", auths=auths))))
+    own = replace(opm, flags=("--use-http", "--authfile", str(write_auths(tmp_path / "own.json", auths=auths))))
     added = ("--bundles", f"{host}/bundles/lagoon:0.2.0", "--from-index", f"{host}/source/catalog:1")
     own("index", "add", *added, "--tag", f"{host}/target/catalog:2", "--push")
     assert {issued.user for issued in tokens.issued} == set(USERS)
@@ -69,7 +71,7 @@ def test_source_bundles_and_target_with_credentials_of_their_own(
     assert "lagoon-operator.v0.2.0" in opm("alpha", "list", "bundles", f"{host}/target/catalog:2")
 
 
-def test_mirrors_get_their_own_credentials(registry: Registry, tmp_path: Path) -> None:
+def test_mirrors_get_their_own_credentials(registry: Registry, opm: Opm, tmp_path: Path) -> None:
     """Those for the registry that is mirrored aren't shown to the mirror, which fails without any."""
     with Registry(users={"mirror-user": "mirror-secret"}) as mirror:
         (tmp_path / "mirrored.conf").write_text(
@@ -86,7 +88,7 @@ def test_mirrors_get_their_own_credentials(registry: Registry, tmp_path: Path) -
         environment = {"CONTAINERS_REGISTRIES_CONF": str(tmp_path / "mirrored.conf")}
         other = write_auths(tmp_path / "other.json", auths={"registry.test": entry("mirror-user", "mirror-secret")})
         for authfile, expected in ((own, mirrored), (other, primary)):
-            opm = Opm(tmp_path, env=environment)
+            opm = replace(opm, env=environment)
             told = opm("image", "inspect", "registry.test/app:1", "--authfile", str(authfile), "--output=json")
             assert json.loads(told)["digest"] == expected.digest
             assert json.loads(told)["name"] == "registry.test/app:1"
@@ -101,7 +103,9 @@ def helper(tmp_path: Path, script: str) -> dict[str, str]:
     return {"PATH": f"{program.parent}:/usr/bin:/bin"}
 
 
-def test_a_helper_that_fails_is_a_warning_and_the_next_place_is_asked(basic_registry: Registry, tmp_path: Path) -> None:
+def test_a_helper_that_fails_is_a_warning_and_the_next_place_is_asked(
+    basic_registry: Registry, opm: Opm, tmp_path: Path
+) -> None:
     host = basic_registry.host
     home = tmp_path / "home"
     write_auths(home / ".config/containers/auth.json", auths={host: {}}, credHelpers={host: "spy"}, credsStore="absent")
@@ -109,7 +113,7 @@ def test_a_helper_that_fails_is_a_warning_and_the_next_place_is_asked(basic_regi
     options = RegistryOptions(plain_http=True, authfile=home / ".docker/config.json")
     digest = put_image(RegistryClient(options).repository(Reference(host, "a")), "1").digest
     environment = {"HOME": str(home), "XDG_RUNTIME_DIR": str(tmp_path / "run")}
-    opm = Opm(tmp_path, flags=("--use-http",), env=environment | helper(tmp_path, f"echo {SECRET} >&2; exit 2"))
+    opm = replace(opm, flags=("--use-http",), env=environment | helper(tmp_path, f"echo {SECRET} >&2; exit 2"))
     done = opm.attempt("image", "inspect", f"{host}/a:1")
     assert digest in done.stdout
     assert done.stderr.splitlines() == [
@@ -119,7 +123,7 @@ def test_a_helper_that_fails_is_a_warning_and_the_next_place_is_asked(basic_regi
     assert (tmp_path / "called").read_text() == "get\n"
 
 
-def test_a_helper_of_registries_conf(basic_registry: Registry, tmp_path: Path) -> None:
+def test_a_helper_of_registries_conf(basic_registry: Registry, opm: Opm, tmp_path: Path) -> None:
     host = basic_registry.host
     (tmp_path / "registries.conf").write_text(
         f'credential-helpers = ["spy"]\n[[registry]]\nlocation = "{host}"\ninsecure = true\n'
@@ -129,7 +133,7 @@ def test_a_helper_of_registries_conf(basic_registry: Registry, tmp_path: Path) -
         ('{"Username":"tester","Secret":"secret"}', "not found"),
         ("{}", "no credentials for it in"),
     ):
-        opm = Opm(tmp_path, env=environment | helper(tmp_path, f"echo '{answer}'"))
+        opm = replace(opm, env=environment | helper(tmp_path, f"echo '{answer}'"))
         done = opm.attempt("image", "inspect", f"{host}/none:1")
         assert reason in done.stderr
     assert (tmp_path / "called").read_text() == "get\nget\n"
@@ -166,6 +170,7 @@ def guarded() -> Iterator[dict[str, Registry]]:
 @pytest.mark.parametrize("failure", FAILURES)
 def test_no_secret_is_ever_shown(
     guarded: dict[str, Registry],
+    opm: Opm,
     tmp_path: Path,
     failure: str,
     caplog: pytest.LogCaptureFixture,
@@ -180,7 +185,7 @@ def test_no_secret_is_ever_shown(
     authfile.write_text(text)
     environment = {"REGISTRY_AUTH_FILE": str(authfile)} | helper(tmp_path, HELPERS.get(failure, "exit 1"))
     reference = Reference(concerned[0].host, "team/app", "1")
-    done = Opm(tmp_path, env=environment).attempt("image", "inspect", str(reference), "--use-http", "--debug")
+    done = replace(opm, env=environment).attempt("image", "inspect", str(reference), "--use-http", "--debug")
     assert done.returncode == 1
     shown = [done.stdout, done.stderr]
     for name, value in environment.items():
@@ -197,7 +202,7 @@ def test_no_secret_is_ever_shown(
         assert set((tmp_path / "called").read_text().split()) == {"get"}
 
 
-def test_no_signature_of_an_address_is_ever_shown(tmp_path: Path) -> None:
+def test_no_signature_of_an_address_is_ever_shown(opm: Opm) -> None:
     class Storage(QuietHandler):
         def do_GET(self) -> None:  # noqa: N802 (http.server names it)
             self.answer(403, b"denied")
@@ -213,7 +218,7 @@ def test_no_signature_of_an_address_is_ever_shown(tmp_path: Path) -> None:
             do_HEAD = do_GET  # noqa: N815
 
         with WebServer(Front) as front:
-            done = Opm(tmp_path).attempt("image", "inspect", f"{front.host}/a:1", "--use-http", "--debug")
+            done = opm.attempt("image", "inspect", f"{front.host}/a:1", "--use-http", "--debug")
     assert done.returncode == 1
     assert "where the registry redirects to" in " ".join(done.stderr.split())
     assert SECRET not in done.stdout + done.stderr

@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.crowd import Command, Crowd, Done
+from kit.crowd import Command
 from kit.hostile import HOSTILE, HostileRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kit.crowd import Crowd, Done
+
 MEMORY = 256 << 20
 """The most memory, in bytes, that reading any image may take."""
-
-
-@pytest.fixture(scope="module")
-def crowd() -> Iterator[Crowd]:
-    with Crowd() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

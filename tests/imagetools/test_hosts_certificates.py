@@ -12,7 +12,6 @@ import pytest
 from kit.certificates import certificate_authority, server_certificate
 from kit.content import described, noise, put_image
 from kit.engines import skopeo
-from kit.opm import Opm
 from kit.registry import Registry
 from kit.requirements import require
 from kit.webserver import QuietHandler, WebServer
@@ -24,6 +23,8 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPol
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from kit.opm import Opm
 
 
 @pytest.fixture(scope="module")
@@ -129,12 +130,11 @@ def test_files_that_can_not_be_used(strict: Registry, home: Path, tmp_path: Path
         client(home, RegistryOptions(cert_dir=tmp_path / "missing"))
 
 
-def test_the_command_takes_the_flag(strict: Registry, tmp_path: Path) -> None:
+def test_the_command_takes_the_flag(strict: Registry, opm: Opm, tmp_path: Path) -> None:
     require("openssl")
     directory = fill(tmp_path / "certificates", strict)
     reference = Reference(strict.host, "by/command")
     manifest = put_image(RegistryClient(RegistryOptions(cert_dir=directory)).repository(reference), "1")
-    opm = Opm(tmp_path)
     assert manifest.digest in opm("image", "inspect", f"{reference}:1", "--cert-dir", "certificates")
     failed = opm.attempt("image", "inspect", f"{reference}:1", "--cert-dir=nowhere")
     assert failed.returncode == 1

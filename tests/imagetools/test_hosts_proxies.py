@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kit.content import noise, put_image
 from kit.forwardproxy import ForwardProxy
-from kit.opm import Opm
 from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from kit.opm import Opm
     from kit.registry import Registry
 
 HOST = "registry.test:5000"
@@ -72,7 +71,7 @@ def test_an_exception_for_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_proxy_that_asks_for_a_login(
-    tls_registry: Registry, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tls_registry: Registry, registry: Registry, opm: Opm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The login goes to the proxy alone, and its password is never shown."""
     options = {HOST: RegistryOptions(ca_file=tls_registry.ca_file), PLAIN: RegistryOptions(plain_http=True)}
@@ -84,7 +83,7 @@ def test_a_proxy_that_asks_for_a_login(
         for name in hosts:
             put_image(RegistryClient(options[name]).repository(Reference(name, "login")), "1")
         address = f"http://me:wr0ng-w0rd@{proxy.host}"
-        opm = Opm(tmp_path, env={"HTTPS_PROXY": address, "HTTP_PROXY": address})
+        opm = replace(opm, env={"HTTPS_PROXY": address, "HTTP_PROXY": address})
         for name in hosts:
             done = opm.attempt("image", "inspect", f"{name}/login:1", flags[name], "--debug")
             assert "the proxy on the way asks for a login" in " ".join(done.stderr.split())

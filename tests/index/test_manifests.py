@@ -11,8 +11,8 @@ import yaml
 
 from kit.catalogs import write_library
 from kit.corpus import save_files
+from kit.opm import run
 from opmkit.bundle import parse_bundle
-from opmkit.cli.main import run
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.index.add import add_bundles

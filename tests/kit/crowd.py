@@ -1,30 +1,44 @@
-"""Commands that run at once, each in a process of its own, forked from one that has loaded the program already."""
+"""Commands, each in a process of its own, forked from one that has loaded the program already; any number at once."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
+import importlib
 import io
 import json
 import os
+import pkgutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+_PATIENCE = 240
+"""The seconds after which a process that has not ended is killed, which its status shows."""
+
 
 @dataclass(frozen=True)
 class Command:
-    """A command line of ``opm``, and what its environment has beside the caller's."""
+    """A command line without the program, what its environment has beside the caller's, and where it runs.
+
+    The program is ``opm`` or one of its companions.
+    """
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
+    directory: str | Path = "."
+    program: str = "opm"
 
 
 @dataclass(frozen=True)
@@ -32,8 +46,13 @@ class Done:
     """How a command ended, what it had to say, and the most memory that it had, in bytes."""
 
     status: int
-    output: str
+    stdout: str
+    stderr: str
     memory: int
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
 
 
 class Crowd:
@@ -50,67 +69,100 @@ class Crowd:
         """Let all commands go at the same moment; how each of them ended."""
         assert self._parent.stdin is not None
         assert self._parent.stdout is not None
-        self._parent.stdin.write(json.dumps([asdict(command) for command in commands]).encode() + b"\n")
-        self._parent.stdin.flush()
-        return [Done(**done) for done in json.loads(self._parent.stdout.readline())]
+        with tempfile.TemporaryDirectory() as outputs:
+            self._parent.stdin.write(json.dumps([outputs, list(map(_whole, commands))]).encode() + b"\n")
+            self._parent.stdin.flush()
+            ends = json.loads(self._parent.stdout.readline())
+            return [
+                Done(status, _text(outputs, f"{number}.out"), _text(outputs, f"{number}.err"), memory)
+                for number, (status, memory) in enumerate(ends)
+            ]
+
+
+def _text(directory: str, name: str) -> str:
+    return Path(directory, name).read_text()
+
+
+def _whole(command: Command) -> dict[str, object]:
+    """A command with all that it takes over from this process, which is not the one that it is forked from."""
+    return {
+        "argv": command.argv,
+        "env": {**os.environ, **command.env},
+        "directory": str(Path.cwd() / command.directory),
+        "program": command.program,
+    }
 
 
 def _main() -> None:
-    from typer.main import get_command
-
-    from opmkit.cli.main import build_app, run_app
-
-    app: Any = get_command(build_app())
-
-    def run(arguments: list[str]) -> int:
-        return run_app(app, "opm", arguments)
-
-    with contextlib.redirect_stdout(io.StringIO()):
-        run(["index", "add", "-b", "", "--dry-run"])  # what takes long is loaded once
+    programs = _load()
     gc.freeze()
     for line in sys.stdin:
-        commands = [Command(**command) for command in json.loads(line)]
-        print(json.dumps([asdict(done) for done in _at_once(commands, run)]), flush=True)
-
-
-def _at_once(commands: Sequence[Command], run: Callable[[list[str]], int]) -> list[Done]:
-    with tempfile.TemporaryDirectory() as directory:
-        outputs = [Path(directory, str(number)) for number in range(len(commands))]
+        outputs, commands = json.loads(line)
         gate, opener = os.pipe()
         children = []
-        for command, output in zip(commands, outputs, strict=True):
+        for number, command in enumerate(commands):
             child = os.fork()
             if not child:
                 os.close(opener)
-                _be(command, output, gate, run)
+                _be(Command(**command), Path(outputs, str(number)), gate, programs)
             children.append(child)
         os.close(gate)
         os.close(opener)  # whoever reads from the gate reads its end now
-        return [_ended(child, output) for child, output in zip(children, outputs, strict=True)]
+        print(json.dumps([_end_of(child) for child in children]), flush=True)
 
 
-def _ended(child: int, output: Path) -> Done:
+def _load() -> dict[str, Callable[[], object]]:
+    """Import the programs, and what they import when commands that use engines or registries run."""
+    import opmkit
+    from opmkit.cli.main import run
+
+    for module in pkgutil.walk_packages(opmkit.__path__, "opmkit."):
+        importlib.import_module(module.name)
+    with contextlib.redirect_stdout(io.StringIO()):
+        run(["index", "add", "-b", "", "--dry-run"])
+    installed = distribution("opmkit").entry_points.select(group="console_scripts")
+    return {program.name: program.load() for program in installed}
+
+
+def _end_of(child: int) -> tuple[int, int]:
     _, status, usage = os.wait4(child, 0)
-    return Done(os.waitstatus_to_exitcode(status), output.read_text(), usage.ru_maxrss << 10)
+    return os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10
 
 
-def _be(command: Command, output: Path, gate: int, run: Callable[[list[str]], int]) -> None:
-    """Be one of the processes; never returns."""
-    status = 70
+def _be(command: Command, output: Path, gate: int, programs: Mapping[str, Callable[[], object]]) -> NoReturn:
+    """Be one of the processes."""
+    status: object = 1
     try:
-        with output.open("wb") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
+        signal.alarm(_PATIENCE)
+        _redirect(Path(os.devnull), Path(f"{output}.out"), Path(f"{output}.err"))
+        os.chdir(command.directory)
+        os.environ.clear()
         os.environ.update(command.env)
         tempfile.tempdir = None  # the parent's
         os.read(gate, 1)
-        status = run(list(command.argv))
-        sys.stdout.flush()
+        sys.argv = [command.program, *command.argv]
+        programs[command.program]()
+    except SystemExit as end:
+        status = end.code
     except BaseException:  # noqa: BLE001 (this process ends here)
         traceback.print_exc()
     finally:
-        sys.stderr.flush()
-        os._exit(status)
+        _end(status)
+
+
+def _redirect(stdin: Path, stdout: Path, stderr: Path) -> None:
+    for number, (path, mode) in enumerate(((stdin, "rb"), (stdout, "wb"), (stderr, "wb"))):
+        with path.open(mode) as file:
+            os.dup2(file.fileno(), number)
+
+
+def _end(status: object) -> NoReturn:
+    """End as python does, but for taking down all that is loaded, which takes long."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
 
 if __name__ == "__main__":
