@@ -298,6 +298,58 @@ def test_random_changes_of_random_catalogs(tmp_path: Path, seed: int) -> None:
             assert path.read_bytes() == content
 
 
+YAML_FORMS = [
+    "schema: note\nname: N\ntext: |\n  a\n  # b\n\n",
+    "schema: note\nname: N\ntext: |+\n  a\n\n\n",
+    "schema: note\nname: N\ntext: >-\n  a\n  b",
+    "{schema: note, name: N}\n",
+    'schema: note\nname: N\ntext: "x\n  # y"\n',
+    "schema: note # c\n# in it\nname: N\n# the end",
+    "schema: note\r\nname: N\r\n",
+    "schema: note\nname: N\n...\n# after\n",
+    "\n\n# a\n  # b\nschema: note\nname: N\n# c\n\n# d\n",
+]
+YAML_STARTS = ["---\n", "--- # c\n", "---   \n", "---\r\n", "---\n# a\n", "---\n\n"]
+JSON_FORMS = [
+    '{"schema":"note","name":"N"}',
+    '{\n  "schema": "note",\n  "name": "N"\n}',
+    '{"schema":"note","name":"N","t":"€}\\n{"}',
+]
+JSON_ENDS = ["", "\n", " ", "\n\n\t", "\r\n"]
+
+
+def test_texts_of_all_forms(tmp_path: Path) -> None:
+    for seed in range(150):
+        dice = random.Random(seed)
+        root = tmp_path / str(seed)
+        root.mkdir()
+        for number in range(dice.randint(1, 2)):
+            text = dice.choice([_random_yaml, _random_json])(dice, f"{number}-")
+            (root / f"{number}.yaml").write_bytes(dice.choice([b"", b"", b"\xef\xbb\xbf"]) + text.encode())
+        changed(root, lambda blob, dice=dice: _random_note(dice, blob), *[note({"name": "x"})] * dice.randint(0, 2))
+
+
+def _random_yaml(dice: random.Random, prefix: str) -> str:
+    text = dice.choice(["# top\n\n", "---\n", "schema: note\nname: top\n---\n"])
+    for number in range(dice.randint(1, 4)):
+        start = dice.choice(YAML_STARTS) if number else ""
+        text += "\n" * (number and not text.endswith("\n")) + start
+        text += dice.choice(YAML_FORMS).replace("N", f"{prefix}{number}")
+    return text
+
+
+def _random_json(dice: random.Random, prefix: str) -> str:
+    texts = (dice.choice(JSON_FORMS).replace("N", f"{prefix}{number}") for number in range(dice.randint(1, 4)))
+    return dice.choice(["", "\n "]) + "".join(text + dice.choice(JSON_ENDS) for text in texts)
+
+
+def _random_note(dice: random.Random, blob: Any) -> Blob | None:
+    what = dice.random()
+    if what < 0.25:
+        return None
+    return note({**blob.content, "more": dice.choice([1, "a\n\n", "x", "# q\n"])}) if what < 0.5 else blob
+
+
 def _random_change(dice: random.Random, blob: Blob) -> Blob | None:
     what = dice.random()
     if what < 0.2:
