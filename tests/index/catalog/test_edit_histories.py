@@ -1,0 +1,118 @@
+"""Catalogs that are changed come to what index databases come to by the same commands, but for what is told here."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+
+from index.replay import REGISTRY, corpus_bundle
+from kit.edits import Twins, canonical, sample_bundle
+from kit.shared import Case, cases, needs_shared
+from opmkit.bundle import BundleError
+from opmkit.index.errors import CatalogError, InvalidCatalog, SeveralErrors
+from reference.histories import histories, repeated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opmkit.bundle import Bundle
+    from reference.play import Step
+
+_REFUSED_BY_DATABASES = re.compile(
+    r"neither in the index nor among the bundles added|more than one bundle with its highest version"
+)
+"""What replaces a bundle that is not there, or is skipped by the index already."""
+
+DROPPED, NOT_THERE = "the database drops what the new head does not lead to", "it replaces what is not there"
+REFUSED_BY_ONE = {
+    "add-overwrite/newchannel": DROPPED,
+    "add-overwrite/noreplaces": DROPPED,
+    "add-overwrite/single": NOT_THERE,
+    "add-substitutes/absent": DROPPED,
+    "deprecatetruncate/add-after-head": NOT_THERE,
+}
+"""The recorded cases that a database comes through and a catalog does not, or the other way."""
+
+
+@dataclass
+class Play:
+    """A history that is played on both, as far as they are to come to the same."""
+
+    twins: Twins
+    commands: list[str] = field(default_factory=list)
+    by_version: bool = False
+
+    def take(
+        self, command: str, flags: Sequence[str], bundles: Sequence[Bundle], packages: Sequence[str]
+    ) -> tuple[CatalogError | None, CatalogError | None]:
+        """Take a step and compare what comes of it; why one of them does not take it, or both don't."""
+        self.commands.append(command)
+        self.by_version = self.by_version or any(flag.startswith("semver") for flag in flags)
+        before = self.twins.blobs
+        errors = self.twins.take(command, flags, bundles, packages)
+        if errors == (None, None):
+            counted = {"objects": not self.by_version, "absent": "deprecatetruncate" not in self.commands}
+            assert canonical(self.twins.blobs, **counted) == canonical(self.twins.converted(), **counted)
+        assert errors[1] is None or self.twins.blobs is before
+        return errors
+
+
+@pytest.mark.parametrize("flavour", ["replaces", "semver", "semver-skippatch", "overwrite", "deprecate", "substitutes"])
+def test_random_histories(flavour: str) -> None:
+    @repeated(0.014)
+    @given(steps=histories(flavour))
+    def play(steps: tuple[Step, ...]) -> None:
+        if flavour == "substitutes":  # what is skipped keeps its edges in a catalog, so more would lie below it
+            steps = tuple(step for step in steps if step.command != "deprecatetruncate")
+        with tempfile.TemporaryDirectory(prefix="opmkit-edits-") as directory:
+            _play(Play(Twins(Path(directory, "index.db"))), steps)
+
+    play()
+
+
+def _play(played: Play, steps: Iterable[Step]) -> None:
+    for step in steps:
+        if step.command == "add" and played.by_version and not any(flag.startswith("semver") for flag in step.flags):
+            return  # a database makes the whole graph anew, of what its bundles say
+        bundles = [sample_bundle(sample) for sample in step.bundles]
+        by_database, by_catalog = played.take(step.command, step.flags, bundles, step.packages)
+        if by_database and not by_catalog:
+            assert _REFUSED_BY_DATABASES.search(by_database.message)
+        if by_catalog and not by_database:
+            assert _has_no_version(by_catalog)
+        if by_database or by_catalog:
+            return
+
+
+def _has_no_version(error: CatalogError) -> bool:
+    """Whether that is all that keeps bundles out of a catalog."""
+    if isinstance(error, SeveralErrors):
+        return all(map(_has_no_version, error.errors))
+    faults = [line for line in error.message.splitlines()[1:] if line.startswith("package ")]
+    return isinstance(error, InvalidCatalog) and all("not a semantic version" in fault for fault in faults)
+
+
+@needs_shared
+@pytest.mark.parametrize("case", cases("add-overwrite", "add-substitutes", "deprecatetruncate"), ids=str)
+def test_recorded_histories(case: Case, tmp_path: Path) -> None:
+    played = Play(Twins(tmp_path / "index.db"))
+    for step in case.record["steps"]:
+        argv = step["argv"]
+        values = dict(zip(argv, [*argv[1:], ""], strict=True))
+        images = [image for image in dict.fromkeys(values.get("--bundle-images", "").split(",")) if image]
+        try:
+            bundles = [corpus_bundle(image.replace("{registry}", REGISTRY)) for image in images]
+        except (BundleError, FileNotFoundError):
+            return
+        packages = [name for name in values.get("--packages", "").split(",") if name]
+        by_database, by_catalog = played.take(argv[1], argv, bundles, packages)
+        if by_database or by_catalog:
+            assert (by_database is None or by_catalog is None) == (str(case) in REFUSED_BY_ONE)
+            return
+    assert str(case) not in REFUSED_BY_ONE
