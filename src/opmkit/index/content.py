@@ -149,10 +149,11 @@ class CatalogContent:
         return {**files, name: text.encode()}
 
     def _files(self) -> Iterator[tuple[str, Path]]:
-        """All regular files by their paths in the catalog, also those that are no part of it."""
+        """All files by their paths in the catalog, also those that are no part of it, but what marks it as empty."""
         with disk_errors(self.root):
             root = self.root.resolve(strict=True)
             for directory, _, names in os.walk(root):
                 for path in (Path(directory, each) for each in names):
-                    if path.is_file() and path.resolve().is_relative_to(root):
+                    marks = path.name == IGNORE_FILE and path.parent == root and not path.stat().st_size
+                    if path.is_file() and path.resolve().is_relative_to(root) and not marks:
                         yield path.relative_to(root).as_posix(), path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from opmkit.bundle.source import parse_place
 from opmkit.imagetools.image import Image, for_platforms
 from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.tools.registry import RegistryTool, TopLayers
 from opmkit.index.content import CONTEXT_DATABASE, CatalogContent, Content, DatabaseContent
 from opmkit.index.errors import CatalogError, FileBasedCatalog
 from opmkit.index.image import BASE_DIGEST, BASE_NAME, Base, made_from
@@ -24,12 +26,11 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
-    from opmkit.imagetools.tools.registry import RegistryTool
 
 CACHE_FLAG = "--cache-dir"
 _DATABASE = "index.db"
 _CATALOG = "catalog"
-_Strip = Callable[[Image, Path], Image]
+_Strip = Callable[[Image, Path], tuple[Image, TopLayers]]
 """Writes what an image holds to a directory; what is left is the image without the layers that hold nothing else."""
 
 
@@ -50,29 +51,29 @@ def extract_index(
     annotations = {key: manifest.annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in manifest.annotations}
     image = for_platforms(image, platforms, f"index image {reference}")
     first = image if isinstance(image, Image) else image.select()
-    strip, content = _extraction(tool, first, reference, directory)
-    base = Base(_stripped(image, strip, directory), annotations, manifest.digest, made_from(manifest))
-    return base, content
+    cache = _cache_place(first)
+    is_database = INDEX_DATABASE in first.labels
+    strip: _Strip = _WithoutDatabase(tool, reference) if is_database else _WithoutCatalog(tool, reference, cache)
+    under, gone = _stripped(image, first, strip, directory)
+    base = Base(under, annotations, manifest.digest, made_from(manifest))
+    if is_database:
+        return base, DatabaseContent(directory / _DATABASE)
+    place = catalog_place(first, reference)
+    return base, CatalogContent(directory / place, place, cache if cache not in gone.directories else "")
 
 
-def _extraction(tool: RegistryTool, image: Image, reference: ImageReference, directory: Path) -> tuple[_Strip, Content]:
-    if INDEX_DATABASE in image.labels:
-        return _WithoutDatabase(tool, reference), DatabaseContent(directory / _DATABASE)
-    place = catalog_place(image, reference)
-    cache = _cache_place(image)
-    return _WithoutCatalog(tool, reference, cache), CatalogContent(directory / place, place, cache)
-
-
-def _stripped(image: Image | MultiImage, strip: _Strip, directory: Path) -> Image | MultiImage:
-    """An image without what it holds, of which the directory has a copy."""
+def _stripped(
+    image: Image | MultiImage, first: Image, strip: _Strip, directory: Path
+) -> tuple[Image | MultiImage, TopLayers]:
+    """An image without what it holds, of which the directory has a copy; what went of its ``first`` platform."""
+    bare, gone = strip(first, directory)
     if isinstance(image, Image):
-        return strip(image, directory)
-    first = image.select()  # all platforms hold the same; the others are read only if their images differ
-    bare = {first.digest: strip(first, directory)}
+        return bare, gone
+    all_bare = {first.digest: bare}  # all platforms hold the same; the others are read only if their images differ
     for number, other in enumerate(image.images):
-        if other.digest not in bare:
-            bare[other.digest] = strip(other, directory / f".other-{number}")
-    return image.with_images([bare[one.digest] for one in image.images])
+        if other.digest not in all_bare:
+            all_bare[other.digest], _ = strip(other, directory / f".other-{number}")
+    return image.with_images([all_bare[one.digest] for one in image.images]), gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,14 @@ class _WithoutDatabase:
     tool: RegistryTool
     reference: ImageReference
 
-    def __call__(self, image: Image, directory: Path) -> Image:
+    def __call__(self, image: Image, directory: Path) -> tuple[Image, TopLayers]:
         directory.mkdir(exist_ok=True)
         path = database_place(image, self.reference)
         found = self.tool.find_file(image, path, directory / _DATABASE)
         if found is None:
             raise _no_database(self.reference, path)
-        return image.without_layers({found.layer}) if found.alone else image
+        gone = TopLayers(frozenset({found.layer} if found.alone else ()), frozenset())
+        return image.without_layers(gone.positions), gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,12 @@ class _WithoutCatalog:
     reference: ImageReference
     cache: str
 
-    def __call__(self, image: Image, directory: Path) -> Image:
+    def __call__(self, image: Image, directory: Path) -> tuple[Image, TopLayers]:
         place = catalog_place(image, self.reference)
         beside = (self.cache,) if self.cache else ()
-        alone = self.tool.extract_directory(image, place, directory, beside)
+        gone = self.tool.extract_directory(image, place, directory, beside)
         _check_catalog(directory / place, self.reference)
-        return image.without_layers(alone)
+        return image.without_layers(gone.positions), gone
 
 
 def find_index(text: str) -> ImageReference | Path:
@@ -172,7 +174,10 @@ def read_index(tool: ContainerTool, reference: ImageReference, directory: Path) 
 def read_catalog(tool: ContainerTool, reference: ImageReference, directory: Path) -> Path:
     """Write the catalog of an index image below ``directory``, and tell where; raises as `read_index` does."""
     place = catalog_place(tool.inspect(reference), reference)
-    tool.extract(reference, directory, (place,))
+    if isinstance(tool, RegistryTool):
+        tool.extract_directory(reference, place, directory)
+    else:
+        tool.extract(reference, directory, (place,))
     return _check_catalog(directory / place, reference)
 
 
@@ -205,8 +210,8 @@ def catalog_place(image: InspectedImage, reference: ImageReference) -> str:
 
 def _cache_place(image: Image) -> str:
     """Where the server of an image is told to look for the cache, without the leading slash; "" for nowhere."""
-    words = [*image.config.entrypoint, *image.config.cmd]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    words = [*image.config.entrypoint, *image.config.cmd, ""]
+    for word, following in pairwise(words):
         flag, equals, value = word.partition("=")
         if flag == CACHE_FLAG:
             return normal_path(value if equals else following) or ""

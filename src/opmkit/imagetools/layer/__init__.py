@@ -5,7 +5,7 @@ from opmkit.imagetools.layer.decompress import read_tar
 from opmkit.imagetools.layer.extract import extract_tree
 from opmkit.imagetools.layer.find import FoundFile, find_file
 from opmkit.imagetools.layer.limits import IN_MEMORY, ON_DISK, Limits, Meter
-from opmkit.imagetools.layer.survey import Survey, survey_layer
+from opmkit.imagetools.layer.survey import survey_layer
 from opmkit.imagetools.layer.tree import FileTree, read_tree
 from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
 
@@ -19,7 +19,6 @@ __all__ = [
     "LayerSource",
     "Limits",
     "Meter",
-    "Survey",
     "extract_tree",
     "find_file",
     "read_tar",

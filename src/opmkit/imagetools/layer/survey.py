@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """``alone``: the layer has nothing outside the directories; ``hides``: nothing under it counts in the first."""
+    """``alone``: the layer has nothing outside the directories; ``hides``: nothing under it counts in the first.
+
+    ``found`` are those of the directories that the layer has something in.
+    """
 
     alone: bool
     hides: bool
+    found: frozenset[str]
 
 
 def survey_layer(layer: LayerSource, directories: Sequence[str], limits: Limits = ON_DISK) -> Survey:
@@ -28,12 +32,14 @@ def survey_layer(layer: LayerSource, directories: Sequence[str], limits: Limits 
     """
     wanted = normal(directories)
     alone, hides = True, False
+    found: set[str] = set()
     descriptor, opener = layer
     with LayerReader(descriptor, opener, Meter(limits)) as entries:
         for entry in entries:
             if entry.kind in {"opaque", "whiteout"}:
                 hides |= below(wanted[0], entry.path)
-            inside = any(below(entry.path, directory) for directory in wanted)
+            inside = [directory for directory in wanted if below(entry.path, directory)]
+            found.update(inside)
             above = entry.kind == "directory" and any(below(directory, entry.path) for directory in wanted)
-            alone &= inside or above
-    return Survey(alone, hides)
+            alone &= bool(inside) or above
+    return Survey(alone, hides, frozenset(found))

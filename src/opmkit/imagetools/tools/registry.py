@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
@@ -50,6 +51,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _INSPECTED = 32
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TopLayers:
+    """Layers at the top of an image, by their positions, and the directories that they have something in."""
+
+    positions: frozenset[int]
+    directories: frozenset[str]
 
 
 class RegistryTool:
@@ -122,29 +131,32 @@ class RegistryTool:
 
     def extract_directory(
         self,
-        image: Image,
+        source: ImageReference | Image,
         path: str,
         destination: Path,
         beside: Sequence[str] = (),
         limits: Limits | None = None,
-    ) -> frozenset[int]:
+    ) -> TopLayers:
         """Write the directory at ``path`` below ``destination``, and tell which layers at the top have nothing else.
 
-        What is in the directories ``beside`` doesn't count. No layer is read that is under one that hides it all, as
+        They may have something in the directories ``beside``. No layer is read that is under one that hides it all, as
         those do that `write_layer` writes with the directory hidden.
         """
-        layers = self._layers(image)
-        alone: list[int] = []
-        lowest = 0
-        for position in reversed(range(len(layers))):
-            survey = layer.survey_layer(layers[position], (path, *beside), limits or ON_DISK)
-            if survey.alone:
-                alone.append(position)
-            lowest = position if survey.hides else 0
-            if survey.hides or not survey.alone:
-                break
-        layer.extract_tree(layers[lowest:], destination, (path,), limits or ON_DISK)
-        return frozenset(alone)
+        limits = limits or ON_DISK
+        alone: dict[int, frozenset[str]] = {}
+        with _naming(source):
+            layers = self._layers(source)
+            lowest = 0
+            for position in reversed(range(len(layers))):
+                survey = layer.survey_layer(layers[position], (path, *beside), limits)
+                if survey.alone:
+                    alone[position] = survey.found
+                if survey.hides:
+                    lowest = position
+                if survey.hides or not survey.alone:
+                    break
+            layer.extract_tree(layers[lowest:], destination, (path,), limits)
+        return TopLayers(frozenset(alone), frozenset().union(*alone.values()))
 
     def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
         """Copy one file out, reading no layer below the one that has it, whose position is the result."""
