@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.database.removal import package_names, remove_package, remove_stranded_bundles
 from opmkit.index.errors import UnknownPackage
+from opmkit.index.suggestions import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.database import IndexDatabase
     from opmkit.index.errors import CatalogError
-
-_TOLD = 20
-"""How many packages of the index an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,7 @@ def remove_packages(database: IndexDatabase, names: Sequence[str], *, permissive
 def unknown_packages(names: Sequence[str], known: Sequence[str]) -> UnknownPackage:
     """The error of packages that can't be removed for they are not among the known ones."""
     each = (f"error removing operator package {name}: no package found for packagename {name}" for name in names)
-    more = f" and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
     return UnknownPackage(
         f"error deleting packages from database: {'; '.join(each)}",
-        advice=f"The packages of the index are: {', '.join(known[:_TOLD]) or 'none'}{more}.",
+        advice=f"The packages of the index are: {listed(known)}.",
     )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.index.catalog.blobs import BUNDLE, CHANNEL, PACKAGE, Blobs, Deprecation, DeprecationsBlob
 from opmkit.index.catalog.edit.packages import package_blobs, refuse_invalid, with_packages
 from opmkit.index.catalog.edit.values import Edit
 from opmkit.index.errors import CatalogError, UnknownPackage, combined
+from opmkit.index.suggestions import instead
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 _KINDS = {PACKAGE: "package", CHANNEL: "channel", BUNDLE: "bundle"}
-_TOLD = 20
-"""How many names an error tells where none is close."""
 
 
 class Statement(NamedTuple):
@@ -105,7 +103,7 @@ def _unknown(blobs: Blobs, parts: Blobs, statement: Statement) -> CatalogError |
     if not parts.packages:
         known = sorted({one.name for one in blobs.packages})
         told = f"package {statement.package} can't be deprecated: the catalog does not have it"
-        return UnknownPackage(told, advice=_instead("packages", statement.package, known))
+        return UnknownPackage(told, advice=instead("packages", statement.package, known))
     if schema not in _KINDS:
         told = f'"{schema}" can\'t be deprecated, only {PACKAGE}, {CHANNEL} and {BUNDLE} can'
         return CatalogError(told, advice="Name one of these schemas.")
@@ -116,11 +114,4 @@ def _unknown(blobs: Blobs, parts: Blobs, statement: Statement) -> CatalogError |
         return None
     kind = _KINDS[schema]
     told = f"{kind} {name} can't be deprecated: package {statement.package} does not have it"
-    return CatalogError(told, advice=_instead(f"{kind}s", name, names))
-
-
-def _instead(kinds: str, name: str, known: Sequence[str]) -> str:
-    if close := get_close_matches(name, known):
-        return f"Did you mean {' or '.join(close)}?"
-    more = f" and {len(known) - _TOLD} more" if len(known) > _TOLD else ""
-    return f"The {kinds} are: {', '.join(known[:_TOLD]) or 'none'}{more}."
+    return CatalogError(told, advice=instead(f"{kind}s", name, names))
