@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SERVE = (str(PROGRAM), "serve")
 CSV = {"kind": "ClusterServiceVersion", "metadata": {"name": "lagoon.v1"}}
-METADATA = {"displayName": "Lagoon", "labels": {"a": "b"}, "crdDescriptions": {"owned": []}, "description": ""}
+METADATA = {"displayName": "Lagoon", "labels": {"a": "b"}, "crdDescriptions": {"owned": []}, "installModes": [{}]}
 
 
 def bundle(version: int, *properties: Mapping[str, object], image: str = "") -> dict[str, object]:
@@ -49,7 +49,7 @@ BLOBS: list[dict[str, object]] = [
             {"name": "lagoon.v1"},
         ],
     },
-    bundle(1, {"type": "olm.bundle.object", "value": {"data": base64.b64encode(json.dumps(CSV).encode()).decode()}}),
+    bundle(1, {"type": "olm.bundle.object", "value": {"data": base64.encodebytes(json.dumps(CSV).encode()).decode()}}),
     bundle(2, {"type": "olm.csv.metadata", "value": METADATA}, image="example.com/lagoon:2"),
     bundle(3, {"type": "olm.gvk", "value": {"group": "g", "version": "v1", "kind": "K"}}, image="example.com/lagoon:3"),
     {
@@ -96,11 +96,12 @@ def test_bundles_are_answered_with_what_the_catalog_has_of_them(catalog: Path) -
     assert list(of_objects.object) == [of_objects.csvJson]
     made_up = json.loads(of_metadata.csvJson)
     assert made_up["metadata"] == {"name": "lagoon.v2", "labels": {"a": "b"}}
-    assert made_up["spec"]["customresourcedefinitions"] == {"owned": []}
+    assert made_up["spec"]["customresourcedefinitions"] == {}
     assert (made_up["spec"]["description"], made_up["spec"]["version"]) == ("pools", "2.0.0")
+    assert made_up["spec"]["installModes"] == [{"type": "", "supported": False}]
     assert made_up["spec"]["icon"] == [{"base64data": "aGk=", "mediatype": "image/png"}]
     assert of_metadata.deprecation.message == "use v3"
-    assert [one.type for one in of_metadata.properties] == ["olm.package", "olm.csv.metadata"]
+    assert [one.type for one in of_metadata.properties] == ["olm.package"]
     assert (plain.csvJson, plain.version, plain.providedApis[0].kind) == ("", "3.0.0", "K")
     assert not plain.HasField("deprecation")
     assert replacing.csvName == "lagoon.v3"  # v2 replaces it, too, but is further from the head

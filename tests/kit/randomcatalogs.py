@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from opmkit.index.catalog.blobs import Blobs
+
 Document: TypeAlias = dict[str, Any]
 Catalog: TypeAlias = list[Document]
 
@@ -99,6 +101,31 @@ def _bundle(dice: random.Random, package: str, name: str) -> Document:
         "image": f"quay.io/example/{package}:{version}",
         "properties": properties,
         "relatedImages": [{"name": "", "image": f"quay.io/example/{package}@sha256:{'ab' * 32}"}],
+    }
+
+
+def requests_for_catalog(blobs: Blobs) -> dict[str, list[dict[str, str]]]:
+    """Requests to each method, for everything that is in a catalog, also for what is only replaced or skipped."""
+    places = [
+        {"pkgName": channel.package, "channelName": channel.name, "csvName": name}
+        for channel in blobs.channels
+        for entry in channel.entries
+        for name in dict.fromkeys((entry.name, entry.replaces, *entry.skips))
+    ]
+    values = [value for bundle in blobs.bundles for value in bundle.values("olm.gvk") if isinstance(value, dict)]
+    keys = {tuple(str(value.get(part, "")) for part in ("group", "version", "kind")) for value in values}
+    apis = [dict(zip(("group", "version", "kind"), key, strict=True)) for key in sorted(keys)]
+    return {
+        "ListPackages": [{}],
+        "ListBundles": [{}],
+        "GetPackage": [{"name": package.name} for package in blobs.packages],
+        "GetBundle": places,
+        "GetBundleForChannel": [{name: one[name] for name in ("pkgName", "channelName")} for one in places],
+        "GetBundleThatReplaces": places,
+        "GetChannelEntriesThatReplace": [{"csvName": one["csvName"]} for one in places],
+        "GetChannelEntriesThatProvide": apis,
+        "GetLatestChannelEntriesThatProvide": apis,
+        "GetDefaultBundleThatProvides": apis,
     }
 
 

@@ -33,6 +33,21 @@ def csv_metadata(csv: JsonValue) -> JsonValue:
     return found
 
 
+def csv_of_metadata(told: JsonValue) -> dict[str, dict[str, JsonValue]]:
+    """The parts ``metadata`` and ``spec`` of a ClusterServiceVersion with what its metadata tell.
+
+    Raises:
+        InvalidBundle: where a field has the wrong type.
+    """
+    members = fields.mapping(told, "olm.csv.metadata")
+    parts: dict[str, dict[str, JsonValue]] = {"metadata": {}, "spec": {}}
+    for name, (source, key, shape) in _FIELDS.items():
+        value = shape(fields.member(members, name), name)
+        if value or key in _ALWAYS_IN_SPEC:
+            parts[source][key] = value
+    return parts
+
+
 def _truth(value: JsonValue, where: str) -> JsonValue:
     if value is not None and not isinstance(value, bool):
         raise _wrong(value, where, "a boolean")
@@ -129,3 +144,4 @@ _FIELDS: Mapping[str, tuple[str, str, Shape]] = {
     "provider": ("spec", "provider", _LINK),
 }
 _ALWAYS = ("apiServiceDefinitions", "crdDescriptions", "provider")
+_ALWAYS_IN_SPEC = ("apiservicedefinitions", "customresourcedefinitions", "displayName", "provider")

@@ -13,10 +13,11 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.jsonvalue import encode
 from opmkit.index.api import message_class
 from opmkit.index.catalog import blobs as kinds
+from opmkit.index.catalog.csvmetadata import csv_of_metadata
 from opmkit.index.catalog.write import writable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
@@ -29,9 +30,8 @@ GVK = "olm.gvk"
 _GVK_REQUIRED = "olm.gvk.required"
 _PACKAGE_REQUIRED = "olm.package.required"
 _CSV_KIND = "ClusterServiceVersion"
-_MOVED = {"apiServiceDefinitions": "apiservicedefinitions", "crdDescriptions": "customresourcedefinitions"}
-"""Members of ``olm.csv.metadata`` that have other names in the spec of a ClusterServiceVersion."""
-_OF_METADATA = ("annotations", "labels")
+_TOLD_OTHERWISE = (kinds.BUNDLE_OBJECT, kinds.CSV_METADATA)
+"""Properties that are told as manifests. Clusters copy the others to where there is little room."""
 
 
 def place(package: str, channel: str, entry: EntryBlob, *, edges: bool) -> bytes:
@@ -54,7 +54,7 @@ def facts(bundle: BundleBlob, deprecation: str | None) -> bytes:
         properties=[
             _PROPERTY(type=one.type, value=compact(one.value))
             for one in bundle.properties
-            if one.type != kinds.BUNDLE_OBJECT
+            if one.type not in _TOLD_OTHERWISE
         ],
         deprecation=None if deprecation is None else _DEPRECATION(message=deprecation),
     )
@@ -66,14 +66,14 @@ def manifests(bundle: BundleBlob, package: PackageBlob) -> bytes:
     csv = next((text for text in objects if _kind(text) == _CSV_KIND), "")
     told = next(bundle.values(kinds.CSV_METADATA), None)
     if not csv and isinstance(told, dict):
-        csv = encode(_csv_of_metadata(told, bundle, package)).decode()
+        csv = encode(_shown_csv(told, bundle, package)).decode()
         objects = objects or [csv]
     return _serialised(csvJson=csv, object=objects)
 
 
 def compact(value: JsonValue) -> str:
-    """JSON without blanks, with the keys in the order that they have."""
-    return orjson.dumps(writable(value)).decode()
+    """JSON without blanks, with sorted keys."""
+    return orjson.dumps(writable(value), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def api_key(value: object) -> tuple[str, str, str]:
@@ -111,7 +111,8 @@ def _object(value: JsonValue) -> str:
     """The manifest in a property, as JSON; "" for what is none, which checking the catalog has told."""
     data = value.get("data") if isinstance(value, dict) else None
     try:
-        raw = base64.b64decode(data if isinstance(data, str) else "", validate=True)
+        text = data.replace("\n", "").replace("\r", "") if isinstance(data, str) else ""
+        raw = base64.b64decode(text, validate=True)
         if raw.lstrip().startswith(b"{"):
             return raw.decode()
         return encode(goyaml.load(raw)).decode()
@@ -127,20 +128,27 @@ def _kind(text: str) -> object:
     return document.get("kind") if isinstance(document, dict) else None
 
 
-def _csv_of_metadata(told: Mapping[str, JsonValue], bundle: BundleBlob, package: PackageBlob) -> dict[str, JsonValue]:
-    """A ClusterServiceVersion of what the catalog tells of one, enough for who shows it to people."""
-    spec: dict[str, Any] = {_MOVED.get(name, name): member for name, member in told.items() if name not in _OF_METADATA}
-    spec |= {"install": {"strategy": "deployment"}, "version": _text(bundle.values(kinds.PACKAGE), "version")}
+def _shown_csv(told: JsonValue, bundle: BundleBlob, package: PackageBlob) -> dict[str, JsonValue]:
+    """A ClusterServiceVersion of what the catalog tells of one, enough for who shows it to people.
+
+    It has all the fields that the type in Go always writes, for readers that count on them.
+    """
+    parts = csv_of_metadata(told)
+    spec = parts["spec"] | {
+        "install": {"strategy": "deployment", "spec": {"deployments": None}},
+        "version": _text(bundle.values(kinds.PACKAGE), "version"),
+        "cleanup": {"enabled": False},
+    }
     if package.icon:
         spec["icon"] = [{"base64data": package.icon.data, "mediatype": package.icon.media_type}]
     if bundle.related_images:
         spec["relatedImages"] = [{"name": one.name, "image": one.image} for one in bundle.related_images]
     if not spec.get("description") and package.description:
         spec["description"] = package.description
-    metadata = {name: told[name] for name in _OF_METADATA if told.get(name)}
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": _CSV_KIND,
-        "metadata": {"name": bundle.name, **metadata},
+        "metadata": {"name": bundle.name, **parts["metadata"]},
         "spec": spec,
+        "status": {"cleanup": {}},
     }

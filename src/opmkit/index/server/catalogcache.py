@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opmkit.index.catalog.check import PackageBlobs
     from opmkit.index.catalog.model import Catalog
 
-_FORMAT = "opmkit 1"
+_FORMAT = "opmkit 2"
 _DIGEST, _CACHE = "digest", "cache"
 _INDEX, _RECORDS = "index.json", "records"
 _PIECE = 1 << 20
