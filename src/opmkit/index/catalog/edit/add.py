@@ -54,10 +54,10 @@ def add_bundles(
     changed = package_blobs(blobs, admission.admitted)
     for package, admitted in admission.admitted.items():
         try:
-            changed[package] = addition.to(changed[package], admitted)
+            changed[package] = addition.all_at_once(changed[package], admitted)
         except CatalogError as error:
             if addition.plan.permissive:
-                changed[package], failed = addition.to_as_far_as_it_goes(changed[package], admitted)
+                changed[package], failed = addition.one_by_one(changed[package], admitted)
                 errors += failed
             else:
                 errors.append(error)
@@ -96,7 +96,7 @@ class _Addition:
         given = {field: value for field, value in asdict(self.placement).items() if value is not None}
         return (replace(arrival, **given) for arrival in arrivals)
 
-    def to(self, parts: Blobs, arrivals: Sequence[Arrival]) -> Blobs:
+    def all_at_once(self, parts: Blobs, arrivals: Sequence[Arrival]) -> Blobs:
         """A package with all the bundles; raises CatalogError, InvalidCatalog if it would not be valid."""
         arrivals = [self._without_foreign_default(parts, arrival) for arrival in arrivals]
         if self.plan.mode is UpdateMode.REPLACES:
@@ -121,7 +121,7 @@ class _Addition:
             parts = with_bundle(parts, arrival, change, alone=self.placement.channels is not None)
         return parts
 
-    def to_as_far_as_it_goes(self, parts: Blobs, arrivals: Sequence[Arrival]) -> tuple[Blobs, list[CatalogError]]:
+    def one_by_one(self, parts: Blobs, arrivals: Sequence[Arrival]) -> tuple[Blobs, list[CatalogError]]:
         """A package with those of the bundles that can be added one by one, whatever the order; the others' errors."""
         waiting, errors = list(arrivals), list[CatalogError]()
         while waiting:
@@ -129,7 +129,7 @@ class _Addition:
             errors = []
             for arrival in waiting:
                 try:
-                    parts = self.to(parts, [arrival])
+                    parts = self.all_at_once(parts, [arrival])
                 except CatalogError as error:
                     failed.append(arrival)
                     errors.append(error)

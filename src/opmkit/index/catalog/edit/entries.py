@@ -66,13 +66,13 @@ def known_entries(parts: Blobs) -> dict[str, EntryBlob]:
     known: dict[str, EntryBlob] = {}
     for channel in sorted(parts.channels, key=lambda one: (one.name != default, one.name)):
         for entry in channel.entries:
-            if entry.name not in known or not _has_edges(known[entry.name]):
+            if entry.name not in known or (_targets(entry) and not _targets(known[entry.name])):
                 known[entry.name] = entry
     return known
 
 
-def _has_edges(entry: EntryBlob) -> bool:
-    return bool(entry.replaces or entry.skips)
+def _targets(entry: EntryBlob) -> list[str]:
+    return [name for name in (*entry.skips, entry.replaces) if name]
 
 
 def _left(channel: ChannelBlob, name: str) -> ChannelBlob | None:
@@ -87,11 +87,10 @@ def _entered(channel: ChannelBlob, entry: EntryBlob, known: Mapping[str, EntryBl
     """The channel with the entry of a bundle, in the place of one of its name, and with what that leads to."""
     there = {one.name for one in channel.entries}
     led_to = _led_to(entry, there, known)
-    if entry.name in there:
-        return replace(
-            channel, entries=(*(entry if one.name == entry.name else one for one in channel.entries), *led_to)
-        )
-    return replace(channel, entries=(*channel.entries, *led_to, entry))
+    if entry.name not in there:
+        return replace(channel, entries=(*channel.entries, *led_to, entry))
+    present = (entry if one.name == entry.name else one for one in channel.entries)
+    return replace(channel, entries=(*present, *led_to))
 
 
 def _led_to(entry: EntryBlob, there: Collection[str], known: Mapping[str, EntryBlob]) -> Iterable[EntryBlob]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.catalog.blobs import Blobs
+from opmkit.index.catalog.blobs import PACKAGE, Blobs
 from opmkit.index.catalog.check import check_blobs
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.faults import refuse
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import TypeVar
 
-    from opmkit.index.catalog.blobs import Blob
+    from opmkit.index.catalog.blobs import Blob, BundleBlob
 
     B = TypeVar("B", bound=Blob)
 
@@ -59,8 +60,17 @@ def refuse_invalid(blobs: Blobs, packages: Collection[str], dialect: Dialect = D
 
 
 def faults_elsewhere(blobs: Blobs, packages: Collection[str], dialect: Dialect = Dialect.NEWEST) -> tuple[str, ...]:
-    """What is wrong with the other packages, as warnings: that keeps nobody from changing these."""
-    faults = check_blobs(Blobs.of(blob for blob in blobs if blob.package not in packages), dialect)
+    """What is wrong with the graphs, names and versions of other packages, as warnings: these can be changed anyhow."""
+    others = Blobs.of(blob for blob in blobs if blob.package not in packages)
+    faults = check_blobs(replace(others, bundles=tuple(map(_outline, others.bundles))), dialect)
     more = len(faults) - _TOLD
     told = tuple(map(str, faults[:_TOLD]))
     return (*told, f"and {more} more faults: 'opm validate' tells them all") if more > 0 else told
+
+
+def _outline(bundle: BundleBlob) -> BundleBlob:
+    """A bundle without what takes long to judge: its objects, APIs and related images, if it has an image."""
+    if not bundle.image:
+        return bundle
+    properties = tuple(one for one in bundle.properties if one.type == PACKAGE)
+    return replace(bundle, properties=properties, related_images=())

@@ -40,8 +40,8 @@ class Substitution:
     def of(cls, parts: Blobs, arrival: Arrival) -> Substitution:
         """What follows in a package; raises GraphError for versions that can't be ordered."""
         versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
-        annotated = {one.name: base for one in parts.bundles if (base := _substitutes_for(one))}
-        links = _chains(annotated, versions)
+        others = (one for one in parts.bundles if one.name != arrival.name)
+        links = _chains({one.name: base for one in others if (base := _substitutes_for(one))}, versions)
         nodes = (
             Node(name, versions.get(name, ""), entry.replaces, entry.skips, links.get(name, ""))
             for name, entry in known_entries(parts).items()
