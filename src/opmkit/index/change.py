@@ -14,7 +14,7 @@ from opmkit.bundle.errors import BundleError
 from opmkit.bundle.pull import pull_bundles
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.progress import SILENT, Progress
-from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.index.add import UpdateMode, add_bundles
 from opmkit.index.arrivals import AddPlan
 from opmkit.index.database import IndexDatabase, replace_database
@@ -319,6 +319,7 @@ def _add_to_catalog(
     arrivals = []
     try:
         for bundle in pull_bundles(tool, images, warn=warnings.append, progress=progress):
+            _check_image(bundle.image)
             image = present.get((bundle.package, bundle.name), "")
             if options.skip_present and _same_image(tool, image, bundle.image):
                 skipped.append(bundle.image)
@@ -335,6 +336,17 @@ def _add_to_catalog(
         AddPlan(UpdateMode.parse(options.mode), options.permissive, options.overwrite_latest, options.substitutes),
     )
     return replace(edit, warnings=(*warnings, *edit.warnings), skipped=tuple(skipped))
+
+
+def _check_image(image: str) -> None:
+    """Raise CatalogError for an image that no cluster can pull, and so no catalog can name; "" is none."""
+    try:
+        Reference.parse(image or "none")
+    except ImageToolsError as error:
+        raise CatalogError(
+            f"a file-based catalog can't name the image {image}, for no cluster can pull that",
+            advice=f"Name the image to record as SOURCE=IMAGE, such as {image}=quay.io/me/bundle:1.",
+        ) from error
 
 
 def _same_image(tool: ContainerTool, present: str, image: str) -> bool:
