@@ -27,7 +27,7 @@ EXPECTED = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.CANCELLED, grpc.StatusCode.
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at a server: seconds since the start, MB of memory (its share of what is shared), open files."""
+    """One look at a server: seconds since the start, MB of memory that it alone has, open files."""
 
     at: float
     memory: float
@@ -58,9 +58,20 @@ def processes(server: int) -> list[int]:
 
 
 def memory(server: int) -> float:
-    """MB of memory of a server: what its processes share is counted once."""
+    """MB of memory of a server, with its share of files that others have loaded, too."""
+    return _memory(server, "Pss")
+
+
+def own_memory(server: int) -> float:
+    """MB of memory of a server without files, of which its share depends on what else runs on the machine."""
+    return _memory(server, "Pss_Anon")
+
+
+def _memory(server: int, kind: str) -> float:
+    """Of one kind; what its processes share is counted once."""
     texts = [Path(f"/proc/{one}/smaps_rollup").read_text() for one in processes(server)]
-    return sum(int(line.split()[1]) for text in texts for line in text.splitlines() if line.startswith("Pss:")) / 1e3
+    lines = [line for text in texts for line in text.splitlines() if line.startswith(f"{kind}:")]
+    return sum(int(line.split()[1]) for line in lines) / 1e3
 
 
 def soak(address: str, server: int, database: Path, seconds: float, callers: int = 8) -> Soak:
@@ -84,7 +95,7 @@ def soak(address: str, server: int, database: Path, seconds: float, callers: int
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        result.samples.append(Sample(time.monotonic() - start, memory(server), _files(server)))
+        result.samples.append(Sample(time.monotonic() - start, own_memory(server), _files(server)))
         time.sleep(max(0.2, seconds / 400))
     for thread in threads:
         thread.join()
