@@ -241,16 +241,48 @@ class TestRefusals:
         assert 'channel "alpha": multiple channel heads found in graph: demo.v1.2.0, demo.v1.3.0' in str(failure.value)
         assert "channel alpha would be: demo.v1.2.0 -> demo.v1.1.0 -> demo.v1.0.0; demo.v1.3.0" in str(failure.value)
         assert failure.value.advice == (
-            "Let demo.v1.3.0 update from the present head, by --replaces demo.v1.2.0 or --skips demo.v1.2.0."
+            "Let demo.v1.3.0 update from what is there: --replaces demo.v1.2.0, or "
+            "--skips demo.v1.0.0,demo.v1.1.0,demo.v1.2.0."
         )
 
     def test_a_head_that_something_else_is_replaced_beside(self) -> None:
         with pytest.raises(InvalidCatalog) as failure:
             added(arrival("1.3.0", replaces="1.1.0", skips="1.1.5"))
         assert failure.value.advice == (
-            "Let demo.v1.3.0 update from all of them, by --skips demo.v1.1.5,demo.v1.2.0, or in its "
-            "ClusterServiceVersion."
+            "Let demo.v1.3.0 update from what is there: --replaces demo.v1.2.0, or --skips demo.v1.1.5,demo.v1.2.0."
         )
+
+    def test_a_remedy_is_one_for_all_channels(self) -> None:
+        blobs = catalog(
+            {"demo": {"alpha": CHAIN, "beta": ["demo.v1.2.0"], "gamma": ["demo.v1.1.0", "demo.v1.1.5 > demo.v1.1.0"]}}
+        )
+        with pytest.raises(InvalidCatalog) as failure:
+            added(arrival("1.3.0", channels="alpha,beta", replaces="1.1.0"), to=blobs)
+        assert "update from what is there: --replaces demo.v1.2.0, or --skips demo.v1.2.0." in failure.value.advice
+        with pytest.raises(InvalidCatalog) as failure:
+            added(arrival("1.3.0", channels="alpha,gamma"), to=blobs)
+        assert failure.value.advice == (
+            "Let demo.v1.3.0 update from what is there: --replaces demo.v1.2.0 --skips demo.v1.1.5, or "
+            "--skips demo.v1.0.0,demo.v1.1.0,demo.v1.1.5,demo.v1.2.0."
+        )
+
+    def test_what_is_left_behind_is_told_with_what_would_lead_to_it(self) -> None:
+        with pytest.raises(InvalidCatalog, match=r"stranded bundles: demo\.v1\.0\.0, demo\.v1\.1\.0") as failure:
+            added(arrival("1.3.0"), skips=("demo.v1.2.0",))
+        assert failure.value.advice.endswith("is there: --skips demo.v1.2.0,demo.v1.0.0,demo.v1.1.0.")
+
+    def test_a_remedy_that_is_too_long_is_not_told(self) -> None:
+        heads = catalog({"demo": {"alpha": [f"demo.v1.{minor}.0" for minor in range(12)]}})
+        with pytest.raises(InvalidCatalog) as failure:
+            added(arrival("2.0.0"), to=heads)
+        assert "--skips" not in failure.value.advice
+        long = catalog(
+            {"demo": {"alpha": ["demo.v1.0.0", *(f"demo.v1.{n}.0 > demo.v1.{n - 1}.0" for n in range(1, 12))]}}
+        )
+        with pytest.raises(InvalidCatalog) as failure:
+            added(arrival("2.0.0"), to=long)
+        shown = " -> ".join(f"demo.v1.{minor}.0" for minor in range(11, 5, -1))
+        assert f"{shown} -> ... -> demo.v1.0.0" in str(failure.value)
 
     def test_a_bundle_below_the_head_needs_one_that_leads_to_it(self) -> None:
         with pytest.raises(InvalidCatalog) as failure:

@@ -106,7 +106,8 @@ class _Addition:
             skip_patch = self.plan.mode is UpdateMode.SEMVER_SKIPPATCH
             result, default = with_bundles_by_version(parts, arrivals, skip_patch=skip_patch)
         result = with_default_channel(result, default, arrivals)
-        refuse_additions(result, arrivals, self.dialect)
+        base = parts if len(arrivals) == 1 else result
+        refuse_additions(result, arrivals, self.dialect, lambda other: self._by_their_edges(base, [other]))
         return result
 
     def _without_foreign_default(self, parts: Blobs, arrival: Arrival) -> Arrival:

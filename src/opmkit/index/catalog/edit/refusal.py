@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.catalog.bundlecheck import stated_version
 from opmkit.index.catalog.check import check_blobs
-from opmkit.index.catalog.graphcheck import channel_heads
+from opmkit.index.catalog.graphcheck import channel_heads, graph_fault
 from opmkit.index.errors import GraphError, InvalidCatalog
 from opmkit.index.graph import precedence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opmkit.index.catalog.blobs import Blobs, ChannelBlob
     from opmkit.index.catalog.dialect import Dialect
     from opmkit.index.catalog.edit.values import Arrival
-    from opmkit.index.catalog.faults import Fault
 
 _SHOWN = 8
-"""Entries of a chain that are shown."""
+"""Entries of a chain that are shown, and names that a remedy may have."""
+_WAYS = 2
+"""Remedies that are told."""
 
 
-def refuse_additions(parts: Blobs, arrivals: Sequence[Arrival], dialect: Dialect) -> None:
-    """Raise InvalidCatalog if a package would not be valid with the bundles that were added to it."""
+def refuse_additions(
+    parts: Blobs, arrivals: Sequence[Arrival], dialect: Dialect, attempt: Callable[[Arrival], Blobs]
+) -> None:
+    """Raise InvalidCatalog if a package would not be valid with the bundles that were added to it.
+
+    ``attempt`` gives the package as it would be if one of them had other edges.
+    """
     faults = check_blobs(parts, dialect)
     if not faults:
         return
     added = " and ".join(arrival.name for arrival in arrivals)
     told = [f"package {arrivals[0].package} would not be valid with {added}:", *map(str, faults)]
-    at_fault = [one for one in parts.channels if one.name in {fault.subject.channel for fault in faults}]
+    names = {fault.subject.channel for fault in faults if fault.subject.channel}
+    at_fault = [channel for channel in parts.channels if channel.name in names and channel.entries]
     told += [f"channel {channel.name} would be: {'; '.join(_lines(channel))}" for channel in at_fault]
-    advice = next(filter(None, _remedies(parts, at_fault, faults, arrivals)), "")
-    raise InvalidCatalog("\n".join(told), advice=advice)
+    remedies = [*_remedies(parts, at_fault, arrivals, attempt), *(fault.advice for fault in faults)]
+    raise InvalidCatalog("\n".join(told), advice=next(filter(None, remedies), ""))
 
 
 def _lines(channel: ChannelBlob) -> Iterator[str]:
@@ -48,32 +56,67 @@ def _lines(channel: ChannelBlob) -> Iterator[str]:
 
 
 def _remedies(
-    parts: Blobs, channels: Iterable[ChannelBlob], faults: Iterable[Fault], arrivals: Sequence[Arrival]
+    parts: Blobs, at_fault: Iterable[ChannelBlob], arrivals: Sequence[Arrival], attempt: Callable[[Arrival], Blobs]
 ) -> Iterator[str]:
-    """What would mend it: first where bundles that are added are further heads, then as the faults have it."""
-    arriving = {arrival.name: arrival for arrival in arrivals}
+    """How those of the bundles would fit that head a channel whose graph is at fault."""
+    broken = [channel for channel in at_fault if graph_fault(channel.entries)]
+    heads = {head for channel in broken for head in channel_heads(channel.entries)}
+    for arrival in arrivals:
+        if arrival.name in heads:
+            yield _below(parts, broken, arrival) or _ways(parts, arrival, attempt)
+
+
+def _below(parts: Blobs, channels: Iterable[ChannelBlob], arrival: Arrival) -> str:
+    """What is to be done with a bundle of a lower version than another head; "" if there is none."""
     for channel in channels:
         heads = channel_heads(channel.entries)
-        for name in heads if len(heads) > 1 else ():
-            if name in arriving:
-                yield _one_head(parts, arriving[name], channel.name, [head for head in heads if head != name])
-    for fault in faults:
-        yield fault.advice
+        if arrival.name in heads and (top := _by_version(parts, heads)[-1]) != arrival.name:
+            return (
+                f"{arrival.name} is below {top}: let an entry of channel {channel.name} above it replace or skip it, "
+                "or put it into another channel by --channel."
+            )
+    return ""
 
 
-def _one_head(parts: Blobs, arrival: Arrival, channel: str, others: Sequence[str]) -> str:
-    """How a channel would have one head."""
-    versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
+def _ways(parts: Blobs, arrival: Arrival, attempt: Callable[[Arrival], Blobs]) -> str:
+    """The edges that would make all channels of a bundle valid; "" if there are none that are short enough to tell."""
+    ways = [flags for flags, other in _others(parts, arrival) if _fits(other, attempt)]
+    return f"Let {arrival.name} update from what is there: {', or '.join(ways[:_WAYS])}." if ways else ""
+
+
+def _fits(arrival: Arrival, attempt: Callable[[Arrival], Blobs]) -> bool:
     try:
-        above = [name for name in others if precedence(versions[name]) > precedence(arrival.version)]
-    except (GraphError, KeyError):
-        above = []
-    if above:
-        return (
-            f"{arrival.name} is below {' and '.join(above)}: let an entry of channel {channel} above it replace or "
-            "skip it, or put it into another channel by --channel."
-        )
-    if len(others) == 1 and not arrival.replaces:
-        return f"Let {arrival.name} update from the present head, by --replaces {others[0]} or --skips {others[0]}."
-    skips = ",".join(dict.fromkeys([*arrival.skips, *others]))
-    return f"Let {arrival.name} update from all of them, by --skips {skips}, or in its ClusterServiceVersion."
+        channels = attempt(arrival).channels
+    except GraphError:
+        return False
+    return not any(graph_fault(channel.entries) for channel in channels if channel.name in arrival.channels)
+
+
+def _others(parts: Blobs, arrival: Arrival) -> Iterator[tuple[str, Arrival]]:
+    """The bundle with edges that it might have, and the flags for them: the simpler ones first."""
+    channels = [channel for channel in parts.channels if channel.name in arrival.channels]
+    names = _by_version(parts, {entry.name for one in channels for entry in one.entries} - {arrival.name})
+    if not names:
+        return
+    top, heads = names[-1], {head for channel in channels for head in channel_heads(channel.entries)}
+    replacing = replace(arrival, replaces=top)
+    yield f"--replaces {top}", replacing
+    for skipped, one in ((heads, arrival), (heads, replacing), (names, arrival)):
+        below = [name for name in names if name in skipped and name != one.replaces]
+        skips = tuple(dict.fromkeys([*arrival.skips, *below]))
+        if skips != arrival.skips and len(skips) <= _SHOWN:
+            replaces = f"--replaces {top} " if one is replacing else ""
+            yield f"{replaces}--skips {','.join(skips)}", replace(one, skips=skips)
+
+
+def _by_version(parts: Blobs, names: Iterable[str]) -> list[str]:
+    """Names of bundles from the lowest version to the highest; those without order come first."""
+    versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
+
+    def order(name: str) -> tuple[object, ...]:
+        try:
+            return precedence(versions[name]), name
+        except (GraphError, KeyError):
+            return (), name
+
+    return sorted(names, key=order)
