@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 _REFUSED_BY_DATABASES = re.compile(
     r"neither in the index nor among the bundles added|more than one bundle with its highest version"
+    r"|it is in no package that has a default channel"
 )
-"""What replaces a bundle that is not there, or is skipped by the index already."""
+"""What replaces a bundle that is not there, is skipped by the index already, or has lost its channels but stayed."""
 
 DROPPED, NOT_THERE = "the database drops what the new head does not lead to", "it replaces what is not there"
 REFUSED_BY_ONE = {

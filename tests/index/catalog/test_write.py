@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmkit.bundle import goyaml
-from opmkit.index.catalog.blobs import BlobProperty, Blobs, BundleBlob, OtherBlob, PackageBlob
+from opmkit.index.catalog.blobs import (
+    Blob,
+    BlobProperty,
+    Blobs,
+    BundleBlob,
+    ChannelBlob,
+    DeprecationsBlob,
+    OtherBlob,
+    PackageBlob,
+)
 from opmkit.index.catalog.goyamlwriter import write_yaml
 from opmkit.index.catalog.load import parse_blobs
 from opmkit.index.catalog.write import in_order, to_json, to_yaml
@@ -23,6 +32,21 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=12,
 )
+
+
+def test_packages_are_written_one_after_the_other() -> None:
+    def of(package: str) -> list[Blob]:
+        notes = [OtherBlob(schema, name, package, {}) for schema, name in (("a", "z"), ("z", "b"), ("z", "a"))]
+        bundles = [BundleBlob(f"{package}.v{number}", package) for number in (1, 2)]
+        channels = [ChannelBlob(name, package) for name in ("alpha", "beta")]
+        return [PackageBlob(package), *channels, *bundles, *notes, DeprecationsBlob(package)]
+
+    nobodys: list[Blob] = [OtherBlob("z", "", "", {}), OtherBlob("a", "", "", {})]
+    left_out = [ChannelBlob("alpha", ""), BundleBlob("b.v1", "")]
+    ordered = [*of("a"), *of("b"), *nobodys]
+    kept = [blob for blob in ordered if isinstance(blob, OtherBlob)]  # which stay as they are, but for their schemas
+    others = [blob for blob in reversed(ordered) if not isinstance(blob, OtherBlob)]
+    assert list(in_order(Blobs.of([*others, *kept, *left_out]))) == ordered
 
 
 def test_json_in_order_and_form() -> None:
