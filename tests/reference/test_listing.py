@@ -1,6 +1,7 @@
 """Tables of catalogs made up at random: the newest reference tool lists the same of each, or refuses it as well.
 
-``OPMKIT_REFERENCE_OPM_NEWEST`` names that tool; ``OPMKIT_CATALOGS`` and ``OPMKIT_CATALOGS_SEED`` are those of the verdicts.
+``OPMKIT_REFERENCE_OPM_NEWEST`` names that tool; ``OPMKIT_CATALOGS`` and ``OPMKIT_CATALOGS_SEED`` are those of the
+verdicts.
 """
 
 from __future__ import annotations
