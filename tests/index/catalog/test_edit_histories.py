@@ -66,7 +66,7 @@ class Play:
 
 @pytest.mark.parametrize("flavour", ["replaces", "semver", "semver-skippatch", "overwrite", "deprecate", "substitutes"])
 def test_random_histories(flavour: str) -> None:
-    @repeated(0.014)
+    @repeated(0.01)
     @given(steps=histories(flavour))
     def play(steps: tuple[Step, ...]) -> None:
         if flavour == "substitutes":  # what is skipped keeps its edges in a catalog, so more would lie below it
