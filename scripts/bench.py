@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 from bench_serve import bench_serve, bench_soak
+from bench_serve_catalog import bench_serve_catalog
 
 from kit.catalogmaker import catalog_of
 from kit.corpus import bundle_files, bundle_labels, save_files
@@ -538,6 +539,12 @@ def main() -> None:
     serve.add_argument("--runs", type=int, default=5)
     serve.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
     serve.set_defaults(bench=bench_serve)
+    served = commands.add_parser("serve-catalog", help=bench_serve_catalog.__doc__)
+    served.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles")
+    served.add_argument("--reference", metavar="OPM", default=os.environ.get("OPMKIT_REFERENCE_OPM"))
+    served.add_argument("--runs", type=int, default=5)
+    served.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file as well")
+    served.set_defaults(bench=bench_serve_catalog)
     soak = commands.add_parser("soak", help=bench_soak.__doc__)
     soak.add_argument("--bundles", type=Path, default=SHARED / "corpus" / "bundles")
     soak.add_argument("--seconds", type=float, default=1800)

@@ -50,16 +50,21 @@ _NAMED = {
 
 
 def make_index(path: Path, bundles: Path) -> None:
-    """An index database of the published packages of a corpus, the largest ones, about ``BUNDLES`` bundles."""
+    """An index database of the chosen bundles."""
+    images = [f"{one}=quay.io/corpus/{one.parent.name}:{one.name.replace('+', '_')}" for one in chosen_bundles(bundles)]
+    argv = ["opm", "registry", "add", "--permissive", "--database", str(path), "--bundle-images", ",".join(images)]
+    subprocess.run(argv, check=True, stderr=subprocess.DEVNULL)
+
+
+def chosen_bundles(bundles: Path) -> list[Path]:
+    """The directories of the published packages of a corpus, the largest ones, about ``BUNDLES`` bundles."""
     packages = [one for one in bundles.iterdir() if not one.name.startswith(("syn-", "opreg-"))]
     packages.sort(key=lambda one: (-sum(file.stat().st_size for file in one.rglob("*") if file.is_file()), one.name))
-    chosen: list[str] = []
+    chosen: list[Path] = []
     for package in packages:
         if len(chosen) < BUNDLES:
-            versions = sorted(one for one in package.iterdir() if (one / "manifests").is_dir())
-            chosen += [f"{one}=quay.io/corpus/{package.name}:{one.name.replace('+', '_')}" for one in versions]
-    argv = ["opm", "registry", "add", "--permissive", "--database", str(path), "--bundle-images", ",".join(chosen)]
-    subprocess.run(argv, check=True, stderr=subprocess.DEVNULL)
+            chosen += sorted(one for one in package.iterdir() if (one / "manifests").is_dir())
+    return chosen
 
 
 def copy_packages(path: Path, copies: int) -> None:
@@ -160,21 +165,24 @@ def _measured(client: LoadClient, programs: dict[str, str], database: Path, runs
         for _ in range(runs):
             for who in programs:
                 ready[who].append(client.ready(argv[who], free_port()))
-        servers = {who: stack.enter_context(_started(client, argv[who])) for who in programs}
-        lists = {who: _lists(client, server, runs) for who, server in servers.items()}
+        servers = {who: stack.enter_context(started(client, argv[who])) for who in programs}
+        lists = {who: list_bundles(client, server, runs) for who, server in servers.items()}
         used = {who: memory(server.process) for who, server in servers.items()}
         rates = _rates(client, servers, requests_for(database))
         return {who: Figures(statistics.median(ready[who]), *lists[who], used[who], rates[who]) for who in programs}
 
 
 @dataclass(frozen=True)
-class _Started:
+class Started:
+    """A server that runs: the number of its process, and its port."""
+
     process: int
     port: int
 
 
 @contextmanager
-def _started(client: LoadClient, argv: Sequence[str]) -> Iterator[_Started]:
+def started(client: LoadClient, argv: Sequence[str]) -> Iterator[Started]:
+    """Start a server, and wait until it answers."""
     port = free_port()
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen([*argv, "--port", str(port)], **quiet)
@@ -183,7 +191,7 @@ def _started(client: LoadClient, argv: Sequence[str]) -> Iterator[_Started]:
         while not _listens(port) and time.monotonic() < end:
             time.sleep(0.02)
         client.calls(port, "ListPackages", [{}], 1, "-most", "1")
-        yield _Started(process.pid, port)
+        yield Started(process.pid, port)
     finally:
         process.terminate()
         process.wait()
@@ -194,14 +202,14 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _lists(client: LoadClient, server: _Started, runs: int) -> tuple[float, float]:
+def list_bundles(client: LoadClient, server: Started, runs: int) -> tuple[float, float]:
     """Seconds of the first list of all bundles, and the median of the next ones."""
     seconds = [client.calls(server.port, "ListBundles", [{}], 1, "-most", "1")["seconds"] for _ in range(runs + 1)]
     return seconds[0], statistics.median(seconds[1:])
 
 
 def _rates(
-    client: LoadClient, servers: dict[str, _Started], requests: dict[str, Requests]
+    client: LoadClient, servers: dict[str, Started], requests: dict[str, Requests]
 ) -> dict[str, dict[str, dict[int, float]]]:
     rates: dict[str, dict[str, dict[int, float]]] = {who: {} for who in servers}
     for method in CALLED:
