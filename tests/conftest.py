@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kit.crowd import Crowd
 from kit.engines import DockerDaemon, Engine
@@ -15,6 +16,9 @@ from kit.tokenserver import TokenServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # how long a test takes tells of the machine
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _FOREIGN = (

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
     from kit.registry import Registry
 
 
-@pytest.fixture(params=[None, "/", "/root", "/no/such/home"], ids=["no HOME", "HOME=/", "HOME=/root", "HOME missing"])
+@pytest.fixture
 def stranger(request: pytest.FixtureRequest) -> Iterator[Stranger]:
-    """The user, with one home or another that he may not write to."""
+    """The user, with the home that the test asks for."""
     with Stranger(request.param) as user:
         yield user
         assert list(user.working.iterdir()) == []
         left = {path.name for path in user.temporary.iterdir()}
         assert left <= {f"opmkit-{UID}", "asked-for"}  # no scratch files
+
+
+def home(*values: str | None) -> pytest.MarkDecorator:
+    """Have a test run with each value of the variable HOME; the user may write to none of them."""
+    return pytest.mark.parametrize("stranger", values, ids="HOME={}".format, indirect=True)
 
 
 @pytest.fixture
@@ -44,6 +49,7 @@ def build(stranger: Stranger, version: str, prefix: str) -> str:
     return name
 
 
+@home(None, "/root")
 def test_from_manifests_to_a_catalog_in_a_registry(stranger: Stranger, prefix: str) -> None:
     first, second = (build(stranger, version, prefix) for version in ("0.1.0", "0.2.0"))
     catalog = f"{prefix}/catalog:latest"
@@ -53,6 +59,7 @@ def test_from_manifests_to_a_catalog_in_a_registry(stranger: Stranger, prefix: s
     assert {row["bundle"] for row in rows} == {"lagoon-operator.v0.1.0", "lagoon-operator.v0.2.0"}
 
 
+@home("/", "/no/such/home")
 def test_files_go_where_they_are_asked_for(stranger: Stranger, prefix: str) -> None:
     bundle = build(stranger, "0.1.0", prefix)
     out = stranger.temporary / "asked-for"
@@ -65,6 +72,7 @@ def test_files_go_where_they_are_asked_for(stranger: Stranger, prefix: str) -> N
     assert (out / "exported" / "lagoon-operator" / "0.1.0").stat().st_uid == UID
 
 
+@home(None, "/", "/root", "/no/such/home")
 def test_images_are_kept_among_the_temporary_files(stranger: Stranger, prefix: str) -> None:
     stranger("index", "add", "-b", "", "-i", "scratch", "-t", f"{prefix}/catalog:1")
     assert f"{prefix}/catalog:1" in stranger("image", "ls")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kit.crowd import Command
 from kit.faults import Action, FaultProxy, Reset, Seen
 
 if TYPE_CHECKING:
+    from kit.crowd import Crowd
     from kit.opm import Opm
     from kit.registry import Registry
 
@@ -101,28 +102,10 @@ def test_killed_at_every_request_the_tag_keeps_naming_a_whole_index(
 
 STEPS = ("os.replace", "os.rename", "os.fsync", "sqlite3.connect", "shutil.copyfile")
 
-KILLER = """
-import importlib, os, signal, sys
-
-def deadly(function, left=[int(sys.argv[2])]):
-    def call(*arguments, **keywords):
-        left[0] -= 1
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **keywords)
-    return call
-
-module, _, name = sys.argv[1].partition(".")
-module = importlib.import_module(module)
-setattr(module, name, deadly(getattr(module, name)))
-from opmkit.cli.main import main
-main(sys.argv[3:])
-"""
-
 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_every_step_on_disk_the_database_stays_whole(
-    step: str, opm_http: Opm, registry: Registry, prefix: str
+    step: str, crowd: Crowd, opm_http: Opm, registry: Registry, prefix: str
 ) -> None:
     name = f"{registry.host}/{prefix}/lagoon-operator"
     database = opm_http.directory / "index.db"
@@ -132,15 +115,10 @@ def test_killed_at_every_step_on_disk_the_database_stays_whole(
     at = 0
     while True:
         at += 1
-        done = subprocess.run(
-            [sys.executable, "-c", KILLER, step, str(at), *argv],
-            cwd=opm_http.directory,
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode == 0:
+        (killed,) = crowd.run([Command(argv, directory=opm_http.directory, killed_at=(step, at))])
+        if killed.status == 0:
             break
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert killed.status == -signal.SIGKILL, killed.stderr
         if database.read_bytes() != before:
             break  # killed after the new file was in place: it is whole, as the listing shows
     assert "lagoon-operator.v0.3.0" in opm_http("alpha", "list", "bundles", "index.db") or at > 1

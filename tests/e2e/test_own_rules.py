@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kit.opm import FIXTURES
@@ -24,8 +25,11 @@ def block(language: str) -> str:
     return str(found)
 
 
-def install(site: Path) -> None:
-    """What an installer makes of a distribution with the module and the entry point of the document."""
+def install(site: Path, opm: Opm) -> Opm:
+    """Make what an installer makes of a distribution with the module and the entry point of the document.
+
+    Gives the command that sees it, which a new interpreter does.
+    """
     entries = tomllib.loads(block("toml"))["project"]["entry-points"]["opmkit.rules"]
     (name,) = set(entries.values())
     metadata = site / "acme-1.0.dist-info"
@@ -34,11 +38,11 @@ def install(site: Path) -> None:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
     listed = "\n".join(f"{key} = {value}" for key, value in entries.items())
     (metadata / "entry_points.txt").write_text(f"[opmkit.rules]\n{listed}\n")
+    return replace(opm, env={**opm.env, "PYTHONPATH": str(site)}, crowd=None)
 
 
 def test_rules_of_other_distributions_run_and_are_explained(opm: Opm, tmp_path: Path) -> None:
-    install(tmp_path / "site")
-    opm.env["PYTHONPATH"] = str(tmp_path / "site")
+    opm = install(tmp_path / "site", opm)
     report = json.loads(opm("bundle", "validate", str(BASE), "--output", "json"))
     (finding,) = report["bundles"][0]["findings"]
     csv = BASE / finding["file"]
@@ -52,8 +56,7 @@ def test_rules_of_other_distributions_run_and_are_explained(opm: Opm, tmp_path: 
 def test_what_was_judged_before_is_judged_again_by_new_rules(opm: Opm, tmp_path: Path) -> None:
     opm.env["OPM_STORE"] = str(tmp_path / "store")
     assert "all is well" in opm("bundle", "validate", str(BASE))
-    install(tmp_path / "site")
-    opm.env["PYTHONPATH"] = str(tmp_path / "site")
+    opm = install(tmp_path / "site", opm)
     assert "ACME-DISPLAY-NAME" in opm("bundle", "validate", str(BASE))
 
 

@@ -34,7 +34,7 @@ from opmkit.imagetools.store.reader import LayoutReader
 
 
 def examples(count: int) -> settings:
-    return settings(max_examples=count * int(os.environ.get("OPMKIT_FUZZ", "1")), deadline=None)
+    return settings(max_examples=count * int(os.environ.get("OPMKIT_FUZZ", "1")))
 
 
 # --- damage

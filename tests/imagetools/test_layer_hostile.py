@@ -111,7 +111,7 @@ ENTRIES = st.one_of(
 
 
 @given(st.lists(st.lists(ENTRIES, max_size=4), max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_nothing_ever_gets_out(tmp_path_factory: pytest.TempPathFactory, members: list[list[Member]]) -> None:
     scratch = tmp_path_factory.mktemp("hostile")
     (scratch / "outside").mkdir()
@@ -244,7 +244,7 @@ def test_content_that_is_not_what_its_type_says(said: str, tmp_path: Path) -> No
 
 
 @given(st.binary(max_size=2000), st.integers(0, 6000))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_damage_is_an_error_of_ours(noise: bytes, at: int) -> None:
     content = WHOLE[:at] + noise + WHOLE[at + len(noise) :]
     for blob in (content, gzip.compress(WHOLE)[:at] + noise):

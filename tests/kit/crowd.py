@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib
 import io
+import itertools
 import json
 import os
 import pkgutil
@@ -32,13 +33,15 @@ _PATIENCE = 240
 class Command:
     """A command line without the program, what its environment has beside the caller's, and where it runs.
 
-    The program is ``opm`` or one of its companions.
+    The program is ``opm`` or one of its companions. ``killed_at`` names a function, and the number of the call of it
+    at which the process is killed.
     """
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     directory: str | Path = "."
     program: str = "opm"
+    killed_at: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ def _whole(command: Command) -> dict[str, object]:
         "env": {**os.environ, **command.env},
         "directory": str(Path.cwd() / command.directory),
         "program": command.program,
+        "killed_at": command.killed_at,
     }
 
 
@@ -117,7 +121,8 @@ def _load() -> dict[str, Callable[[], object]]:
     from opmkit.cli.main import run
 
     for module in pkgutil.walk_packages(opmkit.__path__, "opmkit."):
-        importlib.import_module(module.name)
+        with contextlib.suppress(Exception):  # the commands that need it will tell
+            importlib.import_module(module.name)
     with contextlib.redirect_stdout(io.StringIO()):
         run(["index", "add", "-b", "", "--dry-run"])
     installed = distribution("opmkit").entry_points.select(group="console_scripts")
@@ -140,6 +145,8 @@ def _be(command: Command, output: Path, gate: int, programs: Mapping[str, Callab
         os.environ.update(command.env)
         tempfile.tempdir = None  # the parent's
         os.read(gate, 1)
+        if command.killed_at:
+            _make_deadly(*command.killed_at)
         sys.argv = [command.program, *command.argv]
         programs[command.program]()
     except SystemExit as end:
@@ -154,6 +161,21 @@ def _redirect(stdin: Path, stdout: Path, stderr: Path) -> None:
     for number, (path, mode) in enumerate(((stdin, "rb"), (stdout, "wb"), (stderr, "wb"))):
         with path.open(mode) as file:
             os.dup2(file.fileno(), number)
+
+
+def _make_deadly(name: str, at: int) -> None:
+    """Have the call number ``at`` of the function ``module.function`` kill this process."""
+    module_name, _, function_name = name.rpartition(".")
+    module = importlib.import_module(module_name)
+    function = getattr(module, function_name)
+    calls = itertools.count(1)
+
+    def deadly(*arguments: object, **keywords: object) -> object:
+        if next(calls) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **keywords)
+
+    setattr(module, function_name, deadly)
 
 
 def _end(status: object) -> NoReturn:

@@ -7,7 +7,7 @@ import stat
 import subprocess
 import tempfile
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Self
 
@@ -57,7 +57,7 @@ class Stranger:
 
     def attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run ``opm`` to the end, whatever it is."""
-        return self._run([*self._become, str(PROGRAM), *arguments])
+        return self._run([*_becoming(), str(PROGRAM), *arguments])
 
     def __call__(self, *arguments: str) -> str:
         """Run ``opm``, and give what came on stdout; anything but success fails the test."""
@@ -65,13 +65,15 @@ class Stranger:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    @cached_property
-    def _become(self) -> list[str]:
-        """The start of command lines; where the program lies in a place that is closed to others, it opens that."""
-        become = [require("setpriv"), *_AS_STRANGER]
-        closed = self._run([*become, str(PROGRAM), "--version"]).returncode
-        return [*become, *_READING_ALL] if closed else become
-
     def _run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
         env = {"PATH": os.defpath, "TMPDIR": str(self.temporary), **({} if self.home is None else {"HOME": self.home})}
         return subprocess.run(argv, cwd=self.working, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+@cache
+def _becoming() -> tuple[str, ...]:
+    """The start of command lines; where the program lies in a place that is closed to others, it opens that."""
+    become = (require("setpriv"), *_AS_STRANGER)
+    argv = [*become, str(PROGRAM), "--version"]
+    closed = subprocess.run(argv, cwd="/", env={"PATH": os.defpath}, capture_output=True, check=False).returncode
+    return (*become, *_READING_ALL) if closed else become
