@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opmkit.bundle.jsonvalue import JsonValue
-    from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
+    from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, PackageBlob
 
 _BUNDLE, _API = message_class("Bundle"), message_class("GroupVersionKind")
 _PROPERTY, _DEPENDENCY = message_class("Property"), message_class("Dependency")
@@ -32,14 +31,6 @@ _PACKAGE_REQUIRED = "olm.package.required"
 _CSV_KIND = "ClusterServiceVersion"
 _TOLD_OTHERWISE = (kinds.BUNDLE_OBJECT, kinds.CSV_METADATA)
 """Properties that are told as manifests. Clusters copy the others to where there is little room."""
-
-
-def place(package: str, channel: str, entry: EntryBlob, *, edges: bool) -> bytes:
-    """The part that tells where a bundle is, and with ``edges`` what it replaces and skips there."""
-    fields: dict[str, Any] = {"packageName": package, "channelName": channel, "skipRange": entry.skip_range}
-    if edges:
-        fields |= {"replaces": entry.replaces, "skips": entry.skips}
-    return _serialised(**fields)
 
 
 def facts(bundle: BundleBlob, deprecation: str | None) -> bytes:
@@ -63,7 +54,7 @@ def facts(bundle: BundleBlob, deprecation: str | None) -> bytes:
 def manifests(bundle: BundleBlob, package: PackageBlob) -> bytes:
     """The part with the manifests that the catalog holds; of what ``olm.csv.metadata`` tells, one is made up."""
     objects = list(map(_object, bundle.values(kinds.BUNDLE_OBJECT)))
-    csv = next((text for text in objects if _kind(text) == _CSV_KIND), "")
+    csv = next(filter(_is_csv, objects), "")
     told = next(bundle.values(kinds.CSV_METADATA), None)
     if not csv and isinstance(told, dict):
         csv = encode(_shown_csv(told, bundle, package)).decode()
@@ -120,12 +111,14 @@ def _object(value: JsonValue) -> str:
         return ""
 
 
-def _kind(text: str) -> object:
+def _is_csv(text: str) -> bool:
+    if _CSV_KIND not in text:  # most others can be told by that, much sooner
+        return False
     try:
-        document = json.loads(text or "null")
+        document = orjson.loads(text)
     except ValueError:
-        return None
-    return document.get("kind") if isinstance(document, dict) else None
+        return False
+    return isinstance(document, dict) and document.get("kind") == _CSV_KIND
 
 
 def _shown_csv(told: JsonValue, bundle: BundleBlob, package: PackageBlob) -> dict[str, JsonValue]:

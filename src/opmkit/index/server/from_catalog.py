@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.index.api import message_class
 from opmkit.index.catalog.blobs import EntryBlob
-from opmkit.index.server import catalogbundles
+from opmkit.index.server.catalogplaces import place
 from opmkit.index.server.errors import Unanswerable
 from opmkit.index.server.records import Place, read_messages, read_record
 
@@ -164,8 +164,8 @@ class CatalogAnswers:
         return {(package, bundle) for package, bundle in self._apis.get((group, version, kind), ())}
 
     def _bundle(self, package: str, channel: str, entry: EntryBlob) -> bytes:
-        places = (Place(*place) for place in self._records[package][entry.name])
-        head = catalogbundles.place(package, channel, entry, edges=False)
+        places = (Place(*found) for found in self._records[package][entry.name])
+        head = place(package, channel, entry, edges=False)
         return head + b"".join(read_record(self._descriptor, place) for place in places)
 
 
