@@ -14,7 +14,7 @@ import typer
 from opmkit.cli.errors import UsageProblem, explain_os_error, print_error
 from opmkit.cli.goflags import GoGroup
 from opmkit.cli.logs import configure_logs
-from opmkit.cli.tree import command, group
+from opmkit.cli.tree import command, group, listed
 from opmkit.imagetools.errors import AdvisedError
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon.
@@ -40,14 +40,15 @@ _WITH_ALPHA = ("graph", "templates")
 
 
 def build_app(words: Sequence[str] | None = None) -> typer.Typer:
-    """The tree of commands; given the words of a command line, the groups that none of them names stay empty.
+    """The tree of commands; given the words of a command line, those that none of them names can't be run.
 
     A command line loads the commands of its group, not those of all others.
     """
 
     def commands_of(name: str, summary: str, module: str = "") -> typer.Typer:
         wanted = words is None or name in words
-        return group(name, summary, import_module(f"{_COMMANDS}.{module or name}").COMMANDS if wanted else ())
+        commands = import_module(f"{_COMMANDS}.{module or name}").COMMANDS if wanted else ()
+        return group(name, summary, commands, words=words)
 
     def alpha_commands() -> list[tuple[str, Any]]:
         wanted = words is None or "alpha" in words
@@ -63,7 +64,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     bundles = commands_of("bundle", "Generate, build, unpack, extract and validate bundles.")
-    alpha = group("alpha", "The commands that the Go tool keeps under this name.", alpha_commands(), cls=GoGroup)
+    alpha = group("alpha", "The commands that the Go tool keeps under this name.", alpha_commands(), GoGroup, words)
     alpha.add_typer(bundles)
     alpha.add_typer(commands_of("list", "List the content of an index.", "listing"))
     app.add_typer(commands_of("index", "Make and change index images."))
@@ -75,7 +76,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(alpha)
     for name, summary in _TOP_LEVEL.items():
         found = import_module(f"{_COMMANDS}.{_MODULES.get(name, name)}") if words is None or name in words else None
-        command(app, name, getattr(found, name) if found else _not_loaded, help=None if found else summary)
+        command(app, name, getattr(found, name) if found else listed, help=None if found else summary)
     command(app, "version", _version)
     command(app, "help", _help)
     command(app, "completion", _completion)
@@ -148,10 +149,6 @@ def _root(
         print(f"opmkit {__version__}")
     elif ctx.invoked_subcommand is None:
         print(ctx.get_help())
-
-
-def _not_loaded() -> None:
-    """Stand for a command in a list of commands."""
 
 
 def _version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
