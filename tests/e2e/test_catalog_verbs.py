@@ -163,4 +163,4 @@ def test_differences_of_either_kind(site: Opm) -> None:
     markdown = site("index", "diff", "index.db", "cat", "-o", "markdown")
     assert "| `olm.channel alpha` | added | `` Use `stable`. `` |" in markdown
     missing = site.attempt("index", "diff", "missing.db", "cat")
-    assert (missing.returncode, "no file missing.db" in missing.stderr) == (1, True)
+    assert (missing.returncode, "no file or directory missing.db" in missing.stderr) == (1, True)

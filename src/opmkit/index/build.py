@@ -15,7 +15,7 @@ from opmkit.index.change import change_catalog, change_database
 from opmkit.index.content import CONTEXT_CATALOG, CatalogContent, DatabaseContent
 from opmkit.index.engines import EngineBuild
 from opmkit.index.errors import CatalogError
-from opmkit.index.extract import extract_index, find_index, new_content, open_content
+from opmkit.index.extract import extract_index, find_index, new_content, open_content, path_or_image
 from opmkit.index.files import put_files
 from opmkit.index.image import DEFAULT_BINARY_IMAGE, Base, bake, named_base
 from opmkit.index.modes import OnConflict
@@ -144,7 +144,8 @@ def _build_in_engine(
     guarded = plan.push and plan.on_conflict is OnConflict.FAIL
     before = build.published() if guarded else {}
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
-        old, content = open_content(pull, start, Path(scratch), to_catalog=plan.to_catalog)
+        with path_or_image(plan.from_index or ":"):
+            old, content = open_content(pull, start, Path(scratch), to_catalog=plan.to_catalog)
         content, result = plan.changed(content, change, Path(scratch))
         build.run(content, old, progress)
     return build.push(before, progress) if plan.push else "", result
@@ -168,7 +169,8 @@ def _change_only(
     """Make the change, and put the index and a Dockerfile into the build context unless this is a dry run."""
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         directory = Path(scratch)
-        _, content = open_content(pull, start, directory, to_catalog=plan.to_catalog)
+        with path_or_image(plan.from_index or ":"):
+            _, content = open_content(pull, start, directory, to_catalog=plan.to_catalog)
         content, result = plan.changed(content, change, directory)
         if plan.context is not None and not plan.dry_run:
             if isinstance(content, CatalogContent):
@@ -186,7 +188,8 @@ def _find_base(
     binary_image = plan.binary_image or DEFAULT_BINARY_IMAGE
     if start is None or isinstance(start, Path):
         return named_base(tool, binary_image, plan.platforms), new_content(start, directory, to_catalog=plan.to_catalog)
+    with path_or_image(plan.from_index or str(start)):
+        old, content = extract_index(tool, start, directory, () if plan.binary_image else plan.platforms)
     if not plan.binary_image:
-        return extract_index(tool, start, directory, plan.platforms)
-    old, content = extract_index(tool, start, directory)
+        return old, content
     return named_base(tool, binary_image, plan.platforms).following(old), content

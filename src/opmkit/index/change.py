@@ -265,7 +265,7 @@ def in_turn(changes: Sequence[Change]) -> Change:
 
 def _joined(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome(
-        tuple(warning for outcome in outcomes for warning in outcome.warnings),
+        tuple(dict.fromkeys(warning for outcome in outcomes for warning in outcome.warnings)),
         tuple(image for outcome in outcomes for image in outcome.skipped),
         tuple(failure for outcome in outcomes for failure in outcome.failures),
     )

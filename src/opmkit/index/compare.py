@@ -7,12 +7,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import ImageToolsError
 from opmkit.index.content import CatalogContent, Content, DatabaseContent
 from opmkit.index.database import open_database
 from opmkit.index.diff import diff_states, read_state
-from opmkit.index.errors import CatalogError
-from opmkit.index.extract import find_index, read_index
+from opmkit.index.extract import find_index, path_or_image, read_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,12 +44,8 @@ def _content(tool: ContainerTool, index: str) -> Iterator[Content]:
         yield CatalogContent(place) if place.is_dir() else DatabaseContent(place)
         return
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
-        try:
+        with path_or_image(index):
             content = read_index(tool, place, Path(scratch))[1]
-        except ImageToolsError as error:
-            if ":" in index:
-                raise  # nobody means a path by that
-            raise CatalogError(f"there is no file {index}, and no such image: {error}", advice=error.advice) from error
         yield content
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.bundle.source import parse_place
+from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.image import Image, for_platforms
 from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.store.disk import disk_errors
@@ -123,6 +125,18 @@ def find_index(text: str) -> ImageReference | Path:
     if isinstance(place, Path):
         raise CatalogError(f"there is nothing at {place}", advice="Check the path.")
     return place
+
+
+@contextmanager
+def path_or_image(text: str) -> Iterator[None]:
+    """While the index image of a name is read that may have been meant as a path, say in errors that none is there."""
+    try:
+        yield
+    except ImageToolsError as error:
+        if ":" in text:
+            raise  # nobody means a path by that
+        told = f"there is no file or directory {text}, and no such image: {error}"
+        raise CatalogError(told, advice=error.advice) from error
 
 
 def new_content(start: Path | None, directory: Path, *, to_catalog: bool = False) -> Content:

@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.database import open_database
-from opmkit.index.errors import CatalogError
-from opmkit.index.extract import read_database
+from opmkit.index.extract import path_or_image, read_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,11 +31,7 @@ def open_index(tool: Callable[[], ContainerTool], index: str) -> Iterator[IndexD
         return
     with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
         extracted = Path(scratch) / "index.db"
-        try:
+        with path_or_image(index):
             read_database(tool(), parse_image_reference(index), extracted)
-        except ImageToolsError as error:
-            if ":" in index:
-                raise  # nobody means a file by that
-            raise CatalogError(f"there is no file {path}, and no such image: {error}", advice=error.advice) from error
         with open_database(extracted) as database:
             yield database
