@@ -96,7 +96,7 @@ def test_a_bundle_that_gives_a_channel_two_heads_is_refused_with_the_graph_and_a
     assert done.returncode == 1
     assert f"{V2}, {V3}" in done.stderr
     assert f"{V2} -> {V1}; {V3}" in done.stderr
-    assert f"--replaces {V2} or --skips {V2}" in done.stderr
+    assert f"--replaces {V2}, or --skips {V1},{V2}" in done.stderr
     assert site("render", "cat") == before
     site("index", "add", "-b", THIRD, "-f", "cat", "--channel", "alpha", "--replaces", "", "--skips", f"{V1},{V2}")
     assert entries(site, "cat") == {"alpha": {V1: "", V2: V1, V3: ""}, "stable": {V1: "", V2: V1}}

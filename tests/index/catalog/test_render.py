@@ -130,7 +130,7 @@ def test_a_catalog_that_is_read_is_put_into_the_form_that_is_written(tmp_path: P
         ({}, "has no label of an index image or a bundle image; it has none"),
         ({"b": "2", "a": "1"}, "it has\n  a=1\n  b=2"),
         ({CONFIGS: "/configs"}, "no directory of the name"),
-        ({CONFIGS: "../.."}, "no directory of the name"),
+        ({CONFIGS: "../.."}, "which is no directory to have a catalog"),
         ({DATABASE: "/index.db"}, "no file /index.db"),
     ],
 )
