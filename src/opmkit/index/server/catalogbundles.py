@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -12,6 +11,7 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.jsonvalue import encode
 from opmkit.index.api import message_class
 from opmkit.index.catalog import blobs as kinds
+from opmkit.index.catalog.bundlecheck import from_base64
 from opmkit.index.catalog.csvmetadata import csv_of_metadata
 from opmkit.index.catalog.write import writable
 
@@ -101,12 +101,9 @@ def _dependencies(properties: Iterable[BlobProperty]) -> Iterable[tuple[str, str
 def _object(value: JsonValue) -> str:
     """The manifest in a property, as JSON; "" for what is none, which checking the catalog has told."""
     data = value.get("data") if isinstance(value, dict) else None
+    raw = (from_base64(data) if isinstance(data, str) else None) or b""
     try:
-        text = data.replace("\n", "").replace("\r", "") if isinstance(data, str) else ""
-        raw = base64.b64decode(text, validate=True)
-        if raw.lstrip().startswith(b"{"):
-            return raw.decode()
-        return encode(goyaml.load(raw)).decode()
+        return raw.decode() if raw.lstrip().startswith(b"{") else encode(goyaml.load(raw)).decode()
     except (ValueError, InvalidDocument):
         return ""
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.index.database.serving import served_database
 from opmkit.index.server.ports import ReservedPort
 from opmkit.index.server.prepared import PreparedAnswers
 from opmkit.index.server.processes import run_processes
@@ -35,6 +34,8 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
         DatabaseUnavailable: no such file, or it can't be read.
         ServerError: the port or the certificate can't be used, or a process of the server has died.
     """
+    from opmkit.index.database.serving import served_database  # catalogs do without SQL
+
     with ExitStack() as stack:
         database = stack.enter_context(served_database(path, migrate=migrate))
         port = stack.enter_context(ReservedPort(settings.port))
@@ -72,13 +73,14 @@ def serve_catalog(
     with ExitStack() as stack:
         directory = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opm-serve-cache-")))
         port = stack.enter_context(ReservedPort(settings.port))
-        loaded = load_cache(root, directory, enforce=enforce)
+        kept = load_cache(root, directory, enforce=enforce)
         from opmkit.index.server.listener import Listener
 
         listener = Listener(port.number, settings)
+        loaded = stack.enter_context(_loaded_catalog(kept))  # all processes share it
         fields = {"configs": name or str(root), "port": port.number}
         run_processes(
-            lambda life: listener.run(lambda: _loaded_catalog(loaded), life),
+            lambda life: listener.run(lambda: nullcontext(loaded), life),
             settings,
             lambda: _log.info("serving registry", extra={"fields": fields}),
         )
