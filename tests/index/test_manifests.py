@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,13 @@ from opmkit.bundle import parse_bundle
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.index.add import add_bundles
+from opmkit.index.catalog.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
+from opmkit.index.catalog.database_blobs import blobs_of_database
+from opmkit.index.catalog.write import to_json
 from opmkit.index.client import parse_address
 from opmkit.index.database import open_database, replace_database
 from opmkit.index.errors import CatalogError, UnknownPackage
-from opmkit.index.installation import Installation, fitted
+from opmkit.index.installation import Installation, fitted, fitted_to_catalog
 from opmkit.index.manifests import Source, manifests, reaches
 from opmkit.index.objectnames import as_label
 from reference.samples import Sample
@@ -32,6 +36,14 @@ if TYPE_CHECKING:
 SOURCE = Source("catalog", "olm", image=Reference.parse("quay.io/me/catalog:1"))
 SHELF = Installation("shelf", "shelf")
 MODES = ("AllNamespaces", "OwnNamespace", "SingleNamespace", "MultiNamespace")
+OWN_ONLY = {
+    "apiVersion": "operators.coreos.com/v1alpha1",
+    "kind": "ClusterServiceVersion",
+    "metadata": {"name": "shelf.v1.0.0"},
+    "spec": {
+        "installModes": [{"type": "OwnNamespace", "supported": True}, {"type": "AllNamespaces", "supported": False}]
+    },
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +125,26 @@ def test_the_index_tells_the_default_channel(library: Path) -> None:
     with open_database(library) as database:
         assert fitted(SHELF, database).channel == "beta"
         assert fitted(replace(SHELF, channel="alpha"), database).channel == "alpha"
+
+
+def test_a_catalog_tells_the_default_channel_and_the_install_modes() -> None:
+    for name, spec in (
+        (
+            "objects",
+            BlobProperty("olm.bundle.object", {"data": base64.b64encode(json.dumps(OWN_ONLY).encode()).decode()}),
+        ),
+        ("metadata", BlobProperty("olm.csv.metadata", OWN_ONLY["spec"])),
+    ):
+        version = BlobProperty("olm.package", {"packageName": "shelf", "version": "1.0.0"})
+        blobs = Blobs(
+            (PackageBlob("shelf", "beta"),),
+            (ChannelBlob("beta", "shelf", (EntryBlob("shelf.v1.0.0"),)),),
+            (BundleBlob("shelf.v1.0.0", "shelf", "quay.io/me/shelf:1", (version, spec)),),
+        )
+        found = fitted_to_catalog(SHELF, blobs)
+        assert (found.channel, found.targets) == ("beta", (SHELF.namespace,)), name
+        with pytest.raises(CatalogError, match="does not support the install mode MultiNamespace"):
+            fitted_to_catalog(replace(SHELF, targets=("a", "b")), blobs)
 
 
 def test_what_the_index_does_not_have_is_an_error_that_tells_what_it_has(library: Path) -> None:
@@ -267,12 +299,14 @@ def test_the_command_writes_out_the_image_and_names_the_source_after_it(capsys: 
 
 def test_the_index_image_is_looked_into(registry: Registry, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     client = RegistryClient(RegistryOptions(plain_http=True))
+    with open_database(library) as database:
+        catalog = to_json(blobs_of_database(database))
     images = {
         "library": (
             {"database/index.db": library},
             {"operators.operatorframework.io.index.database.v1": "database/index.db"},
         ),
-        "files": ({}, {"operators.operatorframework.io.index.configs.v1": "/configs"}),
+        "files": ({"configs/all.json": catalog}, {"operators.operatorframework.io.index.configs.v1": "/configs"}),
         "other": ({}, {}),
     }
     for tag, (files, labels) in images.items():
@@ -283,13 +317,10 @@ def test_the_index_image_is_looked_into(registry: Registry, library: Path, capsy
         status = run(["index", "manifests", image, "--package", "shelf", "--use-http"])
         return status, *capsys.readouterr()
 
-    status, text, warnings = ask("library")
-    assert (status, warnings) == (0, "")
-    assert list(yaml.safe_load_all(text))[-1]["spec"]["channel"] == "beta"
-    status, text, warnings = ask("files")
-    assert (status, len(list(yaml.safe_load_all(text)))) == (0, 4)
-    assert "not checked: " in warnings
-    assert "file-based catalog" in warnings
+    for kind in ("library", "files"):
+        status, text, warnings = ask(kind)
+        assert (status, warnings) == (0, "")
+        assert list(yaml.safe_load_all(text))[-1]["spec"]["channel"] == "beta"
     status, text, errors = ask("other")
     assert (status, text) == (1, "")
     assert "missing label" in errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -185,6 +186,22 @@ def read_index(tool: ContainerTool, reference: ImageReference, directory: Path) 
     return image, CatalogContent(read_catalog(tool, reference, directory), catalog_place(image, reference))
 
 
+@contextmanager
+def opened_content(tool: ContainerTool, index: str) -> Iterator[Content]:
+    """What the index of that name holds, for reading: an image, a catalog's directory or a database file.
+
+    Raises as `find_index` and `read_index` do.
+    """
+    place = find_index(index)
+    if isinstance(place, Path):
+        yield CatalogContent(place) if place.is_dir() else DatabaseContent(place)
+        return
+    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        with path_or_image(index):
+            content = read_index(tool, place, Path(scratch))[1]
+        yield content
+
+
 def read_catalog(tool: ContainerTool, reference: ImageReference, directory: Path) -> Path:
     """Write the catalog of an index image below ``directory``, and tell where; raises as `read_index` does."""
     place = catalog_place(tool.inspect(reference), reference)
@@ -203,7 +220,7 @@ def database_place(image: InspectedImage, reference: ImageReference) -> str:
     if INDEX_CONFIGS in image.labels:
         raise FileBasedCatalog(
             f"index image {reference} is a file-based catalog: it has no label {INDEX_DATABASE}",
-            advice="name an index image that holds a sqlite database",
+            advice="name an index image that holds a sqlite database; 'opm serve' serves file-based catalogs",
         )
     raise _no_index(reference, INDEX_DATABASE)
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.validation.names import dns1123_label, dns1123_subdomain
+from opmkit.index.catalog.check import valid_catalog
+from opmkit.index.catalog.displayname import specs_of
 from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database.catalog import cluster_service_version
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.objectnames import as_label, check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from opmkit.index.catalog.model import Package
+    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.index.catalog.blobs import Blobs
+    from opmkit.index.catalog.model import Catalog, Package
     from opmkit.index.database import IndexDatabase
 
 SHARED_NAMESPACES = frozenset({"operators", "openshift-operators"})
@@ -71,22 +75,42 @@ class Installation:
 
 
 def fitted(installation: Installation, database: IndexDatabase) -> Installation:
-    """The installation with what the index says: the default channel, and targets that the operator supports.
+    """The installation with what a database says: the default channel, and targets that the operator supports.
 
     Raises:
         UnknownPackage: the index does not have the package.
         CatalogError: it does not have the channel or the bundle to start with, or the operator does not support the
             targets.
     """
-    packages = load_catalog(database).packages
+    return _fitted(
+        installation,
+        load_catalog(database),
+        lambda _, bundle: _install_modes(_spec(cluster_service_version(database, bundle))),
+    )
+
+
+def fitted_to_catalog(installation: Installation, blobs: Blobs) -> Installation:
+    """The same with what a file-based catalog says, which has to be valid; raises InvalidCatalog, too."""
+
+    def install_modes(package: Package, bundle: str) -> Mapping[str, bool]:
+        told = map(_install_modes, specs_of(package.bundles[bundle]))
+        return next(filter(None, told), {})
+
+    return _fitted(installation, valid_catalog(blobs), install_modes)
+
+
+def _fitted(
+    installation: Installation, catalog: Catalog, install_modes: Callable[[Package, str], Mapping[str, bool]]
+) -> Installation:
+    packages = catalog.packages
     if installation.package not in packages:
         known = ", ".join(packages) or "none"
         raise UnknownPackage(
             f'package "{installation.package}" not found', advice=f"The packages of this index are: {known}."
         )
-    bundle, channel = _chosen(installation, packages[installation.package])
-    modes = _install_modes(cluster_service_version(database, bundle))
-    return _supported(replace(installation, channel=channel), bundle, modes)
+    package = packages[installation.package]
+    bundle, channel = _chosen(installation, package)
+    return _supported(replace(installation, channel=channel), bundle, install_modes(package, bundle))
 
 
 def _chosen(installation: Installation, package: Package) -> tuple[str, str]:
@@ -125,10 +149,17 @@ def _supported(installation: Installation, bundle: str, modes: Mapping[str, bool
     return installation
 
 
-def _install_modes(csv: bytes) -> dict[str, bool]:
+def _spec(csv: bytes) -> JsonValue:
+    try:
+        spec: JsonValue = json.loads(csv or b"{}")["spec"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return spec
+
+
+def _install_modes(spec: Any) -> dict[str, bool]:
     """Whether each install mode is supported; empty where the ClusterServiceVersion does not tell."""
     try:
-        listed = json.loads(csv or b"{}")["spec"]["installModes"]
-        return {str(one["type"]): one["supported"] is True for one in listed}
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return {str(one["type"]): one["supported"] is True for one in spec["installModes"]}
+    except (KeyError, TypeError):
         return {}

@@ -245,14 +245,17 @@ def _image(text: str) -> Reference:
 def _looked_up(installation: Installation, index: str, connection: Connection, container_tool: str) -> Installation:
     """The installation fitted to the index; as it is, with a warning, where the index can't be read."""
     from opmkit.imagetools.errors import ImageToolsError
-    from opmkit.index.errors import FileBasedCatalog
-    from opmkit.index.installation import fitted
-    from opmkit.index.open import open_index
+    from opmkit.index.content import DatabaseContent
+    from opmkit.index.database import open_database
+    from opmkit.index.extract import opened_content
+    from opmkit.index.installation import fitted, fitted_to_catalog
 
-    tool = connection.tool_named(container_tool)
     try:
-        with open_index(lambda: tool, index) as database:
-            return fitted(installation, database)
-    except (ImageToolsError, FileBasedCatalog) as error:
+        with opened_content(connection.tool_named(container_tool), index) as content:
+            if not isinstance(content, DatabaseContent):
+                return fitted_to_catalog(installation, content.blobs())
+            with open_database(content.path) as database:
+                return fitted(installation, database)
+    except ImageToolsError as error:
         print_warning(f"package, channel and install modes are not checked: {error}")
         return installation

@@ -21,14 +21,18 @@ def display_name(bundle: BundleBlob) -> str:
 
     Raises InvalidDocument for an object that can't be read, of which a valid catalog has none.
     """
-    for value in _descriptions(bundle):
+    for value in specs_of(bundle):
         name = member(value, "displayName") if isinstance(value, dict) else None
         if isinstance(name, str) and name:
             return name
     return ""
 
 
-def _descriptions(bundle: BundleBlob) -> Iterator[JsonValue]:
+def specs_of(bundle: BundleBlob) -> Iterator[JsonValue]:
+    """What the catalog has of the ``spec`` of its ClusterServiceVersion: all of it, and the metadata of it.
+
+    Raises InvalidDocument for an object that can't be read, of which a valid catalog has none.
+    """
     for value in objects_of(bundle):
         if isinstance(value, dict) and value.get("kind") == KIND:
             yield value.get("spec")
