@@ -22,6 +22,8 @@ DEPRECATIONS = "olm.deprecations"
 
 BUNDLE_OBJECT = "olm.bundle.object"
 CSV_METADATA = "olm.csv.metadata"
+DEPRECATED = "olm.deprecated"
+"""The property of a bundle that updates were made to end with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.index.catalog.blobs import BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
+from opmkit.index.catalog.blobs import DEPRECATED, BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
 from opmkit.index.catalog.bundlecheck import stated_version
 from opmkit.index.catalog.graphcheck import channel_heads
 from opmkit.index.diff import (
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from opmkit.index.catalog.blobs import Blob, Blobs
     from opmkit.index.diff import Kind
-
-DEPRECATED = "olm.deprecated"
-"""The property of a bundle that an index was truncated at."""
 
 
 @dataclass(slots=True)

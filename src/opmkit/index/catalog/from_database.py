@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.catalog.blobs import (
     BUNDLE_OBJECT,
+    DEPRECATED,
     BlobProperty,
     Blobs,
     BundleBlob,
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.index.database import IndexDatabase
-
-_DEPRECATED_PROPERTY = "olm.deprecated"
 
 
 def load_catalog(database: IndexDatabase) -> Catalog:
@@ -64,7 +63,7 @@ class _Rows:
         bundles = {
             row.name: row
             for row in stored.bundle_rows(database)
-            if all(known.type != _DEPRECATED_PROPERTY for known in properties[row.name])
+            if all(known.type != DEPRECATED for known in properties[row.name])
         }
         return cls(bundles, properties, stored.channel_rows(database), _entries(database, bundles))
 

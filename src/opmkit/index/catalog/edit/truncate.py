@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from opmkit.index.catalog.blobs import CHANNEL, BlobProperty, Blobs
+from opmkit.index.catalog.blobs import CHANNEL, DEPRECATED, BlobProperty, Blobs
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.edit.deprecations import without_references
 from opmkit.index.catalog.edit.packages import faults_elsewhere, package_blobs, refuse_invalid, with_packages
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.catalog.blobs import BundleBlob, ChannelBlob, EntryBlob
 
-DEPRECATED = BlobProperty("olm.deprecated", {})
+_MARK = BlobProperty(DEPRECATED, {})
 
 
 class _Target(NamedTuple):
@@ -189,6 +189,6 @@ def _without(entry: EntryBlob, names: Collection[str]) -> EntryBlob:
 
 
 def _marked(bundle: BundleBlob) -> BundleBlob:
-    if DEPRECATED in bundle.properties:
+    if _MARK in bundle.properties:
         return bundle
-    return replace(bundle, properties=objects_last([*bundle.properties, DEPRECATED]))
+    return replace(bundle, properties=objects_last([*bundle.properties, _MARK]))
