@@ -9,7 +9,7 @@ import pytest
 from kit.edits import catalog, shown
 from opmkit.index.catalog.blobs import BlobProperty, Blobs
 from opmkit.index.catalog.check import check_blobs
-from opmkit.index.catalog.edit.truncate import DEPRECATED, truncate
+from opmkit.index.catalog.edit.truncate import truncate
 from opmkit.index.catalog.load import parse_blobs
 from opmkit.index.catalog.write import in_order, to_json
 from opmkit.index.errors import CatalogError, GraphError, InvalidCatalog
@@ -54,7 +54,7 @@ def test_what_lies_below_goes_and_channels_that_it_heads() -> None:
         "gamma": ["demo.v1.3.0 > demo.v1.1.0"],
     }
     assert names(result) == ["demo.v1.1.0", "demo.v1.2.0", "demo.v1.3.0"]
-    assert DEPRECATED in result.bundles[0].properties
+    assert BlobProperty("olm.deprecated", {}) in result.bundles[0].properties
     assert [entry.name for entry in result.deprecations[0].entries] == ["demo.v1.1.0"]
     assert result.deprecations[0].place == CATALOG.deprecations[0].place
     assert not check_blobs(result)
