@@ -38,11 +38,17 @@ def view_of(
     options: Options = Options(),  # noqa: B008 (it is frozen)
 ) -> BundleView:
     """A directory of the corpora as a bundle; in any layout but ``bundle`` the directory itself holds the manifests."""
-    paths = {path.relative_to(directory).as_posix(): path for path in sorted(directory.rglob("*"))}
-    files = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
-    directories = frozenset(name for name, path in paths.items() if path.is_dir())
+    files, directories = _content_of(directory)
     bare = layout != "bundle"
     return BundleView(directory.name, files, directories, None, bare, dialect, options, CONTENTS)
+
+
+@cache
+def _content_of(directory: Path) -> tuple[Mapping[str, bytes], frozenset[str]]:
+    """The files and the directories in a directory, by their path in it."""
+    paths = {path.relative_to(directory).as_posix(): path for path in sorted(directory.rglob("*"))}
+    files = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
+    return files, frozenset(name for name, path in paths.items() if path.is_dir())
 
 
 def view(files: Mapping[str, str | bytes], dialect: Dialect = Dialect.OPMKIT, **more: Any) -> BundleView:
