@@ -19,8 +19,8 @@ class Answers(Protocol):
     bundles, which may also be asked for in another.
     """
 
-    def list_packages(self) -> Answer[Iterable[bytes]]:
-        """A PackageName for every package."""
+    def list_packages(self) -> Answer[tuple[bytes, ...]]:
+        """A PackageName for every package, the same each time."""
 
     def get_package(self, name: str) -> Answer[bytes]:
         """The Package of that name."""

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.index.server.http2.headers import compressed
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from opmkit.index.server.answers import Answer
     from opmkit.index.server.http2.connection import Connection
     from opmkit.index.server.http2.streams import Outgoing
+
+    Messages: TypeAlias = Iterable[bytes] | "Framed"
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +60,10 @@ class CallFailed(Exception):
         self.status = status
 
 
+class Framed(bytes):
+    """Messages as they are sent, each behind its size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """What answers the messages of calls: with messages, or with what makes them in a thread.
@@ -66,7 +72,7 @@ class Method:
     ``repeats``.
     """
 
-    answer: Callable[[bytes], Answer[Iterable[bytes]]]
+    answer: Callable[[bytes], Answer[Messages]]
     repeats: bool = False
 
 
@@ -192,7 +198,7 @@ class Call:
             self._reply(())
             self._end(_OK)
 
-    def _made(self, made: asyncio.Future[Iterable[bytes]]) -> None:
+    def _made(self, made: asyncio.Future[Messages]) -> None:
         """Go on with what was made in a thread."""
         self._connection.working -= 1
         self._pending = False
@@ -205,10 +211,10 @@ class Call:
             self.fail(error.status, str(error))
         self._connection.flush()
 
-    def _reply(self, messages: Iterable[bytes]) -> None:
+    def _reply(self, messages: Messages) -> None:
         if self._outgoing is None:
             self._outgoing = self._connection.open(self._stream, _HEADERS)
-        self._outgoing.sources.append(_framed(messages))
+        self._outgoing.sources.append(iter((messages,)) if isinstance(messages, Framed) else _framed(messages))
         self._connection.send(self._outgoing)
 
     def _end(self, trailers: bytes) -> None:
@@ -227,8 +233,12 @@ class Call:
         _log.info("call", extra={"fields": fields})
 
 
+def framed(messages: Iterable[bytes]) -> Framed:
+    """Messages that are to be sent more than once."""
+    return Framed(b"".join(_framed(messages)))
+
+
 def _framed(messages: Iterable[bytes]) -> Iterator[bytes]:
-    """Messages as they are sent, each behind its size."""
     for message in messages:
         yield _PREFIX.pack(False, len(message))
         yield message

@@ -51,7 +51,7 @@ class CatalogAnswers:
         self._defaults = {package["name"]: package["default"] for package in index["packages"]}
         self._channels = {package["name"]: _channels(package) for package in index["packages"]}
         self._messages = {package["name"]: _package(package) for package in index["packages"]}
-        self._names = [_PACKAGE_NAME(name=name).SerializeToString() for name in self._messages]
+        self._names = tuple(_PACKAGE_NAME(name=name).SerializeToString() for name in self._messages)
 
     @classmethod
     @contextmanager
@@ -60,7 +60,7 @@ class CatalogAnswers:
         with cache.records.open("rb") as file:
             yield cls(cache.index, file.fileno())
 
-    def list_packages(self) -> Answer[Iterable[bytes]]:
+    def list_packages(self) -> Answer[tuple[bytes, ...]]:
         """A PackageName for every package."""
         return self._names
 

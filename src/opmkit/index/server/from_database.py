@@ -39,8 +39,8 @@ class DatabaseAnswers:
         self._prepared = prepared
 
     @cached_property
-    def _package_names(self) -> list[bytes]:
-        return [_PACKAGE_NAME(name=name).SerializeToString() for name in self._index.packages()]
+    def _package_names(self) -> tuple[bytes, ...]:
+        return tuple(_PACKAGE_NAME(name=name).SerializeToString() for name in self._index.packages())
 
     @cached_property
     def _packages(self) -> dict[str, bytes]:
@@ -68,7 +68,7 @@ class DatabaseAnswers:
             index.close()
             contents.close()
 
-    def list_packages(self) -> Answer[Iterable[bytes]]:
+    def list_packages(self) -> Answer[tuple[bytes, ...]]:
         """A PackageName for every package."""
         return self._package_names
 

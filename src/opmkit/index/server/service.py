@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.server.calls import CallFailed, Method, Status
+from opmkit.index.server.calls import CallFailed, Framed, Method, Status, framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.server.answers import Answer, Answers
 
-    Messages = Iterable[bytes]
+    Messages = Iterable[bytes] | Framed
     Call = Callable[[Answers, Any], Answer[Any]]
     Shape = Callable[[Any], Messages]
 
@@ -73,7 +73,10 @@ class Loaded:
 def methods(loading: Future[Loaded]) -> dict[str, Method]:
     """Every method by its path. Calls wait for what is ``loading``; but a server that listens is healthy."""
     single = {name: Method(partial(_answer, name, call, _alone, loading)) for name, call in _SINGLE.items()}
-    streams = {name: Method(partial(_answer, name, call, _all, loading)) for name, call in _STREAMS.items()}
+    shapes: dict[str, Shape] = {"ListPackages": _again}
+    streams = {
+        name: Method(partial(_answer, name, call, shapes.get(name, _all), loading)) for name, call in _STREAMS.items()
+    }
     found = {f"/{REGISTRY}/{name}": method for name, method in (single | streams).items()}
     found[f"/{HEALTH}/Check"] = Method(lambda request: (_SERVING,))
     return found
@@ -112,6 +115,12 @@ def _alone(message: bytes) -> Messages:
 
 def _all(messages: Messages) -> Messages:
     return messages
+
+
+@lru_cache(maxsize=1)
+def _again(messages: tuple[bytes, ...]) -> Messages:
+    """Messages of which each call has the same: many small ones take their time."""
+    return framed(messages)
 
 
 @contextmanager
