@@ -211,7 +211,16 @@ def test_any_configuration(raw: bytes) -> None:
     with suppress(ImageToolsError):
         config = ImageConfig.parse(raw)
         assert config.raw == raw
-        changed = config.changed(ConfigChanges({"l": "m"}, {"A": "c"}, ["2/tcp"], ["e"], ["c"], "u", "/w"), [DIGEST])
+        changes = ConfigChanges(
+            labels={"l": "m"},
+            env={"A": "c"},
+            exposed_ports=["2/tcp"],
+            entrypoint=["e"],
+            cmd=["c"],
+            user="u",
+            working_dir="/w",
+        )
+        changed = config.changed(changes, [DIGEST])
         assert changed.labels == {**config.labels, "l": "m"}
         assert changed.diff_ids == (*config.diff_ids, DIGEST)
         assert changed.without_layers([0]).diff_ids == changed.diff_ids[1:]

@@ -62,7 +62,10 @@ class Crowd:
     """The process that the others are forked from, as a context manager."""
 
     def __enter__(self) -> Self:
-        self._parent = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # gRPC reads this when it is loaded, and commands that ask servers set it before they load it.
+        environment = {**os.environ, "GRPC_VERBOSITY": "NONE"}
+        argv = [sys.executable, __file__]
+        self._parent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         return self
 
     def __exit__(self, *_: object) -> None:
