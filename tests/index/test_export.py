@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,9 +20,11 @@ from opmkit.imagetools.registry import RegistryOptions
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools import open_tool
 from opmkit.index.add import add_bundles
+from opmkit.index.catalog.database_blobs import blobs_of_database
 from opmkit.index.database import open_database, replace_database
+from opmkit.index.database.packages import deprecated_bundles
 from opmkit.index.errors import CatalogError
-from opmkit.index.export import export_packages
+from opmkit.index.export import export_packages, packages_of_catalog, packages_of_database
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,13 +48,25 @@ def test_files_equal_the_record(case: Case, tmp_path: Path, tool: ContainerTool)
         known = step(argv)
         assert known is not None
         assert known.run(path) == 0
-    move_images(path, corpus.prefix)
     values = dict(zip(export, [*export[1:], ""], strict=True))
     packages = [name for name in values.get("--package", "").split(",") if name]
+    assert_catalog_has_the_same(path, packages)
+    move_images(path, corpus.prefix)
     directory = values.get("--download-folder", "downloaded")
     with open_database(path) as database:
-        export_packages(database, packages, tmp_path / "work" / directory, tool)
+        export_packages(packages_of_database(database, packages), tmp_path / "work" / directory, tool)
     assert found_files(tmp_path / "work") == case.record["files"]
+
+
+def assert_catalog_has_the_same(path: Path, packages: list[str]) -> None:
+    """As a file-based catalog the index has the same packages, but for deprecated bundles, which are left out."""
+    with open_database(path) as database:
+        deprecated = deprecated_bundles(database)
+        known = [
+            replace(package, bundles=[bundle for bundle in package.bundles if bundle.name not in deprecated])
+            for package in packages_of_database(database, packages)
+        ]
+        assert list(packages_of_catalog(blobs_of_database(database), packages)) == known
 
 
 def move_images(path: Path, prefix: str) -> None:
@@ -82,7 +97,7 @@ def index(tmp_path: Path, *bundles: Bundle) -> Path:
 
 def export(path: Path, destination: Path, tool: ContainerTool, *packages: str) -> list[str]:
     with open_database(path) as database:
-        export_packages(database, packages, destination, tool)
+        export_packages(packages_of_database(database, packages), destination, tool)
     return sorted(file.relative_to(destination).as_posix() for file in destination.rglob("*") if file.is_file())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.index.catalog.bundlecheck import stated_version
+from opmkit.index.catalog.check import valid_catalog
+from opmkit.index.catalog.model import Package
 from opmkit.index.database.channels import ChannelBundle, channel_bundles, channel_heads
 from opmkit.index.database.packages import default_channel
 from opmkit.index.database.removal import package_names
@@ -21,9 +25,10 @@ from opmkit.index.files import put_files
 from opmkit.index.packagemanifest import PackageManifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.catalog.blobs import Blobs
     from opmkit.index.database import IndexDatabase
 
 WORKERS = 10
@@ -31,19 +36,41 @@ WORKERS = 10
 _MANIFESTS = "manifests/"
 
 
+@dataclass(frozen=True, slots=True)
+class ExportedPackage:
+    """A package: its manifest, and the bundles that its channels have entries for, by name."""
+
+    manifest: PackageManifest
+    bundles: Sequence[ChannelBundle]
+
+
+def packages_of_database(database: IndexDatabase, names: Sequence[str]) -> Iterator[ExportedPackage]:
+    """The packages of these names, all if there are none; one that the index lacks is without channels."""
+    for name in dict.fromkeys(names) or package_names(database):
+        heads = tuple((head.channel, head.bundle) for head in channel_heads(database, name))
+        manifest = PackageManifest(name, default_channel(database, name), heads)
+        yield ExportedPackage(manifest, channel_bundles(database, name))
+
+
+def packages_of_catalog(blobs: Blobs, names: Sequence[str]) -> Iterator[ExportedPackage]:
+    """The same of a file-based catalog, which has to be valid; raises InvalidCatalog."""
+    packages = valid_catalog(blobs).packages
+    for name in dict.fromkeys(names) or sorted(packages):
+        package = packages.get(name) or Package(name, "", {}, {})
+        heads = tuple((channel, package.channels[channel].heads[0]) for channel in sorted(package.channels))
+        bundles = [
+            ChannelBundle(one.name, stated_version(one)[0], one.image) for _, one in sorted(package.bundles.items())
+        ]
+        yield ExportedPackage(PackageManifest(name, package.default_channel, heads), bundles)
+
+
 def export_packages(
-    database: IndexDatabase,
-    packages: Sequence[str],
-    destination: Path,
-    tool: ContainerTool,
-    *,
-    progress: Progress = SILENT,
-) -> tuple[str, ...]:
-    """Write packages in the package manifest format below ``destination``, beside what is there; their names.
+    packages: Iterable[ExportedPackage], destination: Path, tool: ContainerTool, *, progress: Progress = SILENT
+) -> None:
+    """Write packages in the package manifest format below ``destination``, beside what is there.
 
     That is ``PACKAGE/VERSION/`` with the manifests of each bundle that a channel has an entry for, and
-    ``PACKAGE/package.yaml``. A bundle without a version, or with one that another has too, goes by its name. All
-    packages are written where none is named; one that the index lacks is written without channels.
+    ``PACKAGE/package.yaml``. A bundle without a version, or with one that another has too, goes by its name.
 
     Nothing is written if anything goes wrong.
 
@@ -52,25 +79,18 @@ def export_packages(
         BundleError: an image that is no bundle.
         ImageToolsError: an image that can't be read, or the disk says no.
     """
-    names = tuple(dict.fromkeys(packages)) or tuple(package_names(database))
     files: dict[str, bytes | Path] = {}
     pulls: list[tuple[str, str]] = []
-    for name in names:
-        directory = _file_name(name, "package")
-        files[f"{directory}/package.yaml"] = _package_manifest(database, name).to_yaml()
-        for bundle, version in _directories(channel_bundles(database, name)):
+    for package in packages:
+        directory = _file_name(package.manifest.name, "package")
+        files[f"{directory}/package.yaml"] = package.manifest.to_yaml()
+        for bundle, version in _directories(package.bundles):
             pulls.append((bundle.image, f"{directory}/{version}"))
     with tempfile.TemporaryDirectory(prefix="opm-export-") as scratch:
         files |= _pull(tool, pulls, Path(scratch), progress)
         with disk_errors(destination):
             destination.mkdir(parents=True, exist_ok=True)
         put_files(destination, files)
-    return names
-
-
-def _package_manifest(database: IndexDatabase, name: str) -> PackageManifest:
-    heads = tuple((head.channel, head.bundle) for head in channel_heads(database, name))
-    return PackageManifest(name, default_channel(database, name), heads)
 
 
 def _directories(bundles: Sequence[ChannelBundle]) -> Iterable[tuple[ChannelBundle, str]]:

@@ -258,7 +258,10 @@ def export(
     ctx: typer.Context,
     connection: Connection,
     index: Annotated[
-        str, typer.Option("--index", "-i", metavar="IMAGE", help="Index image, or database file (required).")
+        str,
+        typer.Option(
+            "--index", "-i", metavar="INDEX", help="Index image of either kind, database file, or catalog's directory."
+        ),
     ] = "",
     package: Annotated[
         list[str] | None, typer.Option("--package", "-p", metavar="NAME,...", help="Packages; all, if left out.")
@@ -273,15 +276,23 @@ def export(
 
     [bold]Example:[/] opm index export --index quay.io/me/catalog:1 --package lagoon-operator --download-folder out
     """
-    from opmkit.index.export import export_packages
-    from opmkit.index.open import open_index
+    from opmkit.index.content import DatabaseContent
+    from opmkit.index.database import open_database
+    from opmkit.index.export import export_packages, packages_of_catalog, packages_of_database
+    from opmkit.index.extract import opened_content
 
     require_flags(ctx, "index")
     if package and xpackage:
         raise UsageProblem("--package and --xpackage exclude each other", ctx.command_path)
     tool = connection.tool_named(container_tool)
-    with progress() as bars, open_index(lambda: tool, index) as database:
-        export_packages(database, package or xpackage or [], download_folder, tool, progress=bars)
+    names = package or xpackage or []
+    with progress() as bars, opened_content(tool, index) as content:
+        if isinstance(content, DatabaseContent):
+            with open_database(content.path) as database:
+                packages = list(packages_of_database(database, names))
+        else:
+            packages = list(packages_of_catalog(content.blobs(), names))
+        export_packages(packages, download_folder, tool, progress=bars)
 
 
 class DiffFormat(StrEnum):
