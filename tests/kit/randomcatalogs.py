@@ -132,7 +132,10 @@ def requests_for_catalog(blobs: Blobs) -> dict[str, list[dict[str, str]]]:
 def break_catalog(dice: random.Random, catalog: Catalog) -> str:
     """Change something in it, and tell what; as a rule, but not always, it breaks one."""
     breakage = dice.choice(BREAKAGES)
+    strange = [one for one in catalog if not isinstance(one, dict)]  # what was broken before is left as it is
+    catalog[:] = [one for one in catalog if isinstance(one, dict)]
     breakage(dice, catalog)
+    catalog += strange
     return breakage.__name__.strip("_")
 
 
