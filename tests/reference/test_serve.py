@@ -136,7 +136,10 @@ def assert_same(first: grpc.Channel, second: grpc.Channel, *requests: Requests) 
 
 def theirs(kind: str, source: Path, tool: str = REFERENCE) -> Server:
     """The reference, of which releases differ in where they log to."""
-    command = {"registry": ("registry", "serve", "--database", source), "catalog": ("serve", source)}[kind]
+    command = {
+        "registry": ("registry", "serve", "--database", source),
+        "catalog": ("serve", source, "--pprof-addr", f"localhost:{free_port()}"),  # the default is for one at a time
+    }[kind]
     argv = ("sh", "-c", 'exec "$@" 2>&1', "sh", tool, *map(str, command))
     return Server(program=argv, port=free_port())
 

@@ -62,11 +62,12 @@ def printable(text: str) -> str:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns two blanks apart, each as wide as its widest cell."""
+    """Print columns two blanks apart, each as wide as its widest cell; the last is not filled up, as in Go's tables."""
     table = [header, *(tuple(map(printable, row)) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     for row in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        *cells, last = row
+        print("  ".join([*map(str.ljust, cells, widths), last]))
 
 
 def print_json(value: Any) -> None:
