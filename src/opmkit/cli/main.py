@@ -67,7 +67,9 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     alpha = group("alpha", "The commands that the Go tool keeps under this name.", alpha_commands(), GoGroup, words)
     alpha.add_typer(bundles)
     alpha.add_typer(commands_of("list", "List the content of an index.", "listing"))
-    app.add_typer(commands_of("index", "Make and change index images."))
+    app.add_typer(
+        commands_of("index", "Make, change, compare and draw indexes: images, catalogs' directories, databases.")
+    )
     app.add_typer(commands_of("registry", "Make and change index databases."))
     app.add_typer(bundles)
     app.add_typer(commands_of("generate", "Generate what goes with file-based catalogs."))

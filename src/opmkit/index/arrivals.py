@@ -109,7 +109,7 @@ class Arrivals:
         if self.arrived.setdefault(addition.image or f"#{len(self.arrived)}", addition) is not addition:
             return
         if addition.node.substitutes_for and not self.plan.enable_alpha:
-            self.failures.append(_substitutes(addition))
+            self.failures.append(substitutes_error(addition.described, addition.node.substitutes_for))
             return
         rival = self.kept.get(bundle.name)
         if rival is not None:
@@ -141,9 +141,10 @@ class Arrivals:
         return True
 
 
-def _substitutes(bundle: AddedBundle) -> CatalogError:
+def substitutes_error(described: str, substituted: str) -> CatalogError:
+    """Why a bundle that substitutes another can't be added, where that is not turned on."""
     return CatalogError(
-        f"{bundle.described} can't be added: it substitutes {bundle.node.substitutes_for}",
+        f"{described} can't be added: it substitutes {substituted}",
         advice="That is an alpha feature: turn it on with --enable-alpha, or remove the annotation olm.substitutesFor "
         "from its ClusterServiceVersion.",
     )

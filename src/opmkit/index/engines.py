@@ -29,7 +29,7 @@ class EngineBuild:
     """The build of a new index under ``references`` in an engine.
 
     The image is layered on ``binary_image``, else on the base that the index to start from names as its own, else on
-    the default one: an engine can't take the database's layer off an image, and on it the image would grow each time.
+    the default one: an engine can't take a layer off an image, and on that the image would grow each time.
     """
 
     engine: EngineTool

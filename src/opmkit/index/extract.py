@@ -222,14 +222,14 @@ def database_place(image: InspectedImage, reference: ImageReference) -> str:
             f"index image {reference} is a file-based catalog: it has no label {INDEX_DATABASE}",
             advice="name an index image that holds a sqlite database; 'opm serve' serves file-based catalogs",
         )
-    raise _no_index(reference, INDEX_DATABASE)
+    raise _no_index(reference)
 
 
 def catalog_place(image: InspectedImage, reference: ImageReference) -> str:
     """The path of the catalog in an index image, without the leading slash; raises CatalogError where it has none."""
     label = image.labels.get(INDEX_CONFIGS, "")
     if not label:
-        raise _no_index(reference, INDEX_DATABASE)
+        raise _no_index(reference)
     place = normal_path(label)
     if not place:
         raise CatalogError(
@@ -258,9 +258,9 @@ def _check_catalog(root: Path, reference: ImageReference) -> Path:
     return root
 
 
-def _no_index(reference: ImageReference, label: str) -> CatalogError:
+def _no_index(reference: ImageReference) -> CatalogError:
     return CatalogError(
-        f"index image {reference} missing label {label}",
+        f"index image {reference} missing label {INDEX_DATABASE} or {INDEX_CONFIGS}",
         advice="--from-index takes an index image; a bundle image goes to --bundles",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.index.arrivals import substitutes_error
 from opmkit.index.errors import BundleExists, BundleImageExists, BundleVersionExists, CatalogError, GraphError
 from opmkit.index.graph import Node, check_foreign_names, claimed_names
 from opmkit.index.modes import UpdateMode
@@ -90,7 +91,7 @@ def _refusal(arrival: Arrival, present: _Present, plan: AddPlan) -> CatalogError
     if not arrival.package or not arrival.channels:
         return _homeless(arrival)
     if arrival.substitutes_for and not plan.enable_alpha:
-        return _substitutes(arrival)
+        return substitutes_error(arrival.described, arrival.substitutes_for)
     if (arrival.package, arrival.image) in present.images:
         told = f"bundle {arrival.image} already exists in package {arrival.package} of the catalog"
         return BundleImageExists(told, advice="Leave it out.")
@@ -119,14 +120,6 @@ def _homeless(arrival: Arrival) -> CatalogError:
     return CatalogError(
         f"{arrival.described} can't be added: it is to be in no channel",
         advice="Name channels in its annotations, or by --channel.",
-    )
-
-
-def _substitutes(arrival: Arrival) -> CatalogError:
-    return CatalogError(
-        f"{arrival.described} can't be added: it substitutes {arrival.substitutes_for}",
-        advice="That is an alpha feature: turn it on with --enable-alpha, or remove the annotation olm.substitutesFor "
-        "from its ClusterServiceVersion.",
     )
 
 
