@@ -132,9 +132,18 @@ def test_an_explicit_file_is_the_only_one(tmp_path: Path) -> None:
     explicit = write(tmp_path / "auth.json", auths={})
     assert Keychain(explicit, environ).find("quay.io", "a") is None
     missing = tmp_path / "missing.json"
-    with pytest.raises(ImageToolsError, match=r"missing\.json is not there") as caught:
+    with pytest.raises(ImageToolsError, match=r"--authfile .*missing\.json: credentials file does not exist") as caught:
         Keychain(missing, environ).find("quay.io", "a")
     assert "podman login --authfile" in caught.value.advice
+
+
+def test_a_missing_file_of_the_environment_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    keychain = Keychain(None, {"REGISTRY_AUTH_FILE": str(tmp_path / "missing.json"), "HOME": str(tmp_path)})
+    assert [keychain.find("quay.io", name) for name in ("a", "b")] == [None, None]
+    (record,) = caplog.records
+    assert record.getMessage().startswith(
+        f"REGISTRY_AUTH_FILE: credentials file {tmp_path}/missing.json does not exist"
+    )
 
 
 def test_the_longest_path_wins(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_a_helper_of_registries_conf(basic_registry: Registry, opm: Opm, tmp_pat
     environment = {"CONTAINERS_REGISTRIES_CONF": str(tmp_path / "registries.conf")}
     for answer, reason in (
         ('{"Username":"tester","Secret":"secret"}', "not found"),
-        ("{}", "no credentials for it in"),
+        ("{}", "no credentials for "),
     ):
         opm = replace(opm, env=environment | helper(tmp_path, f"echo '{answer}'"))
         done = opm.attempt("image", "inspect", f"{host}/none:1")

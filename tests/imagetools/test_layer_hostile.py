@@ -252,3 +252,37 @@ def test_any_damage_is_an_error_of_ours(noise: bytes, at: int) -> None:
             read_tree([layer_source(blob)], [""])
         except ImageToolsError as error:
             assert "sha256:" in error.message  # noqa: PT017
+
+
+def test_unpacking_costs_a_constant_number_of_look_ups_for_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+    lstat = Path.lstat
+
+    def counted(path: Path) -> os.stat_result:
+        nonlocal calls
+        calls += 1
+        return lstat(path)
+
+    monkeypatch.setattr(Path, "lstat", counted)
+    extract_tree([layer(*(member(f"a/b/c/d/{number}", b"") for number in range(200)))], tmp_path / "tree")
+
+    assert calls < 1.1 * 200 + 10
+
+
+def test_repeated_opaque_markers_search_a_directory_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walks = 0
+    walk = os.walk
+
+    def counted(*arguments: object, **settings: object) -> object:
+        nonlocal walks
+        walks += 1
+        return walk(*arguments, **settings)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "walk", counted)
+    files = [member(f"a/{number}", b"") for number in range(20)]
+    extract_tree([layer(*files), layer(*[member("a/.wh..wh..opq")] * 20, member("a/new", b"x"))], tmp_path / "tree")
+
+    assert walks == 1
+    assert [path.name for path in (tmp_path / "tree/a").iterdir()] == ["new"]

@@ -111,7 +111,7 @@ def test_a_lasting_failure_tells_what_the_registry_says(proxy: FaultProxy, repos
     with pytest.raises(RegistryUnavailable) as caught:
         repository.get_manifest("1")
     assert caught.value.message == (
-        f"{proxy.host}/{NAME}:1: the registry answered 503 (UNAVAILABLE: disk  [31mfull); given up after 6 attempts"
+        f"{proxy.host}/{NAME}:1: the registry answered 503 (UNAVAILABLE: disk \\x1b[31mfull); given up after 6 attempts"
     )
     assert proxy.count("GET", MANIFESTS) == 6
 

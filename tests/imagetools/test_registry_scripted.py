@@ -14,13 +14,20 @@ import pytest
 from kit.content import described, noise
 from kit.webserver import QuietHandler, WebServer
 from opmkit.imagetools.auth import Credentials, Keychain
-from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
+from opmkit.imagetools.errors import (
+    AuthenticationFailed,
+    DigestMismatch,
+    ImageToolsError,
+    LimitExceeded,
+    RegistryUnavailable,
+)
 from opmkit.imagetools.hosts import Place
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.retry import Deadline
 from opmkit.imagetools.registry.tokens import Authenticator
+from opmkit.imagetools.spec import Manifest, mediatypes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -354,3 +361,69 @@ def test_no_secret_in_the_log(
     assert lines
     assert "s3cret" not in "".join(lines) + str(caught.value) + repr(caught.value)
     assert caught.value.__cause__ is None
+
+
+def stores(digest: str | None, media_type: str = mediatypes.OCI_MANIFEST) -> Callable[[str, str], Reply]:
+    """Accept every manifest, and have that of ``digest`` or none there; name no digest in the answer to the PUT."""
+
+    def reply(method: str, path: str) -> Reply:
+        if method == "PUT":
+            return 201, {}, b""
+        headers = {"Docker-Content-Digest": digest or "", "Content-Type": media_type, "Content-Length": "2"}
+        return (200 if digest else 404), headers, b""
+
+    return reply
+
+
+OTHER_DIGEST = f"sha256:{'1' * 64}"
+PUSHED = Manifest.build(described(BLOB), ())
+
+
+@pytest.mark.parametrize("tag", ["1", None])
+def test_a_manifest_that_the_registry_accepts_and_does_not_store(
+    main: Script, repository: RegistryRepository, tag: str | None
+) -> None:
+    main.reply = stores(None)
+    with pytest.raises(DigestMismatch, match=f"accepted the manifest {PUSHED.digest} but did not store it"):
+        repository.put_manifest(PUSHED, tag)
+    assert [method for method, _, _ in main.asked] == ["PUT", "HEAD"]
+
+
+def test_a_tag_that_names_another_manifest_after_the_push(main: Script, repository: RegistryRepository) -> None:
+    main.reply = stores(OTHER_DIGEST)
+    with pytest.raises(DigestMismatch, match=f"team/app:1: .* {PUSHED.digest} but has {OTHER_DIGEST} there"):
+        repository.put_manifest(PUSHED, "1")
+
+
+@pytest.mark.parametrize("named", [OTHER_DIGEST, "", "nonsense"])
+def test_a_push_is_verified_unless_the_answer_names_the_digest(
+    main: Script, repository: RegistryRepository, named: str
+) -> None:
+    stored = stores(PUSHED.digest)
+
+    def reply(method: str, path: str) -> Reply:
+        return (201, {"Docker-Content-Digest": named}, b"") if method == "PUT" else stored(method, path)
+
+    main.reply = reply
+    assert repository.put_manifest(PUSHED, "1") == PUSHED.descriptor
+    assert [method for method, _, _ in main.asked] == ["PUT", "HEAD"]
+    main.asked.clear()
+    main.reply = lambda method, path: (201, {"Docker-Content-Digest": PUSHED.digest}, b"")
+    assert repository.put_manifest(PUSHED, "1") == PUSHED.descriptor
+    assert [method for method, _, _ in main.asked] == ["PUT"]
+
+
+@pytest.mark.parametrize("digits", [1, 400, 4000])
+def test_a_token_with_a_lifetime_beyond_any_clock(
+    main: Script, other: Script, repository: RegistryRepository, digits: int
+) -> None:
+    def reply(method: str, path: str) -> Reply:
+        if main.asked[-1][2] != "Bearer good":
+            return 401, {"WWW-Authenticate": f'Bearer realm="http://{other.host}/t"'}, b""
+        return 200, {}, b'{"tags":["a"]}'
+
+    main.reply = reply
+    other.reply = lambda method, path: (200, {}, b'{"token":"good","expires_in":%s}' % (b"9" * digits))
+    assert list(repository.tags()) == ["a"]
+    assert list(repository.tags()) == ["a"]
+    assert len(other.asked) == 1

@@ -243,7 +243,7 @@ def test_open_tool(store: ImageStore) -> None:
     options = RegistryOptions()
     for name, opened in {"none": "none", "registry": "none", "docker": "docker", "podman": "podman"}.items():
         assert open_tool(name, options=options, store=store).name == opened
-    with pytest.raises(ImageToolsError, match="'crane' is no container tool") as caught:
+    with pytest.raises(ImageToolsError, match='unknown container tool "crane"') as caught:
         open_tool("crane", options=options, store=store)
     assert "docker, podman, buildah" in caught.value.advice
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from opmkit.imagetools.image import Image
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.spec import mediatypes
 from opmkit.imagetools.unpacked import packed
+from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def _copy_blobs(image: Image | MultiImage, target: Repository, workers: int, pro
     blobs = {blob.descriptor.digest: blob for blob in blobs_of(image)}
     progress.begin("Copying", sum(blob.descriptor.size for blob in blobs.values()))
     try:
-        with ThreadPoolExecutor(workers, thread_name_prefix="copy") as pool:
+        with WorkerPool(workers, "copy") as pool:
             copies = [pool.submit(_put, blob, target, progress) for blob in blobs.values()]
             try:
                 for copy in copies:

@@ -6,21 +6,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 class AdvisedError(Exception):
     """An error meant for a person: what failed, on what, and what to do about it.
 
     ``message`` names the subject (reference, file and line, layer); ``advice`` is a sentence, or empty where there is
-    nothing useful to say.
+    nothing useful to say. A line break in ``message`` is part of a value from outside, and is escaped where the error
+    is printed: further lines of a report go in ``details``.
     """
 
-    def __init__(self, message: str, *, advice: str = "") -> None:
-        """Keep both texts; ``str()`` of the error is the message alone."""
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str, *, advice: str = "", details: Iterable[str] = ()) -> None:
+        """Store the texts; ``message`` and ``str()`` of the error are the message with the details below it."""
+        self.lines = (message, *details)
+        self.message = "\n".join(self.lines)
         self.advice = advice
+        super().__init__(self.message)
 
 
 class ImageToolsError(AdvisedError):

@@ -311,7 +311,7 @@ def _check_engine_name(name: str, text: str) -> None:
 def _parse_name(name: str, text: str) -> Reference:
     """The reference that ``name`` is; errors quote ``text``, which it is a part of."""
     if "://" in name:
-        raise _invalid(text, "it is a URL", f"leave out {name.split('://', 1)[0]}://")
+        raise _invalid(text, "it is a URL", f"write {name.split('://', 1)[1]}")
     if _IMAGE_ID.fullmatch(name):
         raise _invalid(text, "it is an image id, not a name", "give the image's name, or NAME@sha256:DIGEST")
     rest, at, digest = name.partition("@")
@@ -354,7 +354,7 @@ def _part_problem(registry: str, repository: str, tag: str | None, digest: str |
         kinds = ", ".join(kind for kind in _TRANSPORTS if kind != "dir")
         return f"{registry!r} is no registry host", f"write HOST[:PORT]/NAME[:TAG], or KIND:... with one of {kinds}"
     if repository != repository.lower():
-        return "the repository name has upper-case letters", f"write {repository.lower()!r}"
+        return "the repository name has upper-case letters", f"use lower-case letters: {repository.lower()!r}"
     if not _REPOSITORY.fullmatch(repository):
         advice = "names are lower-case letters and digits, parted by single '.', '_', '/', by '__' or by dashes"
         return f"{repository!r} is no repository name", advice

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeGuard
@@ -12,6 +11,7 @@ from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import ON_DISK, Meter, read_tar, write_tar
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.repository import verified
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import mediatypes
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def packed(image: Image | MultiImage, progress: Progress = SILENT) -> Iterator[I
     if not _is_unpacked(image):
         yield image
         return
-    with tempfile.TemporaryDirectory(prefix="opm-layers-") as scratch:
+    with ScratchDirectory("opm-layers-") as scratch:
         yield pack(image, Path(scratch), progress)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import tarfile
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import StoreError
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -65,16 +65,13 @@ def new_archive(path: Path) -> Iterator[TarWriter]:
         if path.exists() and not path.is_file():
             raise StoreError(f"{path} is not a file", advice="name the file that the archive is to be written to")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".opm-archive-", delete=False) as output:
-            try:
-                os.fchmod(output.fileno(), 0o644)
-                writer = TarWriter(cast("BinaryIO", output))
-                yield writer
-                writer.finish()
-                os.fsync(output.fileno())
-                Path(output.name).replace(path)
-            finally:
-                Path(output.name).unlink(missing_ok=True)
+        with ScratchDirectory(".opm-archive-", path.parent) as scratch, Path(scratch, path.name).open("wb") as output:
+            os.fchmod(output.fileno(), 0o644)
+            writer = TarWriter(output)
+            yield writer
+            writer.finish()
+            os.fsync(output.fileno())
+            Path(output.name).replace(path)
 
 
 def _header(name: str, size: int) -> bytes:

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from opmkit.imagetools.auth.credentials import Credentials
 
 _log = logging.getLogger(__name__)
+_VARIABLE = "REGISTRY_AUTH_FILE"
+
+
+def check_authfile(path: Path) -> None:
+    """Raise ImageToolsError if an explicit credentials file does not exist."""
+    if not path.exists():
+        raise ImageToolsError(
+            f"--authfile {path}: credentials file does not exist",
+            advice=f"create it with 'podman login --authfile {path} REGISTRY', or leave --authfile out",
+        )
 
 
 class Keychain:
@@ -45,6 +55,7 @@ class Keychain:
         self._authfile = authfile
         self._helpers = helpers if authfile is None else lambda: (AUTH_FILES,)
         self.places: tuple[Path, ...] = (authfile,) if authfile else tuple(_places(environ))
+        self._from_environment = Path(environ[_VARIABLE]) if environ.get(_VARIABLE) and not authfile else None
         self._files: dict[Path, AuthFile | None] = {}
         self._ask = cache(ask_helper)
         self._lock = threading.Lock()
@@ -74,11 +85,10 @@ class Keychain:
     def _read(self, place: Path) -> AuthFile | None:
         if place not in self._files:
             self._files[place] = AuthFile.read(place) if self._may_read(place) else None
+            if self._files[place] is None and place == self._from_environment:  # podman and skopeo go on, too
+                _log.warning("%s: credentials file %s does not exist; using no credentials", _VARIABLE, place)
         if self._files[place] is None and place == self._authfile:
-            raise ImageToolsError(
-                f"credentials file {place} is not there",
-                advice=f"make it with `podman login --authfile {place} REGISTRY`, or leave --authfile out",
-            )
+            check_authfile(place)
         return self._files[place]
 
     def _may_read(self, place: Path) -> bool:
@@ -90,7 +100,7 @@ class Keychain:
 
 
 def _places(environ: Mapping[str, str]) -> list[Path]:
-    if named := environ.get("REGISTRY_AUTH_FILE"):
+    if named := environ.get(_VARIABLE):
         return [Path(named)]
     if folder := environ.get("DOCKER_CONFIG"):
         return [Path(folder, "config.json")]

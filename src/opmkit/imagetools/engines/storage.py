@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 import weakref
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from opmkit.imagetools.archive import new_archive, write_oci_archive
 from opmkit.imagetools.errors import EngineUnavailable, InvalidImage
 from opmkit.imagetools.layer.decompress import compression_of
 from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import MANIFEST_SIZE, Descriptor, Manifest, mediatypes, parse_manifest
 from opmkit.imagetools.tools.failures import engine_failure
 from opmkit.imagetools.unpacked import UnpackedImage, packed
@@ -42,7 +42,7 @@ def read_from_storage(reference: StorageReference) -> UnpackedImage:
     Its manifest is that of the storage, with the layers as they lie there. Raises EngineUnavailable where there is
     none of the programs, NotFound and EngineError.
     """
-    scratch = tempfile.TemporaryDirectory(prefix="opm-storage-")
+    scratch = ScratchDirectory("opm-storage-")
     try:
         _run(reference, reference.name, 1, Path(scratch.name))
         image = _read_copy(Path(scratch.name, _COPY), str(reference))
@@ -74,7 +74,7 @@ def _read_copy(directory: Path, place: str) -> UnpackedImage:
 def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = SILENT) -> Descriptor:
     """Put an image under a name into the storage, which keeps its manifest; raises as read_from_storage does."""
     name = str(reference.reference)
-    with tempfile.TemporaryDirectory(prefix="opm-storage-") as scratch, packed(image, progress) as whole:
+    with ScratchDirectory("opm-storage-") as scratch, packed(image, progress) as whole:
         with new_archive(Path(scratch, _ARCHIVE)) as writer:
             written = write_oci_archive(whole, writer, name, progress=progress)
         _run(reference, name, 0, Path(scratch))

@@ -35,9 +35,10 @@ def extract_tree(
     wanted = normal(prefixes)
     with disk_errors(destination):
         destination.mkdir(parents=True, exist_ok=True)
+        directories: set[str] = set()
         for descriptor, opener in layers_bottom_first:
             with LayerReader(descriptor, opener, meter) as layer:
-                unpacked = _Unpacked(destination.resolve(), layer)
+                unpacked = _Unpacked(destination.resolve(), layer, directories)
                 for entry in layer:
                     if touches(entry.path, wanted):
                         unpacked.apply(entry, keep=any(below(entry.path, prefix) for prefix in wanted))
@@ -46,10 +47,12 @@ def extract_tree(
 class _Unpacked:
     """A layer being unpacked over those under it."""
 
-    def __init__(self, root: Path, layer: LayerReader) -> None:
+    def __init__(self, root: Path, layer: LayerReader, directories: set[str]) -> None:
         self._root = root
         self._layer = layer
+        self._directories = directories  # known to exist and to be no links; shared by the layers of an image
         self._written: set[str] = set()
+        self._emptied: set[str] = set()
 
     def apply(self, entry: Entry, *, keep: bool) -> None:
         """Do what an entry says; without ``keep`` only what it takes away from the layers under this one."""
@@ -83,18 +86,20 @@ class _Unpacked:
             os.fchmod(output.fileno(), entry.mode & 0o777 | stat.S_IRUSR | stat.S_IWUSR)
 
     def _make_directory(self, name: str) -> None:
-        path = self._root / name
-        if not _is(path, stat.S_ISDIR):
+        if not self._is_directory(name):
+            path = self._root / name
             path.unlink(missing_ok=True)
             path.mkdir()
+            self._directories.add(name)
 
     def _remove(self, name: str) -> None:
         path = self._root / name
-        if self._is_real(name):
-            if _is(path, stat.S_ISDIR):
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
+        mode = _mode(path) if self._is_real(name) else 0
+        if stat.S_ISDIR(mode):
+            shutil.rmtree(path)
+            self._directories.clear()
+        elif mode:
+            path.unlink()
 
     def _clear(self, name: str, *, itself: bool) -> None:
         """Remove what lower layers have below a path, and ``itself``; what this layer has written there stays."""
@@ -102,9 +107,12 @@ class _Unpacked:
         if not self._is_real(name):
             return
         doomed = [path] if itself else []
-        if _is(path, stat.S_ISDIR):
+        if self._emptied.isdisjoint([*ancestors(name), name]) and _is(path, stat.S_ISDIR):
+            self._emptied.add(name)
             inside = os.walk(path, topdown=False)
             doomed = [Path(directory, found) for directory, names, files in inside for found in names + files] + doomed
+        if doomed:
+            self._directories.clear()
         for found in doomed:
             if found.relative_to(self._root).as_posix() in self._written:
                 continue
@@ -116,11 +124,21 @@ class _Unpacked:
 
     def _is_real(self, name: str) -> bool:
         """Whether all above the path are directories, and none a link to one."""
-        return all(_is(self._root / directory, stat.S_ISDIR) for directory in ancestors(name))
+        return all(map(self._is_directory, ancestors(name)))
+
+    def _is_directory(self, name: str) -> bool:
+        if name not in self._directories and _is(self._root / name, stat.S_ISDIR):
+            self._directories.add(name)
+        return name in self._directories
 
 
 def _is(path: Path, kind: Callable[[int], bool]) -> bool:
+    return kind(_mode(path))
+
+
+def _mode(path: Path) -> int:
+    """Return the mode of what is at a path, 0 for nothing."""
     try:
-        return kind(path.lstat().st_mode)
+        return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return False
+        return 0

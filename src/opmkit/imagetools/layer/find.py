@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer.archive import Entry, LayerReader, LayerSource
 from opmkit.imagetools.layer.limits import ON_DISK, Limits, Meter
 from opmkit.imagetools.layer.paths import HOPS, ancestors, below, link_target, normal
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class _Search:
         alone = True
         with (
             disk_errors(destination),
-            tempfile.TemporaryDirectory(dir=destination.parent, prefix=".find-") as scratch,
+            ScratchDirectory(".opm-find-", destination.parent) as scratch,
             LayerReader(descriptor, opener, self.meter) as layer,
         ):
             copy = Path(scratch, "file")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import DigestMismatch
+from opmkit.imagetools.registry.exchange import content_length
 from opmkit.imagetools.registry.retry import Transient
 from opmkit.imagetools.registry.transport import SLOWEST
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.transport import Transport
 
 _PIECE = 1 << 20
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-")
 
 
 class BlobStream(io.RawIOBase):
@@ -90,8 +91,8 @@ class BlobStream(io.RawIOBase):
         if response.status_code == 206:
             content_range = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
             begin = int(content_range[1]) if content_range else -1
-        length = response.headers.get("Content-Length", "")
-        if begin not in (0, self._offset) or (length.isdecimal() and begin + int(length) != self._size):
+        length = content_length(response.headers)
+        if begin not in (0, self._offset) or (length is not None and begin + length != self._size):
             raise DigestMismatch(
                 f"{self._request.subject}: the registry sends other than the {self._size} bytes that were promised",
                 advice="if it stays so, the copy in the registry is damaged: push it anew",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from opmkit.imagetools.auth import Keychain
@@ -50,9 +51,9 @@ class RegistryClient:
         """
         reference = self._hosts.full_name(reference)
         target = self._at(self._hosts.push_place(reference))
-        places = self._hosts.pull_places(reference)
-        sources = [self._at(place) for place in places]
-        return target if places == (target.place,) else MirroredRepository(target, sources, self._failed_mirrors)
+        sources = [self._at(place) for place in self._hosts.pull_places(reference)]
+        alone = [source.place for source in sources] == [target.place]
+        return target if alone else MirroredRepository(target, sources, self._failed_mirrors)
 
     def target(self, reference: Reference) -> RegistryRepository:
         """The repository that a reference names itself, where images are sent to; its tag and digest don't matter."""
@@ -68,7 +69,8 @@ class RegistryClient:
         self._transport.close()
 
     def _at(self, place: Place) -> RegistryRepository:
-        return RegistryRepository(self._transport, place)
+        insecure = place.insecure or not self._transport.options.verify_tls
+        return RegistryRepository(self._transport, replace(place, insecure=insecure))
 
     def __enter__(self) -> Self:
         """The client itself."""

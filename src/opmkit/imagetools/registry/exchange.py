@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ BODY_LIMIT = 1 << 20
 """The longest body, in bytes, that is read of an answer that should be short."""
 
 
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
+
 def http_url(base: str, address: str, subject: str) -> str:
     """The URL of an address that a registry gives, relative to ``base``; RegistryUnavailable if it is none of HTTP."""
     try:
@@ -28,6 +32,12 @@ def http_url(base: str, address: str, subject: str) -> str:
     except ValueError:
         pass
     raise RegistryUnavailable(f"{subject}: the registry refers to an address that can't be used")
+
+
+def content_length(headers: Mapping[str, str]) -> int | None:
+    """Return the Content-Length in bytes, None if there is none or it is not a plausible number."""
+    value = headers.get("Content-Length", "").strip()
+    return int(value) if _LENGTH.fullmatch(value) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from opmkit.imagetools.errors import (
     NotFound,
     RegistryUnavailable,
 )
+from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.registry.connections import HeaderLimitExceeded
 from opmkit.imagetools.registry.retry import Transient
 
 if TYPE_CHECKING:
@@ -101,6 +103,11 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
             return _proxy_login(request)
         if isinstance(cause, requests.exceptions.InvalidURL):
             return RegistryUnavailable(f"{request.subject}: {host} refers to an address that can't be used")
+        if isinstance(cause, HeaderLimitExceeded):
+            return RegistryUnavailable(
+                f"{request.subject}: invalid response from {host}: {cause}",
+                advice="check the registry's name and the proxy settings",
+            )
     reason, unreachable = _reason(causes)
     return Transient(
         f"{request.subject}: the connection to {host} failed ({reason})",
@@ -154,7 +161,7 @@ def _registry_error(answer: Answer) -> tuple[str, str]:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return "", responses.get(answer.status, "no more is said")
     text = f"{code}: {message}" if message else code
-    return code, "".join(char if char.isprintable() else " " for char in text[:_DETAIL_LENGTH])
+    return code, escape_controls(text[:_DETAIL_LENGTH])
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 class RegistryOptions:
     """The choices of one :class:`RegistryClient`.
 
-    ``plain_http`` and ``verify_tls`` hold for every registry, whatever the settings of the machine say. ``ca_file``
+    ``plain_http`` and ``verify_tls`` hold for every registry, whatever the settings of the machine say. Without
+    ``verify_tls`` every registry is insecure in the sense of registries.conf: any certificate is accepted, and plain
+    HTTP where HTTPS is not spoken. ``ca_file``
     (PEM) is trusted beside the certificates that are trusted anyway. ``cert_dir`` (``*.crt``, ``*.cert`` with
     ``*.key``) takes the place of the directories for single registries. ``authfile`` is the only place for credentials
     where it is given. ``deadline`` is how many seconds one call may go on, retries and waits included; the transfer of

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, naming
+from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, NotFound, naming
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
-from opmkit.imagetools.registry.exchange import Answer, Request
+from opmkit.imagetools.registry.exchange import Answer, Request, content_length
 from opmkit.imagetools.registry.uploads import Upload
 from opmkit.imagetools.repository import MOVE_SECONDS, check_tag, verified
 from opmkit.imagetools.spec import (
@@ -67,13 +67,13 @@ class RegistryRepository:
         """The descriptor behind a tag or digest, by HEAD; by GET from registries that tell too little that way."""
         answer = self._transport.call(self._manifest_request("HEAD", identifier, ok=(200, *_HEAD_REFUSED)))
         digest = answer.headers.get("Docker-Content-Digest", "")
-        size = answer.headers.get("Content-Length", "")
+        size = content_length(answer.headers)
         media_type = _media_type(answer)
-        if answer.status != 200 or not is_digest(digest) or not size.isdecimal() or not media_type:
+        if answer.status != 200 or not is_digest(digest) or size is None or not media_type:
             return self._descriptor(identifier)
         if is_digest(identifier) and digest != identifier:
             raise self._mismatch(identifier)
-        return Descriptor(media_type, digest, int(size))
+        return Descriptor(media_type, digest, size)
 
     def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
         """The manifest or index, checked against the digest it was asked by or, for a tag, that the registry names."""
@@ -114,7 +114,11 @@ class RegistryRepository:
     def put_manifest(
         self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
-        """Store a manifest under its digest, or together with ``tag`` in one request."""
+        """Store a manifest under its digest, or together with ``tag`` in one request.
+
+        Raises:
+            DigestMismatch: if the registry reports success, but has another manifest there, or none.
+        """
         identifier = tag or manifest.digest
         clock = self._transport.retry.clock
         checked = clock()
@@ -127,7 +131,7 @@ class RegistryRepository:
                 check_tag(self, identifier, replacing, manifest.digest)
             return manifest.raw
 
-        self._transport.call(
+        answer = self._transport.call(
             Request(
                 "PUT",
                 self._endpoint.manifest(identifier),
@@ -145,6 +149,8 @@ class RegistryRepository:
                 subject,
                 took,
             )
+        if answer.headers.get("Docker-Content-Digest") != manifest.digest:
+            self._check_stored(identifier, manifest.digest)
         return manifest.descriptor
 
     def tags(self) -> Iterator[str]:
@@ -163,6 +169,21 @@ class RegistryRepository:
         first = Request("GET", self._endpoint.tags(TAGS_PAGE), self.name, self._pull, limit=_TAGS_BODY)
         self._transport.pages(first, take)
         return iter(found)
+
+    def _check_stored(self, identifier: str, digest: str) -> None:
+        """Raise DigestMismatch unless the registry itself, not a mirror of it, has the manifest that it accepted."""
+        subject = self._endpoint.subject(identifier)
+        advice = "push again; if the error persists, report it to the operator of the registry"
+        try:
+            found = RegistryRepository.resolve(self, identifier).digest
+        except NotFound:
+            raise DigestMismatch(
+                f"{subject}: the registry accepted the manifest {digest} but did not store it", advice=advice
+            ) from None
+        if found != digest:
+            raise DigestMismatch(
+                f"{subject}: the registry accepted the manifest {digest} but has {found} there", advice=advice
+            )
 
     def _has_blob(self, descriptor: Descriptor, access: Access) -> bool:
         digest = descriptor.digest

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import RegistryUnavailable
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class RetryPolicy:
     longest_wait: float = 15.0
     longest_asked: float = 60.0
     clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = interrupts.sleep
     chance: Callable[[], float] = random.random
 
     def deadline(self, seconds: float) -> Deadline:

@@ -12,6 +12,7 @@ from requests.adapters import HTTPAdapter
 from opmkit import __version__
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.hosts import Certificates
+from opmkit.imagetools.registry.connections import pool_classes
 from opmkit.imagetools.registry.provider import Registry
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Sessions:
 
 
 class _Adapter(HTTPAdapter):
-    """Keeps enough connections, and makes those with TLS by ``context``."""
+    """Keeps enough connections, which bound response headers, and makes those with TLS by ``context``."""
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
         self._context = context
@@ -93,9 +94,12 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, **kwargs, ssl_context=self._context)
+        self.poolmanager.pool_classes_by_scheme = pool_classes()
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        return super().proxy_manager_for(proxy, **kwargs, ssl_context=self._context)
+        manager = super().proxy_manager_for(proxy, **kwargs, ssl_context=self._context)
+        manager.pool_classes_by_scheme = pool_classes()
+        return manager
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _CLIENT = "opmkit"
 _TOKEN_STATUS = (200, 400, 401, 403)
 _LIFETIME = 60
+_MAX_LIFETIME = 86_400
 _SAFETY = 0.9
 """The part of its lifetime for which a token is used, so that it doesn't expire on its way."""
 
@@ -78,7 +79,9 @@ class Authenticator:
         """The error for a refusal: ``message``, with the credentials that were used or the places without any."""
         found = self._keychain.find(access.registry, access.repository)
         places = ", ".join(str(place) for place in self._keychain.places)
-        used = f"the credentials from {found.source} don't do" if found else f"no credentials for it in {places}"
+        used = f"no credentials for {access.registry} in {places}"
+        if found:
+            used = f"authentication failed for {access.registry} (user {found.username}) with {found.source}"
         return AuthenticationFailed(f"{message}; {used}", advice=f"log in with `podman login {access.registry}`")
 
     def _respond(self, challenge: Challenge, access: Access, refused: str | None, deadline: Deadline) -> str | None:
@@ -116,7 +119,7 @@ class Authenticator:
         if not isinstance(value, str) or not value.isascii() or not value.isprintable():
             raise self.denied(access, f"{access.name}: the token server gives no token")
         lifetime = fields.get("expires_in")
-        seconds = lifetime if isinstance(lifetime, int) and lifetime > 0 else _LIFETIME
+        seconds = min(lifetime, _MAX_LIFETIME) if isinstance(lifetime, int) and lifetime > 0 else _LIFETIME
         return _Token(value, begun + seconds * _SAFETY)
 
     def _token_request(self, challenge: Challenge, access: Access, credentials: Credentials | None) -> Request:

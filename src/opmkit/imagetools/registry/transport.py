@@ -12,10 +12,12 @@ import requests
 import urllib3.exceptions
 from requests.utils import get_environ_proxies
 
+from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
 from opmkit.imagetools.hosts import Certificates
+from opmkit.imagetools.registry.connections import reading_until
 from opmkit.imagetools.registry.endpoint import Endpoint, host_of
-from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
+from opmkit.imagetools.registry.exchange import Answer, Meter, Request, content_length, http_url
 from opmkit.imagetools.registry.failures import no_answer, refusal
 from opmkit.imagetools.registry.provider import Registry
 from opmkit.imagetools.registry.retry import Transient
@@ -94,7 +96,7 @@ class Transport:
         response = self._follow(request, header, deadline)
         if response.status_code == 401 and self._is_registry(response.url, request):
             asked = response.headers.get("WWW-Authenticate", "")
-            self._drop(response)
+            self._drop(response, deadline)
             header = self._authenticator.answer(asked, access, header, deadline)
             response = self._follow(request, header, deadline)
         if response.status_code in request.ok:
@@ -120,7 +122,7 @@ class Transport:
             response = self._reach(request, url, authorization, deadline)
             if response.status_code not in _REDIRECTS or "Location" not in response.headers:
                 return response
-            self._drop(response)
+            self._drop(response, deadline)
             target = http_url(response.url, response.headers["Location"], request.subject)
             if request.for_token and _origin(target) != _origin(response.url):
                 raise RegistryUnavailable(f"{request.subject}: it redirects to another host, which gets no credentials")
@@ -155,6 +157,7 @@ class Transport:
                 proxies=get_environ_proxies(url),
             )
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            interrupts.check()
             raise no_answer(replace(request, url=url), error) from None
         _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status_code)
         return response
@@ -185,14 +188,16 @@ class Transport:
         Raises Transient if the connection breaks, or the deadline passes while the body trickles in.
         """
         try:
-            piece: bytes = response.raw.read1(size) or b""
+            with reading_until(deadline):
+                piece: bytes = response.raw.read1(size) or b""
         except (urllib3.exceptions.HTTPError, OSError) as error:
             response.close()
-            raise no_answer(request, error) from None
+            interrupts.check()
+            raise (no_answer(request, error) if deadline.left() else _too_slow(request)) from None
         self.meter.count(read=len(piece))
         if not deadline.left():
             response.close()
-            raise Transient(f"{request.subject}: the answer comes too slowly", advice="try again later")
+            raise _too_slow(request)
         return piece
 
     def _refusal(self, request: Request, response: requests.Response, deadline: Deadline) -> ImageToolsError:
@@ -207,11 +212,11 @@ class Transport:
             return RegistryUnavailable(f"{request.subject}: {host}, where the registry redirects to, denies access")
         return self._authenticator.denied(request.access, error.message)
 
-    def _drop(self, response: requests.Response) -> None:
+    def _drop(self, response: requests.Response, deadline: Deadline) -> None:
         """Be done with an answer; a short one is read to its end, so that the connection can be used again."""
-        length = response.headers.get("Content-Length", "")
-        with response, suppress(urllib3.exceptions.HTTPError, OSError):
-            if length.isdecimal() and int(length) < _PIECE:
+        length = content_length(response.headers)
+        with response, reading_until(deadline), suppress(urllib3.exceptions.HTTPError, OSError):
+            if length is not None and length < _PIECE:
                 self.meter.count(read=len(response.raw.read(_PIECE)))
 
     def _is_registry(self, url: str, request: Request) -> bool:
@@ -243,6 +248,10 @@ def _refuse_blocked(request: Request) -> None:
             f"{request.subject}: {place.name} is blocked in {place.blocked_by}",
             advice="take the image from elsewhere, or take back `blocked = true` there",
         )
+
+
+def _too_slow(request: Request) -> Transient:
+    return Transient(f"{request.subject}: the answer comes too slowly", advice="try again later")
 
 
 def _origin(url: str) -> tuple[str, str]:

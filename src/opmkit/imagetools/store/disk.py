@@ -18,6 +18,7 @@ _ADVICE = {
     errno.EACCES: "choose a directory that you may write; OPM_STORE names that of the embedded store",
     errno.EPERM: "choose a directory that you may write; OPM_STORE names that of the embedded store",
     errno.EROFS: "choose a directory on a disk that isn't read-only; OPM_STORE names that of the embedded store",
+    errno.ENOENT: "check the path",
     errno.ENOTDIR: "a part of the path is a file: choose another directory",
 }
 

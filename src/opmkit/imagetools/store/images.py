@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.spec import ImageConfig, ImageIndex, Manifest, Platform, mediatypes
-from opmkit.imagetools.store.layout import INGEST, Layout
+from opmkit.imagetools.store.layout import INGEST, RESULTS, Layout
 from opmkit.imagetools.store.private import private_directory
 from opmkit.imagetools.store.reader import REF_NAME
 from opmkit.imagetools.store.repository import LayoutRepository
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Descriptor
 
 GRACE = 3600.0
-_RESULTS = "results"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,11 @@ class ImageStore:
         Raises StoreError where that can't be, either.
         """
         named = os.environ.get("OPM_STORE")
-        return cls(Layout((path or (Path(named) if named else _default_path())).absolute()))
+        return cls(Layout((path or (Path(named) if named else _default_path())).absolute(), private=True))
 
     def repository(self, name: str) -> LayoutRepository:
         """The images called ``name`` (registry and repository) by their tags."""
-        return LayoutRepository(self.layout.path, name)
+        return LayoutRepository(self.layout.path, name, private=self.layout.private)
 
     def ingest(self, descriptor: Descriptor, stream: BinaryIO) -> Path:
         """Take a blob in and give its file; raises DigestMismatch and StoreError."""
@@ -68,7 +67,8 @@ class ImageStore:
 
     def results(self, name: str) -> Path:
         """A directory for files, in directories, with what was worked out from images; `prune` deletes old ones."""
-        return self.layout.path / _RESULTS / name
+        self.layout.restrict()
+        return self.layout.path / RESULTS / name
 
     def list(self) -> list[StoredImage]:
         """The images there are, by name."""
@@ -102,7 +102,7 @@ class ImageStore:
         with self.layout.locked():
             needed = {self.layout.blob_path(digest) for digest in self._needed()}
             last_use = time.time() - grace
-            patterns = ("blobs/*/*", f"{INGEST}/*", f"{_RESULTS}/*/*/*")
+            patterns = ("blobs/*/*", f"{INGEST}/*", f"{RESULTS}/*/*/*")
             for path in [path for pattern in patterns for path in self.layout.path.glob(pattern)]:
                 with suppress(FileNotFoundError):  # a blob that came in whole just now has moved
                     status = path.stat()

@@ -17,6 +17,7 @@ from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded
 from opmkit.imagetools.repository import CHUNK, verified
 from opmkit.imagetools.spec import MANIFEST_SIZE, Descriptor, ImageIndex, Manifest, check_digest, parse_manifest
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.store.private import FILE_MODE, is_open, make_directory, restrict
 from opmkit.imagetools.store.reader import read_manifest
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ VERSION = "oci-layout"
 VERSION_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
 INDEX = "index.json"
 INGEST = "ingest"
+RESULTS = "results"
+_MANAGED = frozenset({LOCK, INGEST, RESULTS, "blobs"})
+"""What this program writes into a layout's directory before it is a layout."""
 
 
 def parse_index(raw: bytes, where: str) -> ImageIndex:
@@ -41,9 +45,13 @@ def parse_index(raw: bytes, where: str) -> ImageIndex:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of a layout. Nothing is made on disk before something is written."""
+    """The files of a layout. Nothing is made on disk before something is written.
+
+    Only its user can read a ``private`` one; what others could read of it is restricted by the next write.
+    """
 
     path: Path
+    private: bool = False
 
     @property
     def place(self) -> str:
@@ -82,7 +90,7 @@ class Layout:
             while data := content.read(CHUNK):
                 output.write(data)
             output.flush()
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_directory(path.parent)
             Path(output.name).replace(path)
         return path
 
@@ -148,8 +156,8 @@ class Layout:
         from filelock import FileLock, Timeout
 
         with disk_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / LOCK, timeout=LOCK_SECONDS)
+            self._make_directory(self.path)
+            lock = FileLock(self.path / LOCK, timeout=LOCK_SECONDS, mode=FILE_MODE if self.private else -1)
             try:
                 with lock:
                     self._create()
@@ -157,6 +165,11 @@ class Layout:
             except Timeout as error:
                 advice = "another process is busy with it: wait for that one, or end it"
                 raise StoreError(f"{self.path} stays locked for {LOCK_SECONDS:.0f} seconds", advice=advice) from error
+
+    def restrict(self) -> None:
+        """Withdraw the permissions of others from a private layout that was created with them."""
+        if self.private and is_open(self.path) and not self._has_other_files():
+            restrict(self.path)
 
     def _sync_blobs(self, digests: Sequence[str]) -> None:
         paths = [self.blob_path(digest) for digest in digests]
@@ -171,10 +184,10 @@ class Layout:
     def _create(self) -> None:
         if (self.path / VERSION).exists():
             return
-        if any(entry.name not in {LOCK, INGEST, "blobs"} for entry in self.path.iterdir()):
+        if self._has_other_files():
             advice = "choose a directory that is empty or not there yet"
             raise StoreError(f"{self.path} has other files in it and is no OCI image layout", advice=advice)
-        (self.path / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
+        self._make_directory(self.path / "blobs" / "sha256")
         self._replace(VERSION, VERSION_CONTENT)
 
     def _replace(self, name: str, content: bytes) -> None:
@@ -190,13 +203,23 @@ class Layout:
         """A file to fill and rename; removed if that doesn't come about."""
         directory = self.path / INGEST
         with disk_errors(self.path):
-            directory.mkdir(parents=True, exist_ok=True)
+            self._make_directory(directory)
             with tempfile.NamedTemporaryFile(dir=directory, delete=False) as output:
                 try:
-                    os.fchmod(output.fileno(), 0o644)
+                    os.fchmod(output.fileno(), FILE_MODE if self.private else 0o644)
                     yield output
                 finally:
                     Path(output.name).unlink(missing_ok=True)
+
+    def _make_directory(self, path: Path) -> None:
+        if self.private:
+            self.restrict()
+            make_directory(path)
+        else:
+            path.mkdir(parents=True, exist_ok=True)
+
+    def _has_other_files(self) -> bool:
+        return not (self.path / VERSION).exists() and any(entry.name not in _MANAGED for entry in self.path.iterdir())
 
 
 def _sync(path: Path) -> None:

@@ -70,11 +70,12 @@ class LayoutReader:
         if len(found) == 1:
             return found[0]
         place = f"{self._files.place}: "
-        tags = ", ".join(self.tags()) or "none"
+        tags = ", ".join(self.tags())
+        advice = f"the available tags are: {tags}" if tags else "no image of this name has been stored here yet"
         if identifier:
-            raise NotFound(f"{place}no image {self._full_name(identifier)!r}", advice=f"the tags there are: {tags}")
-        problem = "more than one image in the layout" if found else "no image in the layout"
-        raise NotFound(place + problem, advice=f"name one by :TAG or @DIGEST; the tags there are: {tags}")
+            raise NotFound(f"{place}image {self._full_name(identifier)} not found", advice=advice)
+        problem = "contains more than one image" if found else "contains no image"
+        raise NotFound(place + problem, advice=f"name one by :TAG or @DIGEST; {advice}" if found else "")
 
     def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
         """The manifest or index that the tag or digest names, verified."""

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class LayoutRepository(LayoutReader):
     """The images of a layout on disk, as a Repository; the layout is made by the first write."""
 
-    def __init__(self, path: Path, name: str = "") -> None:
-        """Take the layout at the path; ``name`` is as LayoutReader has it."""
-        self.layout = Layout(path)
+    def __init__(self, path: Path, name: str = "", *, private: bool = False) -> None:
+        """Take the layout at the path; ``name`` is as LayoutReader has it, ``private`` as Layout has it."""
+        self.layout = Layout(path, private)
         super().__init__(self.layout, name)
 
     def has_blob(self, descriptor: Descriptor) -> bool:

@@ -57,6 +57,16 @@ class ContainerTool(Protocol):
 
     name: str
 
+    @property
+    def storage(self) -> str:
+        """Description of the place where images are that were built but not pushed."""
+        ...
+
+    @property
+    def push_command(self) -> str:
+        """Command that pushes an image from there, to be followed by the image's name."""
+        ...
+
     def digest(self, reference: ImageReference) -> str:
         """A digest that two names share if and only if they name the same image now; raises NotFound."""
         ...
@@ -117,6 +127,6 @@ def open_tool(
 
         return open_engine(name, options, store, form)
     raise ImageToolsError(
-        f"{name!r} is no container tool that is known here",
-        advice=f"use none, which needs no container engine, or {', '.join(ENGINES)}",
+        f'unknown container tool "{name}"',
+        advice=f"use one of: none (no container engine required), {', '.join(ENGINES)}",
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
 from opmkit.imagetools.hosts import Certificates
 from opmkit.imagetools.layer import extract_tree
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import ImageConfig
 from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, stream_of
 from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure
@@ -49,7 +50,10 @@ class BuildahEngine:
         certificates: Certificates = NO_CERTIFICATES,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Fix the format of what is built; the program is looked for when it is first needed."""
+        """Fix the format of what is built; the program is looked for when it is first needed.
+
+        With ``verify_tls`` registries.conf decides which registries are insecure; without it, all are.
+        """
         self._form = form
         self._verify_tls = verify_tls
         self._certificates = certificates
@@ -104,7 +108,7 @@ class BuildahEngine:
             *(f"--tag={name}" for name in names),
         ]
         # Buildah takes an archive, too, but one that it can't unpack for a Dockerfile that makes no sense.
-        with tempfile.TemporaryDirectory(prefix="opm-context-") as directory:
+        with ScratchDirectory("opm-context-") as directory:
             extract_tree([(context.descriptor, lambda: context.path.open("rb"))], Path(directory))
             done = self._attempt(*arguments, directory)
         if done.returncode:
@@ -112,19 +116,20 @@ class BuildahEngine:
 
     def push(self, name: str, credentials: Credentials | None) -> str:
         """Send an image to the registry of its name; the digest that it has there."""
-        with self._access(name, credentials) as access, tempfile.NamedTemporaryFile(prefix="opm-digest-") as digest:
-            self._run(name, "push", "--quiet", f"--digestfile={digest.name}", *access, name)
-            return Path(digest.name).read_text().strip()
+        with self._access(name, credentials) as access, ScratchDirectory("opm-digest-") as scratch:
+            digest = Path(scratch, "digest")
+            self._run(name, "push", "--quiet", f"--digestfile={digest}", *access, name)
+            return digest.read_text().strip()
 
     @contextmanager
     def _access(self, name: str, credentials: Credentials | None) -> Iterator[list[str]]:
         """The flags for access to the registry of a name; credentials are in a file that only its user can read."""
         auth = {name.partition("/")[0]: _as_entry(credentials)} if credentials else {}
-        with tempfile.TemporaryDirectory(prefix="opm-buildah-") as directory:  # mode 0700
+        with ScratchDirectory("opm-buildah-") as directory:  # mode 0700
             authfile = Path(directory, "auth.json")
             authfile.touch(mode=0o600)
             authfile.write_text(json.dumps({"auths": auth}))
-            flags = [f"--authfile={authfile}", f"--tls-verify={str(self._verify_tls).lower()}"]
+            flags = [f"--authfile={authfile}", *([] if self._verify_tls else ["--tls-verify=false"])]
             if self._certificates != NO_CERTIFICATES:
                 self._link_certificates(Path(directory))
                 flags.append(f"--cert-dir={directory}")

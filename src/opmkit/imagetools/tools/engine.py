@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import tarfile
-import tempfile
 import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -18,6 +17,7 @@ from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotF
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, Limits
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import Descriptor, ImageConfig, Manifest, mediatypes, sha256_digest
 from opmkit.imagetools.spec.fields import dump_json
 from opmkit.imagetools.tools.recipe import SCRATCH
@@ -123,6 +123,16 @@ class EngineTool:
         self._images: dict[str, EngineImage] = {}
         self._lock = threading.Lock()
 
+    @property
+    def storage(self) -> str:
+        """The storage of the engine."""
+        return f"the storage of {self.name}"
+
+    @property
+    def push_command(self) -> str:
+        """The engine's own command."""
+        return f"{self.name} push"
+
     def digest(self, reference: ImageReference) -> str:
         """The digest of the image's configuration."""
         if not isinstance(reference, Reference):
@@ -214,7 +224,7 @@ class EngineTool:
         progress.begin(f"Building with {self.name}", None)
         try:
             from_name = SCRATCH if base is None else self._base(base)
-            with tempfile.TemporaryDirectory(prefix="opm-build-") as scratch:
+            with ScratchDirectory("opm-build-") as scratch:
                 context = recipe.write_context(from_name, Path(scratch))
                 self._engine.build(context, recipe, [str(target) for target in targets])
             with self._lock:

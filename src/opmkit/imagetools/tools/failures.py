@@ -10,10 +10,11 @@ from opmkit.imagetools.errors import (
     NotFound,
     RegistryUnavailable,
 )
+from opmkit.imagetools.escape import escape_controls
 
 CONTAINERS_INSECURE = (
-    "for a registry without encryption or with a certificate of its own use --use-http or --skip-tls-verify, "
-    "or put its certificate authority in /etc/containers/certs.d/HOST/ca.crt"
+    "use --use-http or --skip-tls-verify for a registry without trusted encryption, mark it as insecure in "
+    "registries.conf, or put its certificate authority in /etc/containers/certs.d/HOST/ca.crt"
 )
 """What podman and buildah can be told of registries that aren't trusted."""
 _TEXT_LENGTH = 500
@@ -58,16 +59,16 @@ def engine_failure(subject: str, engine: str, text: str, *, insecure_advice: str
 def build_failure(subject: str, engine: str, text: str, log: str) -> EngineError:
     """The error for a build that failed, with the end of its log."""
     tail = "\n".join(log.strip().splitlines()[-_LOG_LINES:])[-_LOG_LENGTH:]
-    shown = f"\n{_printable(tail)}" if tail else ""
     return EngineError(
-        f"{subject}: {engine} failed to build it: {one_line(text)}{shown}",
+        f"{subject}: {engine} failed to build it: {one_line(text)}",
+        details=map(escape_controls, tail.splitlines()),
         advice="see what the engine says; the tool none builds the same image without an engine",
     )
 
 
 def one_line(text: str) -> str:
     """What an engine said, in one line of bounded length."""
-    return _printable(" ".join(text.split()))[:_TEXT_LENGTH] or "it doesn't say why"
+    return escape_controls(" ".join(text.split()))[:_TEXT_LENGTH] or "it doesn't say why"
 
 
 def root_cause(error: BaseException) -> str:
@@ -78,7 +79,3 @@ def root_cause(error: BaseException) -> str:
             return cause.strerror.lower()
         cause = cause.__cause__ or cause.__context__
     return one_line(str(error))
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)

@@ -46,9 +46,12 @@ class PodmanEngine:
     injected: tuple[str, ...] = ()
 
     def __init__(self, form: ImageFormat, *, verify_tls: bool, environ: Mapping[str, str] = os.environ) -> None:
-        """Fix the format of what is built, and where the service is looked for when it is first needed."""
+        """Fix the format of what is built, and where the service is looked for when it is first needed.
+
+        With ``verify_tls`` registries.conf decides which registries are insecure; without it, all are.
+        """
         self._form = form
-        self._verify_tls = verify_tls
+        self._access = {} if verify_tls else {"tlsVerify": False}
         self._environ = environ
 
     @cached_property
@@ -60,7 +63,7 @@ class PodmanEngine:
         with self._reported(name):
             answer = self._client.api.post(
                 "/images/pull",
-                params={"reference": name, "policy": "always", "tlsVerify": self._verify_tls},
+                params={"reference": name, "policy": "always", **self._access},
                 headers=_auth_header(credentials),
                 stream=True,
             )
@@ -129,7 +132,7 @@ class PodmanEngine:
         with self._reported(name):
             answer = self._client.api.post(
                 f"/images/{quote(name, safe='')}/push",
-                params={"destination": name, "tlsVerify": self._verify_tls, "quiet": False},
+                params={"destination": name, "quiet": False, **self._access},
                 headers=_auth_header(credentials),
                 stream=True,
             )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import EngineUnavailable
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.tools.failures import one_line
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ class PodmanService:
 
     def __init__(self, program: str, environ: Mapping[str, str]) -> None:
         """Start it and wait until it answers; raises EngineUnavailable with what it said."""
-        self._directory = Path(tempfile.mkdtemp(prefix="opm-podman-"))
-        path = self._directory / "podman.sock"
+        scratch = ScratchDirectory("opm-podman-")
+        path = Path(scratch.name, "podman.sock")
         self.url = f"unix://{path}"
-        log = self._directory / "log"
+        log = Path(scratch.name, "log")
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 [program, "system", "service", f"--time={_IDLE_SECONDS}", self.url],
@@ -44,7 +44,7 @@ class PodmanService:
                 env=dict(environ),
                 start_new_session=True,  # an interrupt is for us: containers are removed before it ends
             )
-        self.stop = weakref.finalize(self, _stop, self._process, self._directory)
+        self.stop = weakref.finalize(self, _stop, self._process, scratch)
         deadline = time.monotonic() + _READY_SECONDS
         while not _answers(path):
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -63,11 +63,12 @@ def _answers(path: Path) -> bool:
         return probe.connect_ex(str(path)) == 0
 
 
-def _stop(process: subprocess.Popen[bytes], directory: Path) -> None:
+def _stop(process: subprocess.Popen[bytes], scratch: ScratchDirectory) -> None:
     process.terminate()
     try:
         process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    shutil.rmtree(directory, ignore_errors=True)
+    with suppress(OSError):
+        scratch.cleanup()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
-from opmkit.imagetools import layer
+from opmkit.imagetools import interrupts, layer
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
@@ -31,6 +30,7 @@ from opmkit.imagetools.reference import (
     StoreReference,
 )
 from opmkit.imagetools.registry import RegistryRepository
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.transports import open_local, put_local
@@ -71,6 +71,7 @@ class RegistryTool:
     """
 
     name = "none"
+    push_command = "opm image push"
 
     def __init__(
         self,
@@ -86,6 +87,11 @@ class RegistryTool:
         self._store = store
         self._workers = workers
         self._inspected: dict[tuple[Reference, Platform | None], Image] = {}
+
+    @property
+    def storage(self) -> str:
+        """The embedded store, with its path."""
+        return f"the embedded store {self._store.layout.path}"
 
     def resolve(self, reference: ImageReference) -> Descriptor:
         """The descriptor of what the reference names now."""
@@ -180,7 +186,7 @@ class RegistryTool:
     ) -> str:
         """Layer the recipe on every platform of ``base``, whose layers stay where they are."""
         under = Image.scratch() if base is None else self.load(base)
-        with tempfile.TemporaryDirectory(prefix="opm-build-") as scratch:
+        with ScratchDirectory("opm-build-") as scratch:
             image = recipe.on(pack(under, Path(scratch)).in_format(self.form.manifest_type), Path(scratch))
             put = self.push if push else self.save
             digests = [put(image, reference, progress=progress).digest for reference in references]
@@ -226,7 +232,10 @@ class RegistryTool:
         replacing: str | None = None,
     ) -> Descriptor:
         tag = reference.tag if reference.digest else reference.identifier or None
-        return copy_image(image, target, tag, replacing=replacing, workers=self._workers, progress=progress)
+        descriptor = copy_image(image, target, tag, replacing=replacing, workers=self._workers, progress=progress)
+        if tag:
+            interrupts.note_updated(str(reference))
+        return descriptor
 
     def _look_up(self, reference: ImageReference, look: Callable[[Source, str], T]) -> T:
         """What ``look`` gives, from the place that the reference names or, for a registry, else from the store."""
