@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -13,6 +14,9 @@ from bundle.samples import FIXTURE, LABEL, crd, csv
 from opmkit.bundle import InvalidBundle, goyaml
 from opmkit.bundle.generate import Place, annotations_yaml, bundle_annotations, generate
 from opmkit.imagetools.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PLACE = Place("op", "alpha,beta", "beta")
 DOCKERFILE = f"""\
@@ -182,6 +186,69 @@ def test_without_overwriting_annotations_must_agree(manifests: Path, text: str, 
     with pytest.raises(InvalidBundle, match=message):
         generate(manifests, PLACE, overwrite=False)
     assert not Path("bundle.Dockerfile").exists()
+
+
+def existing(manifests: Path, **values: str) -> Path:
+    """Write an annotations file next to the manifests: package demo, channels, and one further annotation."""
+    values = {"package": "demo", "channels": "alpha,stable", "channel.default": "stable", **values}
+    lines = [f"  {LABEL}{name}.v1: {value}\n" for name, value in values.items() if value]
+    path = manifests.absolute().parent / "metadata" / "annotations.yaml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'annotations:\n{"".join(lines)}  com.example/range: v4.9-v4."12 $x\n')
+    return path
+
+
+def placing(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
+    names = ("package", "channels", "channel.default")
+    return tuple(annotations.get(f"{LABEL}{name}.v1") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (Place(), ("demo", "alpha,stable", "stable")),
+        (Place(package="other"), ("other", "alpha,stable", "stable")),
+        (Place(channels="stable,beta"), ("demo", "stable,beta", "stable")),
+        (Place(channels="beta"), ("demo", "beta", None)),
+        (Place(default_channel="alpha"), ("demo", "alpha,stable", "alpha")),
+        (Place("other", "beta"), ("other", "beta", None)),
+    ],
+)
+def test_flags_take_precedence_over_the_existing_annotations(
+    manifests: Path, flags: Place, expected: tuple[str | None, ...]
+) -> None:
+    path = existing(manifests)
+    generated = generate(manifests, flags)
+    assert placing(generated.annotations) == expected
+    assert placing(yaml.safe_load(path.read_text())["annotations"]) == expected
+
+
+def test_further_annotations_are_retained_and_become_labels(manifests: Path) -> None:
+    path = existing(manifests)
+    generate(manifests, Place())
+    assert yaml.safe_load(path.read_text())["annotations"]["com.example/range"] == 'v4.9-v4."12 $x'
+    assert r'LABEL "com.example/range"="v4.9-v4.\"12 \$x"' in Path("bundle.Dockerfile").read_text()
+    path.write_text(f"# by hand\n{path.read_text()}")
+    generate(manifests, Place())
+    assert path.read_text().startswith("# by hand\n")
+
+
+def test_annotations_of_the_source_are_used_with_an_output_directory(manifests: Path) -> None:
+    existing(manifests)
+    generated = generate(manifests, Place(), output=Path("out"))
+    assert placing(yaml.safe_load(Path("out/metadata/annotations.yaml").read_text())["annotations"])[0] == "demo"
+    assert generated.metadata == Path("out/metadata").absolute()
+
+
+@pytest.mark.parametrize(
+    ("missing", "flag"), [("package", "--package NAME"), ("channels", "--channels NAME,...")], ids=lambda value: value
+)
+def test_incomplete_annotations_are_an_error_that_names_the_flag(manifests: Path, missing: str, flag: str) -> None:
+    path = existing(manifests, **{missing: ""})
+    with pytest.raises(InvalidBundle, match=rf"bundle\.{missing}\.v1 is missing") as failure:
+        generate(manifests, Place())
+    assert failure.value.message.startswith(f"{path}: ")
+    assert flag in failure.value.advice
 
 
 @pytest.mark.parametrize(("name", "message"), [("nothing", "there is no directory"), ("op", "there are no files in")])

@@ -17,6 +17,10 @@ class NotABundle(BundleError):
     """An image that is something else than a bundle."""
 
 
+class NoMatchingTag(BundleError):
+    """Tag patterns that select no bundle of a repository."""
+
+
 class InvalidDocument(BundleError):
     """Content that is neither YAML nor JSON as Kubernetes reads them.
 

@@ -22,13 +22,14 @@ from opmkit.bundle.packagedir import infer_annotations
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 DOCKERFILE = "bundle.Dockerfile"
 _ANNOTATIONS = "annotations.yaml"
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _DOCKERFILE_ORDER = (MEDIA_TYPE, MANIFESTS, METADATA, PACKAGE, CHANNELS, DEFAULT_CHANNEL)
 _PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+/, -]*[A-Za-z0-9_.+/-])?")
+_SPECIAL = re.compile(r'(["\\$])')
 _DATE = re.compile(r"\d{4}-\d")
 
 
@@ -65,9 +66,10 @@ def generate(
 
     The annotations go to ``metadata/`` beside the manifests; with ``output`` the manifests are copied to
     ``output/manifests`` and the annotations go to ``output/metadata``. The Dockerfile goes to the working directory.
-    What ``place`` leaves open is told from the package directory around. Without ``overwrite`` files that are there
-    stay, and annotations that are there must agree. Where nobody ``needs_dockerfile``, a working directory that can't
-    be written gets none, with a warning.
+    What ``place`` leaves open comes from the package directory around, or else from the existing annotations file,
+    whose further annotations are retained. Without ``overwrite`` files that are there stay, and annotations that are
+    there must agree. Where nobody ``needs_dockerfile``, a working directory that can't be written gets none, with a
+    warning.
 
     Raises:
         InvalidBundle: if there are no manifests, the place can't be told, or the annotations disagree.
@@ -77,19 +79,23 @@ def generate(
     if not directory.is_dir():
         raise InvalidBundle(f"there is no directory {directory}", advice="Give the directory of the manifests.")
     media_type, warnings = _media_type(directory)
-    annotations = bundle_annotations(media_type, _complete(place, directory))
     parent = _absolute(output) if output else directory.parent
+    existing = [root / "metadata" / _ANNOTATIONS for root in (parent, directory.parent)]
+    place, further = _complete(place, directory, existing)
+    annotations = {**bundle_annotations(media_type, place), **(further or {})}
     manifests = parent / "manifests" if output else directory
     if directory in manifests.parents:
         raise InvalidBundle(
             f"{manifests} is within {directory}, which it is a copy of", advice="Give an output outside."
         )
     metadata = parent / "metadata"
-    kept = None if overwrite else _existing(metadata / _ANNOTATIONS, annotations)
+    writes_annotations = _needs_writing(metadata / _ANNOTATIONS, annotations, overwrite=overwrite)
+    if further is not None and _read_annotations(metadata / _ANNOTATIONS) == annotations:
+        writes_annotations = False  # the file already has these annotations; rewriting it would drop its comments
     with disk_errors(parent):
         if output and not (manifests.exists() and manifests.samefile(directory)):
             _copy(directory, manifests, overwrite=overwrite)
-        if kept is None:
+        if writes_annotations:
             _write(metadata / _ANNOTATIONS, annotations_yaml(annotations))
         if overwrite or not (working_directory / DOCKERFILE).exists():
             sources = [Path(os.path.relpath(path, working_directory)).as_posix() for path in (manifests, metadata)]
@@ -122,9 +128,16 @@ def annotations_yaml(annotations: Mapping[str, str]) -> str:
 
 def dockerfile(annotations: Mapping[str, str], base_image: str, manifests: str, metadata: str) -> str:
     """Give the text of a Dockerfile that builds the bundle from the two directories, to the byte as the Go tool."""
-    labels = "".join(f"LABEL {key}={value}\n" for key, value in annotations.items())
+    labels = "".join(
+        f"LABEL {key}={value}\n" if key in _DOCKERFILE_ORDER else f'LABEL "{_escaped(key)}"="{_escaped(value)}"\n'
+        for key, value in annotations.items()
+    )
     gap = "\n" if DEFAULT_CHANNEL in annotations else ""
     return f"FROM {base_image}\n\n{labels}{gap}COPY {manifests} /manifests/\nCOPY {metadata} /metadata/\n"
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)
 
 
 def _absolute(path: Path) -> Path:
@@ -164,27 +177,69 @@ def _is_chart(content: bytes) -> bool:
     return False
 
 
-def _complete(place: Place, directory: Path) -> Place:
-    """Fill in what is not given, if it is needed."""
+def _complete(place: Place, directory: Path, files: Sequence[Path]) -> tuple[Place, Mapping[str, str] | None]:
+    """Fill in what is not given; return it with the further annotations of the file that was used, None without one."""
     if place.package and place.channels:
-        return place
-    told = infer_annotations(directory)
-    return Place(
-        package=place.package or told.package,
-        channels=place.channels or ",".join(told.channels),
-        default_channel=place.default_channel or told.default_channel,
+        return place, None
+    try:
+        inferred = infer_annotations(directory)
+    except InvalidBundle:
+        found = ((path, _read_annotations(path)) for path in files)
+        path, annotations = next(((path, one) for path, one in found if one is not None), (None, {}))
+        if path is None:
+            raise
+        return _place_from_file(place, path, annotations), _further(annotations)
+    completed = Place(
+        package=place.package or inferred.package,
+        channels=place.channels or ",".join(inferred.channels),
+        default_channel=place.default_channel or inferred.default_channel,
     )
+    return completed, None
 
 
-def _existing(path: Path, wanted: Mapping[str, str]) -> Mapping[str, str] | None:
-    """Read annotations that are there, None if there are none; they must say what is wanted, and may say more."""
+def _further(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the annotations that are not about the bundle's place; raises InvalidBundle if no label can have one."""
+    further = {key: value for key, value in annotations.items() if key not in _DOCKERFILE_ORDER}
+    for key, value in further.items():
+        if not f"{key}{value}".isprintable():
+            raise InvalidBundle(f"the annotation {key!r} has control characters", advice="Write it on one line.")
+    return further
+
+
+def _place_from_file(place: Place, path: Path, annotations: Mapping[str, str]) -> Place:
+    """Fill in what is not given from an annotations file; raises InvalidBundle if the file lacks it."""
+    package, channels = place.package or annotations.get(PACKAGE), place.channels or annotations.get(CHANNELS)
+    for value, label, flag in ((package, PACKAGE, "--package NAME"), (channels, CHANNELS, "--channels NAME,...")):
+        if not value:
+            raise InvalidBundle(f"{path}: the annotation {label} is missing", advice=f"Add it, or pass {flag}.")
+    default = annotations.get(DEFAULT_CHANNEL, "")
+    if place.channels and default not in place.channels.split(","):
+        default = ""
+    return Place(package or "", channels or "", place.default_channel or default)
+
+
+def _read_annotations(path: Path) -> Mapping[str, str] | None:
+    """Read an annotations file, None if there is none; raises InvalidBundle if it can't be read."""
     content = read_files(path.parent).get(path.name)
     if content is None:
         return None
     try:
-        found = read_labels(read_document(content))
+        return read_labels(read_document(content))
     except InvalidDocument as error:
-        raise InvalidBundle(error.located(str(path)), advice="Correct the file, or use --overwrite.") from error
+        raise InvalidBundle(error.located(str(path)), advice="Correct the file, or remove it.") from error
+    except InvalidBundle as error:
+        raise InvalidBundle(f"{path}: {error.message}", advice=error.advice) from error
+
+
+def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) -> bool:
+    """Return whether an annotations file is missing or to be replaced.
+
+    Raises:
+        InvalidBundle: if the file lacks or contradicts what is wanted, and ``overwrite`` is not set.
+    """
+    found = None if overwrite else _read_annotations(path)
+    if found is None:
+        return True
     differences = [
         f"{key} is {found[key]!r}, not {value!r}" if key in found else f"{key} is missing"
         for key, value in wanted.items()
@@ -192,7 +247,7 @@ def _existing(path: Path, wanted: Mapping[str, str]) -> Mapping[str, str] | None
     ]
     if differences:
         raise InvalidBundle(f"{path} disagrees: {'; '.join(differences)}", advice="Correct it, or use --overwrite.")
-    return found
+    return False
 
 
 def _copy(source: Path, target: Path, *, overwrite: bool) -> None:

@@ -39,6 +39,11 @@ def encode(value: JsonValue, integers: range = INT64) -> bytes:
         text = orjson.dumps(_normalised(value, integers), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
+    return escape_html(text)
+
+
+def escape_html(text: bytes) -> bytes:
+    """Escape in JSON what Go's encoder escapes by default: ``<``, ``>``, ``&``, U+2028 and U+2029."""
     for character, escape in _ESCAPES:
         text = text.replace(character, escape)
     return text

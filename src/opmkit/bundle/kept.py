@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.store.private import make_directory
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -48,7 +50,7 @@ class Kept:
         """Keep a result."""
         path = self._path(content)
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path.parent)
             with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
                 file.write(result)
             Path(file.name).replace(path)

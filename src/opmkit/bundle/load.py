@@ -96,9 +96,12 @@ def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
     """Say what an image without manifests is: by its labels, else by whether it runs something."""
     if labels.INDEX_DATABASE in image.labels:
         what = "an index image with a database"
-        advice = "Give bundle images; an index to start from goes to --from-index."
+        advice = "Give bundle images; 'opm alpha list bundles' lists those of an index."
     elif labels.INDEX_CONFIGS in image.labels:
-        what, advice = "an index image with a file-based catalog", "Give the bundle images that the catalog lists."
+        what, advice = (
+            "an index image with a file-based catalog",
+            "Give bundle images; 'opm alpha list bundles' lists those of an index.",
+        )
     elif labels.PACKAGE in image.labels:
         what, advice = "labelled as one, but has no manifests directory", "Build the bundle again."
     elif image.config.entrypoint or image.config.cmd:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields, serviceversion
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.load import read_files
+from opmkit.bundle.load import DIRECTORIES, read_files
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.model import BundleAnnotations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from opmkit.bundle.jsonvalue import JsonValue
     from opmkit.bundle.model import ClusterServiceVersion
@@ -39,9 +39,18 @@ def infer_annotations(directory: Path) -> BundleAnnotations:
         return _place(package, own.name, edges)
     except BundleError as error:
         raise InvalidBundle(
-            f"package and channels can't be told from {directory.parent}: {error.message}",
-            advice="Give them: --package NAME --channels NAME,...",
+            f"{directory}: package and channels are unknown: {error.message}",
+            advice="Give them with --package NAME and --channels NAME.",
         ) from error
+
+
+def is_package_directory(directory: Path) -> bool:
+    """Return whether a directory has the package manifest format: a package manifest, and a directory a version."""
+    try:
+        has_bundle = any((directory / name).is_dir() for name in DIRECTORIES)
+        return not has_bundle and any(map(Path.is_dir, directory.iterdir())) and bool(_package_manifest(directory))
+    except (BundleError, OSError):
+        return False
 
 
 def _only_csv(directory: Path) -> ClusterServiceVersion | None:

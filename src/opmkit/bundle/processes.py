@@ -12,6 +12,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from opmkit.imagetools import interrupts
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,17 +39,19 @@ class Process:
         try:
             return self._ask(question)
         except (OSError, EOFError, pickle.UnpicklingError):
+            interrupts.check()
             self._usable = False
             return None
 
     def _ask(self, question: object) -> object:
         if self._process is None:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
+            self._process = interrupts.watch(process, subprocess.Popen.kill)
         source, sink = self._process.stdout, self._process.stdin
         if source is None or sink is None:
             raise EOFError

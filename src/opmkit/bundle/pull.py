@@ -10,7 +10,7 @@ from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.readahead import ReadAhead
 from opmkit.bundle.sidebyside import side_by_side
-from opmkit.bundle.source import BundleSource
+from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.imagetools.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def pull_bundles(
 
 def _fetch(tool: ContainerTool, ahead: ReadAhead, source: BundleSource) -> dict[str, bytes]:
     """Read the files of a bundle, and have its manifests read ahead."""
-    files = fetch_bundle_files(tool, source)
+    with path_or_image(source.text):
+        files = fetch_bundle_files(tool, source)
     ahead.submit_files(files)
     return files

@@ -7,11 +7,11 @@ this module is such a process: it reads the contents that come on its standard i
 from __future__ import annotations
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from opmkit.bundle.manifest import ManifestCache, try_manifest
 from opmkit.bundle.processes import Process, serve, spare_processors
+from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ class ReadAhead:
         self._seen = 0
         self._pending: list[list[bytes]] = []
         self._idle = [Process(__name__) for _ in range(count)]
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="read") if count > 0 else None
+        self._threads = WorkerPool(count, "read") if count > 0 else None
 
     def submit_files(self, files: Mapping[str, bytes]) -> None:
         """Read the manifests among the files of a bundle, given by their paths."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
+
+from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -17,7 +19,7 @@ _AHEAD = 2 * WORKERS  # bounds the memory: what is done waits here until it is a
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> Generator[tuple[T, Future[R]], None, None]:
     """Call the function for each item in threads, some ahead of the one that is asked for; the results in order."""
-    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="ahead")
+    pool = WorkerPool(WORKERS, "ahead")
     waiting: deque[tuple[T, Future[R]]] = deque()
     try:
         for item in items:

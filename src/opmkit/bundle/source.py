@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.errors import AuthenticationFailed, NotFound, RegistryUnavailable
 from opmkit.imagetools.reference import (
     DaemonReference,
     Reference,
@@ -15,6 +17,8 @@ from opmkit.imagetools.reference import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opmkit.imagetools.reference import ImageReference
 
 _PATHS = ("/", "./", "../")
@@ -71,3 +75,32 @@ def own_name(place: ImageReference | Path, text: str) -> str:
     if isinstance(place, DaemonReference | StorageReference | StoreReference) and place.reference:
         return place.name
     return text.removeprefix(_REGISTRY_TRANSPORT)
+
+
+@contextmanager
+def path_or_image(text: str) -> Iterator[None]:
+    """Name the path as well in errors about the image ``text``, where a path may have been meant.
+
+    Raises:
+        NotFound: in place of an error that says that there is no such image, or that its registry can't be asked.
+    """
+    try:
+        yield
+    except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
+        if not _may_be_a_path(text):
+            raise
+        if Path(text).is_dir():
+            raise NotFound(
+                f"{text}: not found as an image: {error.message}", advice=f"write ./{text} for the directory"
+            ) from error
+        raise NotFound(
+            f"{text}: no such file or directory, and not found as an image: {error.message}",
+            advice=f"check the path, or write the full name of the image, such as quay.io/NAMESPACE/{text}:TAG",
+        ) from error
+
+
+def _may_be_a_path(text: str) -> bool:
+    """Whether a reference names neither a registry nor a tag or digest."""
+    first, slash, _ = text.partition("/")
+    names_registry = bool(slash) and ("." in first or first == "localhost")
+    return not names_registry and not {":", "@"} & set(text)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.build import bundle_recipe
 from opmkit.bundle.errors import BundleError, InvalidBundle
-from opmkit.bundle.load import load_bundle_directory
+from opmkit.bundle.load import load_bundle_directory, not_a_bundle
 from opmkit.bundle.source import parse_place
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import Limits, extract_tree
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
         near = next(path for path in (destination, *destination.parents) if path.exists())
         if near == destination and not destination.is_dir():
             raise BundleError(f"{destination} is no directory", advice="Give a directory to unpack into.")
-        with tempfile.TemporaryDirectory(prefix=".opm-unpack-", dir=near) as temporary:
+        with ScratchDirectory(".opm-unpack-", near) as temporary:
             tree = Path(temporary, "tree")
             tree.mkdir()
             if isinstance(place, Path):
@@ -49,6 +49,8 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
                 extract_tree(recipe.on(Image.scratch(), Path(temporary)).layers, tree)
             else:
                 tool.extract(place, tree, limits=_LIMITS if validate else None)
+                if validate and not (tree / "manifests").is_dir():
+                    raise not_a_bundle(reference, tool.inspect(place))
             warnings = _validate(tree, reference) if validate else ()
             _move(tree, destination)
     return warnings

@@ -48,7 +48,21 @@ def noise(size: int) -> bytes:
 )
 def test_the_size_is_bounded(size: int, rules: list[str]) -> None:
     bundle = demo(more={"manifests/big.yaml": noise(size) + b"\nkind: ConfigMap"})
-    assert [one.rule for one in findings(bundle, "bundle")] == rules
+    told = findings(bundle, "bundle")
+    assert [(one.rule, one.subject) for one in told] == [(rule, "demo.v1.2.3") for rule in rules]
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("version", ["  version: v1\n", "  versions: []\n", ""])
+def test_a_v1beta1_crd_without_a_list_of_versions_has_to_be_owned(version: str, dialect: Dialect) -> None:
+    crd = (
+        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"
+        "metadata: {name: extras.demo.example.com}\nspec:\n  group: demo.example.com\n"
+        f"{version}  names: {{kind: Extra, plural: extras}}\n"
+    )
+    told = found(demo(more={"manifests/extra.yaml": crd}, dialect=dialect), "bundle")
+    subject = f"demo.example.com/{'v1' if version.startswith('  version:') else ''}, Kind=Extra"
+    assert told == Counter({("BUNDLE-CRD-NOT-OWNED", "error", subject): 1})
 
 
 def test_the_metadata_counts_too_but_not_for_the_references() -> None:

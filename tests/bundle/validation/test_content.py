@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import orjson
 import pytest
 import yaml
 
+from kit.broken import BASE
 from kit.validation import findings, view
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import Dialect
@@ -268,3 +270,28 @@ def test_values_of_any_type_break_nothing(key: str, value: object) -> None:
             bundle = with_file(name, orjson.dumps(changed), dialect)
             for validator in ("load", "sdk-content", "opm-content", "format", "packagemanifest"):
                 findings(bundle, validator)
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("displayName", "CSV-REQUIRED-FIELD"),
+        ("apiVersion", "CSV-APIVERSION"),
+        ("installModes", "CSV-INSTALLMODES-MISSING"),
+        ("strategy", "CSV-REQUIRED-FIELD"),
+    ],
+)
+def test_the_case_of_a_csv_field_counts_for_opm_alone(name: str, rule: str, dialect: Dialect) -> None:
+    path = "manifests/demo.clusterserviceversion.yaml"
+    text = re.sub(rf"^( *){name}:", rf"\1{name[0].upper()}{name[1:]}:", BASE[path].decode(), flags=re.MULTILINE)
+    bundle = view({**BASE, path: text}, dialect)
+    errors = {name: Counter(one.rule for one in findings(bundle, name)) for name in ("opm-content", "csv")}
+    assert errors["opm-content"] == Counter([rule])
+    assert rule not in errors["csv"]
+
+
+def test_the_case_of_metadata_fields_counts_for_a_cluster_but_not_for_opm() -> None:
+    text = OTHER.replace("name: demo", "Name: demo")
+    assert told(with_file("other.yaml", text, Dialect.NEWEST), "opm-content") == []
+    assert told(with_file("other.yaml", text), "opm-content") == [("OBJ-META", "manifests/other.yaml:3:1")]

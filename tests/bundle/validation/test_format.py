@@ -220,10 +220,11 @@ def test_rules_are_compiled_in_bounds(rule: str, problem: str) -> None:
     assert (problem in found) if problem else found == ""
 
 
-def test_without_the_compiler_rules_are_said_to_be_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_compiler_a_bundle_with_rules_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     compile_problem.__globals__["_environment"].cache_clear()
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
-    text = dependency("olm.constraint", "{cel: {rule: nonsense}}")
+    text = dependency("olm.constraint", "{cel: {rule: 'true'}}")
     found = findings(view({**FILES, "metadata/dependencies.yaml": text}), "format")
-    assert [(one.rule, one.severity) for one in found] == [("DEP-CEL-INVALID", Severity.WARNING)]
-    assert "opmkit[cel]" in found[0].remedy
+    assert [(one.rule, one.severity) for one in found] == [("DEP-CEL-INVALID", Severity.ERROR)]
+    assert found[0].message.startswith("the rule cannot be checked: cel-expr-python cannot be loaded: ")
+    assert "Install cel-expr-python" in found[0].remedy

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kit.demo import ANNOTATIONS, CRD, CSV, FILES, demo, line_of
 from kit.validation import findings, view
+from opmkit.bundle import labels
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rules.own_annotations import channels_odd
 
 EXAMPLE = '{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}'
 IMAGE = FILES[CSV].partition("    image: ")[2].partition("\n")[0]
@@ -262,3 +266,41 @@ def test_whatever_is_there_no_rule_breaks(raw: str) -> None:
     for validator in ("csv", "bundle", "opmkit"):
         text = f"kind: ClusterServiceVersion\n{raw}" if raw.startswith("spec") else raw
         findings(view({CSV: text, CRD: raw, ANNOTATIONS: raw}), validator)
+
+
+class CountedName(str):
+    """A name that counts comparisons."""
+
+    comparisons = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.comparisons += 1
+        return str.__eq__(self, other)
+
+
+class ListedNames(str):
+    """A list of names with commas between them."""
+
+    __slots__ = ()
+
+    def split(self, *separators: Any) -> list[str]:
+        return list(map(CountedName, str.split(self, *separators)))
+
+
+def test_channels_are_compared_a_constant_number_of_times() -> None:
+    listed = ListedNames(",".join(f"channel-{number}" for number in range(500)))
+    CountedName.comparisons = 0
+
+    assert list(channels_odd.check(SimpleNamespace(annotations={labels.CHANNELS: listed}))) == []
+
+    assert CountedName.comparisons < 1500
+
+
+def test_findings_on_channels_are_of_limited_length() -> None:
+    channels = ", ".join(f"channel-{number}" for number in range(500))
+
+    found = of_rule("ANN-CHANNELS-ODD", ("channels.v1: stable", f"channels.v1: {channels}"))
+
+    assert len(found) == 499
+    assert all(len(message) < 1300 for message in found)

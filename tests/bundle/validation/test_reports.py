@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from kit.uris import is_uri_reference
+from opmkit.bundle.source import parse_place
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.reports import github, junit, sarif, text
 from opmkit.bundle.validation.reports import json as json_report
 from opmkit.bundle.validation.rule import rule
+from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.verdict import Verdict
 
 BAD = Finding(
     "CSV-X", "csv", Severity.ERROR, "spec.x is 7%", "Write 6,\nor: less.", "x", "manifests/a b.yaml", 3, 5, "x: 7%"
 )
 MEDIOCRE = Finding("GP-Y", "good-practices", Severity.WARNING, "y is \x00 odd & <long>")
+LONELY = Finding("GP-Z", "good-practices", Severity.WARNING, "z")
 VERDICTS = [
     Verdict("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
     Verdict("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
@@ -42,6 +49,28 @@ def test_text_groups_by_bundle_and_file_and_shows_the_line() -> None:
         "quay.io/me/gone:1: there is none",
         "  hint: name another",
         "3 bundles, 1 error, 1 warning, 1 not readable",
+    ]
+
+
+def test_text_prints_a_finding_of_many_bundles_once() -> None:
+    verdicts = [
+        Verdict(f"quay.io/me/demo:{number}", (MEDIOCRE, replace(BAD, line=number), *([LONELY] if number == 2 else [])))
+        for number in range(1, 13)
+    ]
+    assert [line for line, _ in text.lines(verdicts)] == [
+        "quay.io/me/demo:2:",
+        "    warning GP-Z: z",
+        "error CSV-X: spec.x is 7%",
+        "  | x: 7%",
+        "  hint: Write 6,\\nor: less.",
+        "  in 12 bundles:",
+        *(f"    quay.io/me/demo:{number}/manifests/a b.yaml:{number}:5" for number in range(1, 11)),
+        "    and 2 more",
+        "warning GP-Y: y is \\x00 odd & <long>",
+        "  in 12 bundles:",
+        *(f"    quay.io/me/demo:{number}" for number in range(1, 11)),
+        "    and 2 more",
+        "12 bundles, 12 errors, 13 warnings",
     ]
 
 
@@ -113,6 +142,42 @@ def test_sarif() -> None:
     assert "quay.io/me/gone:1" in invocation["toolExecutionNotifications"][0]["message"]["text"]
 
 
+DIGEST = "sha256:" + "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("target", "root"),
+    [
+        ("127.0.0.1:5000/me/demo:v1", "docker://127.0.0.1:5000/me/demo:v1/"),
+        ("[::1]:5000/me/demo:v1", "docker://[::1]:5000/me/demo:v1/"),
+        ("demo:v1", "docker://docker.io/library/demo:v1/"),
+        (f"docker://quay.io/me/demo@{DIGEST}", f"docker://quay.io/me/demo@{DIGEST}/"),
+        ("oci:../a b:v1", "oci:../a%20b:v1/"),
+        ("oci://layout:v1", "oci:/layout:v1/"),
+        ("store:demo:v1", "store:demo:v1/"),
+        (f"docker-daemon:{DIGEST}", f"docker-daemon:{DIGEST}/"),
+        (".", ""),
+        ("./", ""),
+        ("..", "../"),
+        ("./a.", "a./"),
+        ("./host:5000/demo#?", "host%3A5000/demo%23%3F/"),
+        ("/", "file:/"),
+        ("//srv/bundles/", "file:///srv/bundles/"),
+    ],
+)
+@pytest.mark.parametrize("file", ["manifests/a b:\u00e4%.yaml", "c:.yaml", ""])
+def test_sarif_names_sources_by_uris(target: str, root: str, file: str) -> None:
+    source = Source(target, Path(target) if target[0] in "./" else parse_place(target))
+    verdict = Verdict(target, (replace(BAD, file=file),))
+    (result,) = sarif.report([verdict], {}, [source])["runs"][0]["results"]
+    uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert is_uri_reference(uri)
+    if file:
+        assert uri == root + quote(file)
+    else:
+        assert uri.rstrip("/") in (root.rstrip("/"), ".", "file:")
+
+
 def test_sarif_knows_a_finding_again_when_lines_have_moved() -> None:
     moved = Finding(*(getattr(BAD, name) for name in ("rule", "validator", "severity", "message", "remedy", "subject")))
     results = [
@@ -136,7 +201,7 @@ def test_junit_is_xml_whatever_is_in_it() -> None:
     assert (failure.text or "").startswith("manifests/a b.yaml:3:5: spec.x is 7%")
     output = demo.find("testcase/system-out")
     assert output is not None
-    assert output.text == "y is \ufffd odd & <long>"
+    assert output.text == r"y is \x00 odd & <long>"
     assert [len(case) for case in fine] == [0]
     assert gone.find("testcase/error") is not None
     strict = ET.fromstring(junit.report(VERDICTS, Severity.WARNING))
@@ -146,6 +211,6 @@ def test_junit_is_xml_whatever_is_in_it() -> None:
 def test_github_annotations_are_escaped() -> None:
     assert list(github.lines(VERDICTS)) == [
         "::warning title=GP-Y::y is \\x00 odd & <long>",
-        "::error title=CSV-X,file=demo/manifests/a b.yaml,line=3,col=5::spec.x is 7%25%0AWrite 6,%0Aor: less.",
+        "::error title=CSV-X,file=demo/manifests/a b.yaml,line=3,col=5::spec.x is 7%25%0AWrite 6,\\nor: less.",
         "::error title=not readable::quay.io/me/gone:1: there is none",
     ]

@@ -9,6 +9,7 @@ import orjson
 
 from opmkit.bundle.kept import Kept, code_digest
 from opmkit.bundle.validation.across import Summary
+from opmkit.bundle.validation.cel import compiler_version
 from opmkit.bundle.validation.extensions import extension_versions
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.verdict import Verdict
@@ -27,7 +28,8 @@ class VerdictCache:
     @classmethod
     def open(cls, directory: Path, choices: Iterable[str]) -> VerdictCache:
         """The verdicts by the rules of this program under the given choices of profile, dialect and options."""
-        return cls(Kept.open(directory, [code_digest("opmkit.bundle"), *extension_versions(), "", *choices]))
+        code = [code_digest("opmkit.bundle"), compiler_version(), *extension_versions()]
+        return cls(Kept.open(directory, [*code, "", *choices]))
 
     def get(self, content: str, target: str) -> Verdict | None:
         """The verdict on the bundle of that digest, named as it is now; None if there is none."""

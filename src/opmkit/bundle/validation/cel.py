@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
 
+DISTRIBUTION = "cel-expr-python"
+"""The distribution that compiles rules. It has no wheels for some platforms, such as Linux with musl."""
 MAX_LENGTH = 16 * 1024
 """Characters that a rule may have."""
 
@@ -19,7 +22,15 @@ _COMPLAINT = re.compile(
 
 
 class CompilerMissing(Exception):
-    """The library that compiles rules is not installed."""
+    """The library that compiles rules is not installed, or cannot be loaded; the text is the cause."""
+
+
+def compiler_version() -> str:
+    """Return the version of the library that compiles rules, "" if it is not installed."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def compile_problem(rule: str) -> str:
@@ -48,7 +59,8 @@ def _environment() -> cel.Env:
     try:
         from cel_expr_python import cel
     except ImportError as error:
-        raise CompilerMissing from error
+        cause = f"cannot be loaded: {error}" if compiler_version() else "is not installed"
+        raise CompilerMissing(f"{DISTRIBUTION} {cause}") from error
     properties = cel.Type.List(cel.Type.Map(cel.Type.STRING, cel.Type.DYN))
     compare = cel.Overload("semver_compare", return_type=cel.Type.INT, parameters=[cel.Type.DYN, cel.Type.DYN])
     functions = [cel.FunctionDecl("semver_compare", [compare])]

@@ -14,6 +14,7 @@ import yaml
 
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import InvalidDocument
+from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
     from opmkit.bundle.goyaml import Duplicate
@@ -69,7 +70,7 @@ class Content:
     def excerpt(self, line: int) -> str:
         """That line, from 1, without the blanks around it, and shortened if it is long; "" if there is none."""
         found = self._lines[line - 1].decode("utf-8", "replace") if 0 < line <= len(self._lines) else ""
-        return " ".join("".join(sign if sign.isprintable() else " " for sign in found[:_EXCERPT]).split())
+        return escape_controls(" ".join(found.removeprefix("\ufeff")[:_EXCERPT].split()))
 
     @cached_property
     def _lines(self) -> list[bytes]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.content import Content
     from opmkit.bundle.validation.fieldtypes import Typed
     from opmkit.bundle.validation.rule import Check, Fault, Path
+    from opmkit.bundle.validation.scalars import Reading
 
     Entry: TypeAlias = tuple[Path, Mapping[str, Any]]
 
@@ -29,11 +30,15 @@ POD: Path = ("spec", "template", "spec")
 
 @dataclass(frozen=True)
 class Csv:
-    """One ClusterServiceVersion. Its values have the types that they should have, and are absent otherwise."""
+    """One ClusterServiceVersion. Its values have the types that they should have, and are absent otherwise.
+
+    ``reading`` is how it was read; None is the way of the dialect's loader.
+    """
 
     content: Content
     typed: Typed
     dialect: Dialect
+    reading: Reading | None = None
 
     @classmethod
     def of(cls, bundle: BundleView) -> Csv | None:
@@ -46,10 +51,10 @@ class Csv:
     def _read(cls, bundle: BundleView) -> Csv | None:
         if bundle.csv is None:
             return None
-        content = bundle.csv.content
-        typed = typed_csv(content, bundle.dialect)
+        content, reading = bundle.csv.content, bundle.csv_reading
+        typed = typed_csv(content, bundle.dialect, reading)
         stops = typed.faults and bundle.dialect is not Dialect.OPMKIT
-        return None if stops else cls(content, typed, bundle.dialect)
+        return None if stops else cls(content, typed, bundle.dialect, None if typed.plain else reading)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -117,7 +122,7 @@ def each_csv(judge: Callable[[Csv], Iterable[Fault]]) -> Check:
         csv = Csv.of(bundle)
         if csv is None or bundle.csv is None:
             return
-        key = (judge, bundle.dialect)
+        key = (judge, bundle.dialect, csv.reading)
         faults = csv.content.memo.get(key)
         if faults is None:
             faults = csv.content.memo[key] = tuple(judge(csv))

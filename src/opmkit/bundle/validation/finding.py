@@ -37,3 +37,7 @@ class Finding:
     def place(self) -> str:
         """Where it is, as compilers write it: ``file:line:column``."""
         return ":".join([self.file, *(str(number) for number in (self.line, self.column) if number)])
+
+    def fails(self, fail_on: Severity) -> bool:
+        """Return whether validation fails by this finding: an error always does, a warning where ``fail_on`` is one."""
+        return self.severity is Severity.ERROR or fail_on is not Severity.ERROR

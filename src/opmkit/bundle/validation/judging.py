@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
@@ -17,6 +17,7 @@ from opmkit.bundle.processes import Process, serve, spare_processors
 from opmkit.bundle.validation.bundle import BundleView
 from opmkit.bundle.validation.content import ContentCache
 from opmkit.bundle.validation.verdict import Verdict
+from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,7 +96,7 @@ class JudgeAhead:
         self._waiting: deque[Pending] = deque()
         self._seen = 0
         self._idle = [Process(__name__) for _ in range(count)]
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="judge") if count > 0 else None
+        self._threads = WorkerPool(count, "judge") if count > 0 else None
 
     def submit(self, case: Case) -> Pending:
         """Judge this when there is time."""

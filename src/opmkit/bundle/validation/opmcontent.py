@@ -102,7 +102,9 @@ class OpmContent:
 
     def _view(self, file: Manifest) -> BundleView:
         directories = frozenset({self.directory} - {""})
-        return replace(self.bundle, files={file.path: self.bundle.files[file.path]}, directories=directories)
+        reading = None if file.kind != CSV_KIND or self.csv_type_faults(file) else Reading.OBJECT
+        files = {file.path: self.bundle.files[file.path]}
+        return replace(self.bundle, files=files, directories=directories, csv_reading=reading)
 
 
 def composed(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.validation.bundle import text
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.rule import Dialect
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = "format"
 LABELS = "labels"
+PACKAGE = "packagemanifest"
 
 
 def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
@@ -49,8 +51,8 @@ def judge_labels(bundle: BundleView) -> list[Finding]:
 def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = ()) -> list[Finding]:
     """What the validators of a profile find, and those asked for by name, until a step ends the run.
 
-    A directory of manifests alone has no format to judge. Where validators repeat each other, our own dialect tells
-    each fault but once.
+    A directory of manifests alone has no format to judge, and that of a package manifest has no other validator.
+    Where validators repeat each other, our own dialect tells each fault but once.
 
     Raises:
         UnknownName: for an optional validator that the profile does not have.
@@ -58,6 +60,8 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     from opmkit.bundle.validation.catalogue import validators  # all rules, which take a while to load
 
     known = validators()
+    if _is_package(bundle):
+        return list(run_rules(bundle, known[PACKAGE]))
     found: list[Finding] = []
     for step in profile.chosen(bundle.dialect, optional, known):
         names = [name for name in step.validators if name != FORMAT or not bundle.bare]
@@ -67,6 +71,12 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
             break
     shown = [one for one in found if one.severity is Severity.ERROR or profile.least is Severity.WARNING]
     return _once(shown) if bundle.dialect is Dialect.OPMKIT else shown
+
+
+def _is_package(bundle: BundleView) -> bool:
+    """Return whether the bundle is a directory in the package manifest format, see `is_package_directory`."""
+    has_versions = bundle.bare and any(directory for directory in bundle.directories)
+    return has_versions and any(text(file.object.get("packageName")) for file in bundle.below(""))
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:

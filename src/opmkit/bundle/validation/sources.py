@@ -11,7 +11,8 @@ from opmkit.bundle import labels as names
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.load import not_a_bundle
-from opmkit.bundle.source import parse_place
+from opmkit.bundle.packagedir import is_package_directory
+from opmkit.bundle.source import parse_place, path_or_image
 from opmkit.imagetools.errors import LimitExceeded
 from opmkit.imagetools.layer import IN_MEMORY, Limits
 from opmkit.imagetools.layer.limits import Meter
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     Tool: TypeAlias = Callable[[], ContainerTool]
     """Gives the tool for images; directories need none."""
 
+_MAX_NAMED = 3
 _LIST_MARK = "@"
 _ALL_TAGS = ":*"
 _LIST_BYTES = 16 << 20
@@ -63,19 +65,27 @@ def expand(targets: Iterable[str], tags: Callable[[Reference], Iterable[str]]) -
     """The bundles that targets name: directories, images, repositories (all their ``tags``), lists of these.
 
     A target is ``DIR``, an image reference with a tag or digest, ``REGISTRY/REPO`` or ``REGISTRY/REPO:*``, or
-    ``@FILE`` with one target a line (``#`` begins a comment). Raises InvalidReference, NotABundle, StoreError, and what
-    listing tags raises.
+    ``@FILE`` with one target a line (``#`` begins a comment). A directory with a package manifest stands for itself
+    and for those of its versions. Raises InvalidReference, NotABundle, StoreError, and what listing tags raises.
     """
     for target in targets:
         if target.startswith(_LIST_MARK):
             yield from expand(_listed(Path(target.removeprefix(_LIST_MARK))), tags)
         elif Path(target).is_dir():
-            yield Source(_readable(target), Path(target))
+            yield from _directories(Path(target), _readable(target))
         elif Path(target).is_file():
             advice = f"Give the directory that manifests/ is in; for a list of references write {_LIST_MARK}{target}."
             raise NotABundle(f"{target} is a file, not a bundle", advice=advice)
         else:
             yield from _images(target, tags)
+
+
+def _directories(path: Path, target: str) -> Iterator[Source]:
+    """The directory of a bundle, or that of a package in the package manifest format and those of its versions."""
+    yield Source(target, path)
+    if is_package_directory(path):
+        for version in sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith(".")):
+            yield Source(_readable(str(Path(target, version.name))), version)
 
 
 def _listed(path: Path) -> list[str]:
@@ -95,7 +105,9 @@ def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator
         raise NotABundle(f"{target}: no such directory", advice="Give the directory that manifests/ is in.")
     if isinstance(place, Reference) and not place.tag and not place.digest:
         repository = target.removesuffix(_ALL_TAGS)
-        for tag in sorted(tags(place)):  # in an order that is not the registry's whim
+        with path_or_image(target):
+            found = sorted(tags(place))
+        for tag in found:  # in an order that is not the registry's whim
             yield Source(f"{repository}:{tag}", place.with_tag(tag))
     else:
         yield Source(target, place)
@@ -143,9 +155,25 @@ def _read_directory(root: Path) -> BundleFiles:
             elif entry.is_file():
                 meter.spend("kept_bytes", entry.stat().st_size, str(root))
                 files[_readable(path)] = _read_file(entry)
+    if (nested := _nested_bundles(files)) and not is_package_directory(root):
+        paths = ", ".join(str(root / path) for path in nested[:_MAX_NAMED])
+        more = f" and {len(nested) - _MAX_NAMED} more" if len(nested) > _MAX_NAMED else ""
+        raise NotABundle(
+            f"{root}: no manifests directory: there are bundles in subdirectories: {paths}{more}",
+            advice=f"Name their directories instead, such as {root / nested[0]}.",
+        )
     if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
         raise NotABundle(f"{root} holds no bundle", advice="Give the directory that manifests/ and metadata/ are in.")
     return BundleFiles(files, frozenset(directories))
+
+
+def _nested_bundles(files: Mapping[str, bytes]) -> list[str]:
+    """Return the subdirectories that hold bundles, none if the directory itself holds the manifests of one."""
+    if any(path.startswith(("manifests/", "metadata/")) for path in files):
+        return []
+    if any("/" not in path and b"ClusterServiceVersion" in content for path, content in files.items()):
+        return []
+    return sorted({path.partition("/manifests/")[0] for path in files if "/manifests/" in path})
 
 
 def _leads_into(directory: str, link: str) -> bool:

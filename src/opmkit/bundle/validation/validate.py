@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +16,11 @@ from opmkit.bundle.validation.verdict import Verdict
 from opmkit.imagetools.errors import AdvisedError
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
 
     from opmkit.bundle.validation.cache import VerdictCache
     from opmkit.bundle.validation.finding import Finding
@@ -47,7 +48,7 @@ class Validation:
     def run(self, sources: Iterable[Source], *, progress: Progress = SILENT) -> Iterator[Verdict]:
         """A verdict a source, in their order; one that can't be read is told as such, and the others go on."""
         waiting: deque[tuple[Source, Future[_Pulled]]] = deque()
-        pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="pull")
+        pool = WorkerPool(WORKERS, "pull")
         progress.begin("Validating", None, unit="bundles")
         with JudgeAhead(self.judging, ContentCache(), 0 if self.judging.inspect else self.processes) as judges:
             try:

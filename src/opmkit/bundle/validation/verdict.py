@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.finding import Severity
-
 if TYPE_CHECKING:
     from opmkit.bundle.validation.across import Summary
-    from opmkit.bundle.validation.finding import Finding
+    from opmkit.bundle.validation.finding import Finding, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,5 +32,4 @@ class Verdict:
 
     def passes(self, fail_on: Severity) -> bool:
         """Whether it could be read, and nothing as grave as that was found."""
-        grave = {Severity.ERROR} if fail_on is Severity.ERROR else set(Severity)
-        return not self.error and not any(finding.severity in grave for finding in self.findings)
+        return not self.error and not any(finding.fails(fail_on) for finding in self.findings)

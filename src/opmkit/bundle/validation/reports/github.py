@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.reports.text import without_controls
+from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,12 +29,13 @@ def _command(verdict: Verdict, finding: Finding) -> str:
     if finding.line:
         properties |= {"line": str(finding.line), "col": str(finding.column)}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    hint = f"\n{finding.remedy}" if finding.remedy else ""
-    return f"::{finding.severity} {listed}::{_data(finding.message + hint)}"
+    text = "%0A".join(map(_data, filter(None, (finding.message, finding.remedy))))
+    return f"::{finding.severity} {listed}::{text}"
 
 
 def _data(text: str) -> str:
-    return without_controls(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
+    """Return the text as data of a command, on one line: GitHub would print what follows a line break as a line."""
+    return escape_controls(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:

@@ -15,13 +15,14 @@ VERSION = 1
 """Of the form; a form that breaks its readers gets another."""
 
 
-def report(verdicts: Sequence[Verdict], fail_on: Severity) -> dict[str, Any]:
-    """The verdicts, in plain JSON types."""
+def report(verdicts: Sequence[Verdict], fail_on: Severity, skipped: int = 0) -> dict[str, Any]:
+    """Return the verdicts, and how many tags were ``skipped``, in plain JSON types."""
     return {
         "version": VERSION,
         "passed": all(verdict.passes(fail_on) for verdict in verdicts),
         "errors": sum(verdict.count(Severity.ERROR) for verdict in verdicts),
         "warnings": sum(verdict.count(Severity.WARNING) for verdict in verdicts),
+        "skipped": skipped,
         "bundles": [_bundle(verdict, fail_on) for verdict in verdicts],
     }
 

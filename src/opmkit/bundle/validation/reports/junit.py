@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
+
+from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.bundle.validation.finding import Finding, Severity
     from opmkit.bundle.validation.verdict import Verdict
-
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def report(verdicts: Sequence[Verdict], fail_on: Severity) -> str:
@@ -28,14 +27,14 @@ def report(verdicts: Sequence[Verdict], fail_on: Severity) -> str:
 
 
 def _suite(verdict: Verdict, fail_on: Severity) -> ET.Element:
-    suite = ET.Element("testsuite", name=_clean(verdict.target))
+    suite = ET.Element("testsuite", name=escape_controls(verdict.target))
     if verdict.error:
-        case = ET.SubElement(suite, "testcase", classname=_clean(verdict.target), name="read")
-        ET.SubElement(case, "error", message=_clean(verdict.error)).text = _clean(verdict.advice)
+        case = ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name="read")
+        ET.SubElement(case, "error", message=escape_controls(verdict.error)).text = escape_controls(verdict.advice)
     elif not verdict.findings:
-        ET.SubElement(suite, "testcase", classname=_clean(verdict.target), name="all rules")
+        ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name="all rules")
     for rule, findings in groupby(sorted(verdict.findings, key=lambda finding: finding.rule), lambda one: one.rule):
-        case = ET.SubElement(suite, "testcase", classname=_clean(verdict.target), name=_clean(rule))
+        case = ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name=escape_controls(rule))
         for finding in findings:
             _outcome(case, finding, fail_on)
     suite.set("tests", str(len(suite)))
@@ -46,16 +45,11 @@ def _suite(verdict: Verdict, fail_on: Severity) -> ET.Element:
 
 def _outcome(case: ET.Element, finding: Finding, fail_on: Severity) -> None:
     place = f"{finding.place}: " if finding.file else ""
-    text = _clean(f"{place}{finding.message}\n{finding.remedy}".rstrip())
+    text = "\n".join(escape_controls(part) for part in (f"{place}{finding.message}", finding.remedy) if part)
     if finding.severity in ("error", fail_on):
-        failure = ET.SubElement(case, "failure", message=_clean(finding.message), type=finding.severity.value)
+        failure = ET.SubElement(case, "failure", message=escape_controls(finding.message), type=finding.severity.value)
         failure.text = text
     else:
         output = case.find("system-out")
         output = ET.SubElement(case, "system-out") if output is None else output
         output.text = "\n".join(part for part in (output.text, text) if part)
-
-
-def _clean(text: str) -> str:
-    """The text without characters that XML can't have."""
-    return _NO_XML.sub("\ufffd", text)

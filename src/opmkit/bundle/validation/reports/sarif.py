@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from opmkit import __version__
+from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.bundle.validation.finding import Finding
     from opmkit.bundle.validation.rule import Rule
+    from opmkit.bundle.validation.sources import Source
     from opmkit.bundle.validation.verdict import Verdict
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _UNREADABLE = "UNREADABLE"
 
 
-def report(verdicts: Sequence[Verdict], rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """One run with the rules that found something, and a result a finding.
+def report(verdicts: Sequence[Verdict], rules: Mapping[str, Rule], sources: Iterable[Source] = ()) -> dict[str, Any]:
+    """Return one run with the rules that found something, and one result for each finding.
 
-    A file is named by its path from the root of the bundle, behind the directory or reference that the bundle was named
-    by; a bundle that could not be read is a notification of failed execution.
+    A file's URI is its path from the root of the bundle, appended to that of its source; targets without a source are
+    directories. A bundle that could not be read is a notification of failed execution.
     """
+    roots = {source.target: source_uri(source) for source in sources}
     ids = sorted({finding.rule for verdict in verdicts for finding in verdict.findings})
     failures = [
         {"level": "error", "message": {"text": f"{verdict.target}: {verdict.error}"}}
@@ -36,7 +41,9 @@ def report(verdicts: Sequence[Verdict], rules: Mapping[str, Rule]) -> dict[str, 
         "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(verdict, finding, ids.index(finding.rule)) for verdict in verdicts for finding in verdict.findings
+            _result(verdict, finding, ids.index(finding.rule), roots.get(verdict.target) or _path_uri(verdict.target))
+            for verdict in verdicts
+            for finding in verdict.findings
         ],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -56,21 +63,45 @@ def _rule(rule_id: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
     }
 
 
-def _result(verdict: Verdict, finding: Finding, index: int) -> dict[str, Any]:
+def source_uri(source: Source) -> str:
+    """Return the URI reference of a bundle (RFC 3986).
+
+    It is a relative path or ``file:`` URI for a directory, ``docker://`` and the full name for an image of a registry,
+    and ``TRANSPORT:`` and the rest, percent-encoded, for other images.
+    """
+    if isinstance(source.place, Path):
+        return _path_uri(source.target)
+    if isinstance(source.place, Reference):
+        return f"docker://{source.place}"
+    transport, _, name = source.target.partition(":")
+    return f"{transport}:{_quoted(re.sub('^//+', '/', name), safe=':@')}"  # two slashes would begin a host
+
+
+def _path_uri(path: str) -> str:
+    path = path.rstrip("/").removeprefix("./") or path[:1]
+    return f"file://{_quoted(re.sub('^/+', '/', path))}" if path.startswith("/") else _quoted(path)
+
+
+def _quoted(path: str, safe: str = "") -> str:
+    return quote(path, safe=f"/~+={safe}")
+
+
+def _result(verdict: Verdict, finding: Finding, index: int, root: str) -> dict[str, Any]:
     hint = f" ({finding.remedy})" if finding.remedy else ""
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": finding.severity.value,
         "message": {"text": f"{finding.message}{hint}"},
-        "locations": [_location(verdict, finding)],
+        "locations": [_location(finding, root)],
         "partialFingerprints": {"finding/v1": _fingerprint(verdict, finding)},
     }
 
 
-def _location(verdict: Verdict, finding: Finding) -> dict[str, Any]:
-    uri = quote("/".join(part for part in (verdict.target.rstrip("/"), finding.file) if part), safe="/@:._-+~=")
-    place: dict[str, Any] = {"artifactLocation": {"uri": uri.removeprefix("./")}}
+def _location(finding: Finding, root: str) -> dict[str, Any]:
+    directory = "" if root == "." else f"{root.rstrip('/')}/"
+    uri = f"{directory}{_quoted(finding.file)}" if finding.file else root
+    place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if finding.line:
         place["region"] = {"startLine": finding.line, "startColumn": max(finding.column, 1)}
     return {"physicalLocation": place}

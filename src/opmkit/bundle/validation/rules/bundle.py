@@ -34,13 +34,22 @@ _GZIP_FRAME = 18  # bytes of a gzip header and trailer
 def _defined(bundle: BundleView) -> list[tuple[Gvk, str, Path]]:
     """The APIs that the CRDs of a bundle define, with file and path of each: first those of v1, then of v1beta1."""
     return [
-        (Gvk(crd.group.text, version.child("name").text, crd.names.child("kind").text), manifest.path, version.path)
+        (Gvk(crd.group.text, version, crd.names.child("kind").text), manifest.path, path)
         for api_version in (V1, V1BETA1)
         for manifest in bundle.crds
         if manifest.api_version == api_version
         for crd in [Crd.of(manifest)]
-        for version in crd.versions
+        for version, path in _versions(crd)
     ]
+
+
+def _versions(crd: Crd) -> list[tuple[str, Path]]:
+    """Return the names of a CRD's versions with their paths.
+
+    As in Go, a v1beta1 CRD without any version has one version with an empty name.
+    """
+    named = [(version.child("name").text, version.path) for version in crd.versions]
+    return named or ([] if crd.is_v1 else [("", crd.spec.path)])
 
 
 def _owned(csv: Csv) -> list[tuple[Gvk, Path]]:
@@ -169,6 +178,10 @@ def _encoded_size(content: Content) -> int:
     return cast("int", content.memo["encoded_size"])
 
 
+def _csv_name(bundle: BundleView) -> str:
+    return bundle.csv.object_name if bundle.csv else ""
+
+
 @rule(
     "BUNDLE-SIZE-UNKNOWN",
     VALIDATOR,
@@ -181,7 +194,7 @@ def _encoded_size(content: Content) -> int:
 def size_unknown(bundle: BundleView) -> Iterator[Fault]:
     """A bundle of no size can't be right. The references say so of all bundles in the older package format."""
     if not any(file.content.raw for file in bundle.manifests):
-        yield Fault("there are no manifests, or they are all empty")
+        yield Fault("there are no manifests, or they are all empty", subject=_csv_name(bundle))
 
 
 @rule(
@@ -196,7 +209,8 @@ def size_unknown(bundle: BundleView) -> Iterator[Fault]:
 def size_max(bundle: BundleView) -> Iterator[Fault]:
     """To be installed, a bundle is unpacked into one ConfigMap, each file compressed; a cluster takes 1 MiB for one."""
     if Csv.of(bundle) is not None and (size := _size(bundle)) > MAX_SIZE:
-        yield Fault(f"the compressed files take {size} bytes, more than the {MAX_SIZE} that there may be")
+        message = f"the compressed files take {size} bytes, more than the {MAX_SIZE} that there may be"
+        yield Fault(message, subject=_csv_name(bundle))
 
 
 @rule(
@@ -211,7 +225,8 @@ def size_max(bundle: BundleView) -> Iterator[Fault]:
 def size_near(bundle: BundleView) -> Iterator[Fault]:
     """More than 85 % of the 1 MiB is used that one ConfigMap can hold."""
     if Csv.of(bundle) is not None and NEAR_SIZE < (size := _size(bundle)) <= MAX_SIZE:
-        yield Fault(f"the compressed files take {size} bytes, nearly the {MAX_SIZE} that there may be")
+        message = f"the compressed files take {size} bytes, nearly the {MAX_SIZE} that there may be"
+        yield Fault(message, subject=_csv_name(bundle))
 
 
 RELATED_IMAGES: Path = ("spec", "relatedImages")

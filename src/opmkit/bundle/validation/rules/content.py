@@ -252,8 +252,16 @@ def opm_metadata(bundle: BundleView) -> Iterator[Fault]:
     for file in OpmContent.of(bundle).others:
         if bundle.dialect is Dialect.OPMKIT:
             yield from _metadata(file, bundle.dialect)
-        elif not typed_object(file, Reading.JSON).faults and (faults := list(_metadata(file, bundle.dialect))):
+        elif faults := _metadata_as_go_reads_it(file):
             yield replace(faults[0], message="; ".join(fault.message for fault in faults), subject="")
+
+
+def _metadata_as_go_reads_it(file: Manifest) -> list[Fault]:
+    """Return the findings where the case of field names doesn't count, none if a field has a wrong type."""
+    typed = typed_object(file, Reading.JSON)
+    if typed.faults:
+        return []
+    return [replace(fault, file=file.path) for fault in metadata_faults(mapping(typed.value.get("metadata")))]
 
 
 @rule(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.validation.cel import CompilerMissing, compile_problem
+from opmkit.bundle.validation.cel import DISTRIBUTION, CompilerMissing, compile_problem
 from opmkit.bundle.validation.dependencies import CEL, GVK, LABEL, PACKAGE, Dependencies, Requirement, read_dependencies
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import OURS, Dialect, Fault, rule
@@ -230,6 +230,12 @@ def cel_rule(requirement: Requirement) -> Iterator[Fault]:
         yield Fault("the rule of the constraint is empty", path=requirement.at("rule"))
 
 
+_NO_COMPILER = (
+    f"Install {DISTRIBUTION}, or validate the bundle on a platform that has wheels of it: "
+    "macOS, or Linux with glibc 2.27 or newer, on x86_64 or aarch64."
+)
+
+
 @rule(
     "DEP-CEL-INVALID",
     VALIDATOR,
@@ -250,10 +256,8 @@ def cel_invalid(requirement: Requirement) -> Iterator[Fault]:
         return
     try:
         problem = compile_problem(text)
-    except CompilerMissing:
-        told = "the rule can't be checked here, for the library that compiles it is not installed"
-        remedy = "Install it with pip install 'opmkit[cel]'."
-        yield Fault(told, path=requirement.at("rule"), remedy=remedy, severity=Severity.WARNING)
+    except CompilerMissing as error:  # not a warning: a bundle that is not fully validated does not pass
+        yield Fault(f"the rule cannot be checked: {error}", path=requirement.at("rule"), remedy=_NO_COMPILER)
         return
     if problem:
         yield Fault(f"the rule is not valid: {problem}", path=requirement.at("rule"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle import BundleView
 
 VALIDATOR = "opmkit"
+_SHOWN = 1000
+"""Characters of a list of channels that a finding shows: there may be a finding for each channel."""
 
 
 @rule(
@@ -68,10 +71,12 @@ def channels_odd(bundle: BundleView) -> Iterator[Fault]:
     """Catalogs take what is between the commas for the name of a channel, blanks and all."""
     listed = bundle.annotations.get(labels.CHANNELS, "")
     channels = listed.split(",") if listed else []
-    odd = {channel for channel in channels if channel.strip() != channel or not channel or channels.count(channel) > 1}
+    shown = listed if len(listed) <= _SHOWN else f"{listed[:_SHOWN]}..."
+    counts = Counter(channels)
+    odd = {channel for channel, count in counts.items() if channel.strip() != channel or not channel or count > 1}
     for channel in sorted(odd):
-        told = "is listed twice" if channels.count(channel) > 1 else "is blank or has blanks around it"
-        yield _annotation_fault(bundle, labels.CHANNELS, f"is {listed!r}: the channel {channel!r} {told}")
+        told = "is listed twice" if counts[channel] > 1 else "is blank or has blanks around it"
+        yield _annotation_fault(bundle, labels.CHANNELS, f"is {shown!r}: the channel {channel!r} {told}")
 
 
 @rule(
