@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 CHANGES: dict[str, tuple[str, Change]] = {
     "rm": ("--packages", lambda db, names, argv: remove_packages(db, names, permissive="--permissive" in argv)),
-    "prune": ("--packages", lambda db, names, _: prune_packages(db, names)),
+    "prune": (
+        "--packages",
+        lambda db, names, _: prune_packages(db, names, permissive=True),
+    ),  # Go ignores unknown names
     "prune-stranded": ("", lambda db, *_: prune_stranded(db)),
     "deprecatetruncate": (
         "--bundle-images",

@@ -9,6 +9,7 @@ import pytest
 
 from index.builders import bundle
 from opmkit.bundle import ApiKey
+from opmkit.bundle.model import BundleAnnotations
 from opmkit.index.add import UpdateMode, add_bundles
 from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import replace_database
@@ -109,6 +110,20 @@ def test_permissive_keeps_the_graph_there_was_and_the_packages_that_come_out(dat
     assert "its name is taken by a bundle that the index has" in stranded.failures[0].message
 
 
+@pytest.mark.parametrize("mode", list(UpdateMode))
+def test_a_bundle_without_a_package_is_refused_and_skipped_by_permissive(
+    database: IndexDatabase, mode: UpdateMode
+) -> None:
+    before = dump(database)
+    nameless = replace(bundle("3.0.0"), annotations=BundleAnnotations("", ("alpha",), ""))
+    with pytest.raises(CatalogError, match=r"demo:3\.0\.0 can't be added: the annotation \S+\.package\.v1 is missing"):
+        add_bundles(database, [nameless], mode)
+    assert dump(database) == before
+    result = add_bundles(database, [nameless, bundle("1.1.0", replaces="demo.v1.0.0")], mode, permissive=True)
+    assert [added.name for added in result.added] == ["demo.v1.1.0"]
+    assert ["is missing or empty" in failure.message for failure in result.failures] == [True]
+
+
 def test_permissive_adds_nothing_where_a_bundle_is_there_already(database: IndexDatabase) -> None:
     before = dump(database)
     result = add_bundles(database, [bundle("1.0.0"), bundle("1.1.0")], permissive=True)
@@ -192,9 +207,9 @@ def test_nothing_to_add_is_fine(database: IndexDatabase) -> None:
 
 def test_modes_are_named_in_any_case() -> None:
     assert UpdateMode.parse("SemVer-SkipPatch") is UpdateMode.SEMVER_SKIPPATCH
-    with pytest.raises(CatalogError, match="no update mode 'other'") as failure:
+    with pytest.raises(CatalogError, match='invalid update mode "other"') as failure:
         UpdateMode.parse("other")
-    assert failure.value.advice == "The modes are: replaces, semver, semver-skippatch."
+    assert failure.value.advice == "Use one of: replaces, semver, semver-skippatch."
 
 
 def test_all_that_breaks_the_rules_of_catalogs_is_told(database: IndexDatabase) -> None:

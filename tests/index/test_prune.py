@@ -11,6 +11,7 @@ from index.operations import replay
 from kit.shared import Case, cases, needs_shared
 from opmkit.index.add import add_bundles
 from opmkit.index.database import replace_database
+from opmkit.index.errors import UnknownPackage
 from opmkit.index.prune import prune_packages, prune_stranded
 
 if TYPE_CHECKING:
@@ -39,9 +40,13 @@ def test_keeps_what_is_named_and_no_stranded_bundle(tmp_path: Path) -> None:
     with replace_database(tmp_path / "index.db") as database:
         add_bundles(database, [bundle("1.0.0", package=package) for package in "abc"])
         strand(database, "a")
-        assert prune_packages(database, {"b", "c", "x"}).removed == ()
+        assert prune_packages(database, {"b", "c"}).removed == ()
         assert names(database) == ["a.v1.0.0", "b.v1.0.0", "c.v1.0.0"]
-        assert prune_packages(database, {"b", "x"}).removed == ("c",)
+        with pytest.raises(UnknownPackage, match='"x" not found'):
+            prune_packages(database, {"b", "x"})
+        assert names(database) == ["a.v1.0.0", "b.v1.0.0", "c.v1.0.0"]
+        pruned = prune_packages(database, {"b", "x"}, permissive=True)
+        assert (pruned.removed, [error.message for error in pruned.failures]) == (("c",), ['package "x" not found'])
         assert names(database) == ["b.v1.0.0"]
 
 

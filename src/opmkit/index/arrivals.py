@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.labels import PACKAGE
 from opmkit.index.database.bundles import bundle_image, delete_bundle, insert_bundle
 from opmkit.index.database.packages import indexed_package, owners, remove_head, replacing_bundles
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
@@ -102,7 +103,13 @@ class Arrivals:
     failures: list[CatalogError] = field(default_factory=list)
 
     def put(self, bundle: Bundle) -> None:
-        """Store a bundle, unless its name is taken: of two with one name, the first by the fixed order stays."""
+        """Store a bundle, unless its name is taken: of two with one name, the first by the fixed order stays.
+
+        A bundle without a package is not stored: no command could read the index afterwards.
+        """
+        if not bundle.package:
+            self.failures.append(missing_package_error(AddedBundle.of(bundle).described))
+            return
         if bundle.package not in self.before:
             self.before[bundle.package] = indexed_package(self.database, bundle.package)
         addition = AddedBundle.of(bundle)
@@ -139,6 +146,14 @@ class Arrivals:
             return False
         remove_head(self.database, addition.package, addition.name)
         return True
+
+
+def missing_package_error(described: str) -> CatalogError:
+    """Return the error for a bundle whose annotations name no package."""
+    return CatalogError(
+        f"{described} can't be added: the annotation {PACKAGE} is missing or empty",
+        advice="Set it to the package's name in metadata/annotations.yaml, and build and push the bundle again.",
+    )
 
 
 def substitutes_error(described: str, substituted: str) -> CatalogError:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.index.change import change_catalog, change_database
 from opmkit.index.content import CONTEXT_CATALOG, CatalogContent, DatabaseContent
 from opmkit.index.engines import EngineBuild
 from opmkit.index.errors import CatalogError
-from opmkit.index.extract import extract_index, find_index, new_content, open_content, path_or_image
+from opmkit.index.extract import extract_index, find_index, new_content, open_content
 from opmkit.index.files import put_files
 from opmkit.index.image import DEFAULT_BINARY_IMAGE, Base, bake, named_base
 from opmkit.index.modes import OnConflict
@@ -143,7 +144,7 @@ def _build_in_engine(
         raise CatalogError(problem, advice="build with the tool none; or use fail, which asks right before the push")
     guarded = plan.push and plan.on_conflict is OnConflict.FAIL
     before = build.published() if guarded else {}
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         with path_or_image(plan.from_index or ":"):
             old, content = open_content(pull, start, Path(scratch), to_catalog=plan.to_catalog)
         content, result = plan.changed(content, change, Path(scratch))
@@ -167,7 +168,7 @@ def _change_only(
     pull: ContainerTool, plan: IndexPlan, start: ImageReference | Path | None, change: Change
 ) -> ChangeResult:
     """Make the change, and put the index and a Dockerfile into the build context unless this is a dry run."""
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         directory = Path(scratch)
         with path_or_image(plan.from_index or ":"):
             _, content = open_content(pull, start, directory, to_catalog=plan.to_catalog)

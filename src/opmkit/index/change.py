@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +14,7 @@ from opmkit.bundle.pull import pull_bundles
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.progress import SILENT, Progress
 from opmkit.imagetools.reference import Reference, parse_image_reference
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.add import UpdateMode, add_bundles
 from opmkit.index.arrivals import AddPlan
 from opmkit.index.database import IndexDatabase, replace_database
@@ -116,7 +116,7 @@ def change_database(
     Raises CatalogError, and what the change raises; then the file is as it was, or not there.
     """
     if dry_run:
-        with tempfile.TemporaryDirectory(prefix="opm-dry-run-") as scratch:
+        with ScratchDirectory("opm-dry-run-") as scratch:
             copy = Path(scratch) / path.name
             if path.exists():
                 shutil.copyfile(path, copy)
@@ -170,15 +170,17 @@ def removing(packages: Sequence[str], *, permissive: bool = False) -> Change:
     )
 
 
-def pruning(keep: Sequence[str]) -> Change:
-    """Remove all packages but these."""
+def pruning(keep: Sequence[str], *, permissive: bool = False) -> Change:
+    """Remove all packages except these; names that are not found are errors unless ``permissive``."""
 
     def catalog(blobs: Blobs) -> Edit:
         from opmkit.index.catalog.edit.remove import with_only_packages
 
-        return with_only_packages(blobs, keep)
+        return with_only_packages(blobs, keep, permissive=permissive)
 
-    return Change(lambda database: Outcome(failures=prune_packages(database, keep).failures), catalog)
+    return Change(
+        lambda database: Outcome(failures=prune_packages(database, keep, permissive=permissive).failures), catalog
+    )
 
 
 def pruning_stranded() -> Change:
@@ -223,7 +225,11 @@ def deprecating(statements: Sequence[Statement]) -> Change:
 
 
 def filtering(
-    wanted: Sequence[Wanted], *, default_channels: Mapping[str, str] | None = None, with_dependencies: bool = False
+    wanted: Sequence[Wanted],
+    *,
+    default_channels: Mapping[str, str] | None = None,
+    with_dependencies: bool = False,
+    permissive: bool = False,
 ) -> Change:
     """Keep parts of a file-based catalog, with what keeps its update graphs valid."""
 
@@ -232,7 +238,11 @@ def filtering(
         from opmkit.index.catalog.filtering.filter import filter_blobs
 
         filtered = filter_blobs(
-            blobs, wanted, default_channels=default_channels or {}, with_dependencies=with_dependencies
+            blobs,
+            wanted,
+            default_channels=default_channels or {},
+            with_dependencies=with_dependencies,
+            permissive=permissive,
         )
         return Edit(filtered.blobs, filtered.warnings, account=filtered)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from opmkit.bundle import crd, fields, serviceversion
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.manifest import manifest_of
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.database import replace_database
 from opmkit.index.errors import CatalogError
 from opmkit.index.files import put_files
@@ -41,7 +41,7 @@ def write_config_map_database(
         CatalogError: if it can't be read; then there is the file that was there before.
         StoreError: if the disk says no.
     """
-    with tempfile.TemporaryDirectory(prefix="opm-configmap-") as scratch:
+    with ScratchDirectory("opm-configmap-") as scratch:
         made = Path(scratch, "index.db")
         with replace_database(made, durable=False) as database:
             result = load_config_map(database, data, name, permissive=permissive)

@@ -41,6 +41,10 @@ class UnknownPackage(CatalogError):
     """A package that the catalog does not have."""
 
 
+class PackageNotRemoved(UnknownPackage):
+    """A package to remove that the database does not have; programs that run opm search for its message."""
+
+
 class BundleExists(CatalogError):
     """A bundle whose name is taken in the index or among the bundles added."""
 
@@ -80,8 +84,10 @@ class SeveralErrors(CatalogError):
 
     def __init__(self, errors: Sequence[CatalogError]) -> None:
         """Join the messages and the distinct advice; leave with the first exit code that says more than 1."""
+        first, *others = (line for error in errors for line in error.lines)
         super().__init__(
-            "\n".join(error.message for error in errors),
+            first,
+            details=others,
             advice=" ".join(dict.fromkeys(error.advice for error in errors if error.advice)),
         )
         self.errors = tuple(errors)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +11,9 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
 from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
+from opmkit.imagetools.workers import WorkerPool
 from opmkit.index.catalog.bundlecheck import stated_version
 from opmkit.index.catalog.check import valid_catalog
 from opmkit.index.catalog.model import Package
@@ -86,7 +86,7 @@ def export_packages(
         files[f"{directory}/package.yaml"] = package.manifest.to_yaml()
         for bundle, version in _directories(package.bundles):
             pulls.append((bundle.image, f"{directory}/{version}"))
-    with tempfile.TemporaryDirectory(prefix="opm-export-") as scratch:
+    with ScratchDirectory("opm-export-") as scratch:
         files |= _pull(tool, pulls, Path(scratch), progress)
         with disk_errors(destination):
             destination.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ def _directories(bundles: Sequence[ChannelBundle]) -> Iterable[tuple[ChannelBund
 def _pull(tool: ContainerTool, pulls: Sequence[tuple[str, str]], scratch: Path, progress: Progress) -> dict[str, Path]:
     """Keep the manifests of each (image, directory) below ``scratch``, by the paths they are to have."""
     progress.begin("Pulling bundles", len(pulls), unit="bundles")
-    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="export")
+    pool = WorkerPool(WORKERS, "export")
     try:
         found: dict[str, Path] = {}
         for files in pool.map(partial(_pull_one, tool, scratch), pulls):

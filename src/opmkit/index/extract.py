@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
-from opmkit.bundle.source import parse_place
-from opmkit.imagetools.errors import ImageToolsError
+from opmkit.bundle.source import parse_place, path_or_image
 from opmkit.imagetools.image import Image, for_platforms
 from opmkit.imagetools.layer.paths import normal_path
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.tools.registry import RegistryTool, TopLayers
 from opmkit.index.content import CONTEXT_DATABASE, CatalogContent, Content, DatabaseContent
@@ -124,20 +123,8 @@ def find_index(text: str) -> ImageReference | Path:
         return next((each for each in databases if each.is_file()), path)
     place = parse_place(text)
     if isinstance(place, Path):
-        raise CatalogError(f"there is nothing at {place}", advice="Check the path.")
+        raise CatalogError(f"{text}: no such file or directory", advice="Check the path.")
     return place
-
-
-@contextmanager
-def path_or_image(text: str) -> Iterator[None]:
-    """While the index image of a name is read that may have been meant as a path, say in errors that none is there."""
-    try:
-        yield
-    except ImageToolsError as error:
-        if ":" in text:
-            raise  # nobody means a path by that
-        told = f"there is no file or directory {text}, and no such image: {error}"
-        raise CatalogError(told, advice=error.advice) from error
 
 
 def new_content(start: Path | None, directory: Path, *, to_catalog: bool = False) -> Content:
@@ -196,7 +183,7 @@ def opened_content(tool: ContainerTool, index: str) -> Iterator[Content]:
     if isinstance(place, Path):
         yield CatalogContent(place) if place.is_dir() else DatabaseContent(place)
         return
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         with path_or_image(index):
             content = read_index(tool, place, Path(scratch))[1]
         yield content

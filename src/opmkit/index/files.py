@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def put_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
 
     All are written before the first is moved to its place, so that a full disk changes nothing. Raises StoreError.
     """
-    with disk_errors(directory), tempfile.TemporaryDirectory(dir=directory, prefix=".opm-") as scratch:
+    with disk_errors(directory), ScratchDirectory(".opm-", directory) as scratch:
         ready = Path(scratch)
         for name, source in files.items():
             (ready / name).parent.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,4 @@ class UpdateMode(StrEnum):
         try:
             return cls(text.lower())
         except ValueError:
-            raise CatalogError(
-                f"there is no update mode {text!r}", advice=f"The modes are: {', '.join(cls)}."
-            ) from None
+            raise CatalogError(f'invalid update mode "{text}"', advice=f"Use one of: {', '.join(cls)}.") from None

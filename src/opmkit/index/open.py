@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.reference import parse_image_reference
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.database import open_database
-from opmkit.index.extract import path_or_image, read_database
+from opmkit.index.extract import read_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ def open_index(tool: Callable[[], ContainerTool], index: str) -> Iterator[IndexD
         with open_database(path) as database:
             yield database
         return
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         extracted = Path(scratch) / "index.db"
         with path_or_image(index):
             read_database(tool(), parse_image_reference(index), extracted)

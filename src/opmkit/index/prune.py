@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.index.database.removal import package_names, remove_package, remove_stranded_bundles
+from opmkit.index.errors import combined
 from opmkit.index.remove import Removal
+from opmkit.index.suggestions import packages_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -13,16 +15,22 @@ if TYPE_CHECKING:
     from opmkit.index.database import IndexDatabase
 
 
-def prune_packages(database: IndexDatabase, keep: Collection[str]) -> Removal:
-    """Remove every package that is not in ``keep``, which may name packages that the index lacks.
+def prune_packages(database: IndexDatabase, keep: Collection[str], *, permissive: bool = False) -> Removal:
+    """Remove every package that is not in ``keep``; if any is removed, also the stranded bundles of every package.
 
-    If any is removed, so are the stranded bundles of every package.
+    Raises:
+        UnknownPackage: the index lacks some of the packages to keep. Where ``permissive``, this is a failure of the
+            result instead.
     """
-    removed = tuple(name for name in package_names(database) if name not in keep)
+    known = package_names(database)
+    failures = packages_not_found(keep, known)
+    if failures and not permissive:
+        raise combined(failures)
+    removed = tuple(name for name in known if name not in keep)
     with database.transaction():
         for name in removed:
             remove_package(database, name)
-    return Removal(removed)
+    return Removal(removed, failures)
 
 
 def prune_stranded(database: IndexDatabase) -> None:

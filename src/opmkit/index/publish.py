@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 import random
-import tempfile
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, TagMoved
 from opmkit.imagetools.reference import DEFAULT_TAG, LayoutReference, Reference
 from opmkit.imagetools.repository import MOVE_SECONDS
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.locks import NamedLocks
 from opmkit.index.errors import IndexMoved
 from opmkit.index.image import made_from
@@ -111,7 +111,7 @@ class Publisher:
         targets = sorted(
             (self._survey(reference, start) for reference in self.references), key=lambda target: not target.in_place
         )
-        with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+        with ScratchDirectory("opm-index-") as scratch:
             made = make(_pinned(start, targets), Path(scratch))
             with locks.held():
                 self._put_everywhere(made[0], targets, progress)
@@ -160,9 +160,8 @@ class Publisher:
             if watched and target.place and isinstance(target.reference, Reference) and self.settle:
                 try:
                     self._await_tag(target, target.place, digest)
-                except (KeyboardInterrupt, ImageToolsError) as error:  # it can't be said that nothing was changed
-                    problem = str(error) or "interrupted"
-                    _log.warning("%s was moved, but not seen to stand for a while: %s", target.reference, problem)
+                except ImageToolsError as error:  # it can't be said that nothing was changed
+                    _log.warning("%s was moved, but not seen to stand for a while: %s", target.reference, error)
                     return
 
     def _await_tag(self, target: Target, place: Repository, digest: str) -> None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from opmkit.index.arrivals import AddedBundle, Arrivals
 
 
+_SKIP = "Leave it out, or skip what the index contains already with --skip-present."
+
+
 def refusals(arrivals: Arrivals) -> list[CatalogError]:
     """The errors that keep all the bundles out.
 
@@ -82,9 +85,9 @@ def _overwritten_together(arrivals: Arrivals, arrived: Sequence[AddedBundle]) ->
 
 def _image_exists(bundle: AddedBundle, present: Sequence[str]) -> BundleImageExists:
     if bundle.image in present:
-        return BundleImageExists(f"bundle {bundle.image} already exists in the index", advice="Leave it out.")
+        return BundleImageExists(f"bundle {bundle.image} already exists in the index", advice=_SKIP)
     return BundleImageExists(
         f"bundle {bundle.image} is not added: {', '.join(present)} of the same command already exists in package "
         f"{bundle.package}",
-        advice="Leave out the bundles that the index has.",
+        advice=_SKIP,
     )

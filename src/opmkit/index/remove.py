@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.index.database.removal import package_names, remove_package, remove_stranded_bundles
-from opmkit.index.errors import UnknownPackage
+from opmkit.index.errors import PackageNotRemoved
 from opmkit.index.suggestions import listed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def remove_packages(database: IndexDatabase, names: Sequence[str], *, permissive
     twice is not there the second time.
 
     Raises:
-        UnknownPackage: the index lacks some of the packages. Its message begins as callers of the reference tool
+        PackageNotRemoved: the index lacks some of the packages. Its message begins as callers of the reference tool
             expect it.
     """
     known = package_names(database)
@@ -40,16 +40,16 @@ def remove_packages(database: IndexDatabase, names: Sequence[str], *, permissive
         found = [remove_package(database, name) for name in wanted]
         unknown = [name for name, was_there in zip(wanted, found, strict=True) if not was_there]
         if unknown and not permissive:
-            raise unknown_packages(unknown, known)
+            raise _not_removed(unknown, known)
         remove_stranded_bundles(database)
     removed = tuple(name for name, was_there in zip(wanted, found, strict=True) if was_there)
-    return Removal(removed, (unknown_packages(unknown, known),) if unknown else ())
+    return Removal(removed, (_not_removed(unknown, known),) if unknown else ())
 
 
-def unknown_packages(names: Sequence[str], known: Sequence[str]) -> UnknownPackage:
+def _not_removed(names: Sequence[str], known: Sequence[str]) -> PackageNotRemoved:
     """The error of packages that can't be removed for they are not among the known ones."""
     each = (f"error removing operator package {name}: no package found for packagename {name}" for name in names)
-    return UnknownPackage(
+    return PackageNotRemoved(
         f"error deleting packages from database: {'; '.join(each)}",
         advice=f"The packages of the index are: {listed(known)}.",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.escape import escape_controls
 from opmkit.index.diff import Kind
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from opmkit.index.diff import BundleChange, ChannelChange, IndexDiff, PackageChange
 
 _SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~"}
+_TO_DO = {Kind.ADDED: "to add", Kind.REMOVED: "to remove", Kind.CHANGED: "changed"}
 NO_CHANGE = "no difference"
 
 
@@ -19,7 +21,22 @@ def diff_as_text(diff: IndexDiff) -> str:
     """Lines with a sign for what came (+), went (-) or changed (~), indented below their packages."""
     lines = [line for package in diff.packages for line in _package_lines(package)]
     lines += [f"{_bundle_text(bundle)} (in no channel)" for bundle in diff.stranded]
-    return "\n".join(lines) or NO_CHANGE
+    return "\n".join(map(escape_controls, lines)) or NO_CHANGE
+
+
+def diff_totals(diff: IndexDiff) -> str:
+    """Return how many packages, channels, bundles and deprecations differ, such as ``3 bundles to add``."""
+    nodes = {
+        "package": [package.kind for package in diff.packages],
+        "channel": [channel.kind for package in diff.packages for channel in package.channels],
+        "bundle": [
+            bundle.kind for changes in (*(p.bundles for p in diff.packages), diff.stranded) for bundle in changes
+        ],
+        "deprecation": [deprecation.kind for package in diff.packages for deprecation in package.deprecations],
+    }
+    counts = [(noun, kind, kinds.count(kind)) for noun, kinds in nodes.items() for kind in Kind]
+    parts = [f"{count} {noun}{'s' * (count != 1)} {_TO_DO[kind]}" for noun, kind, count in counts if count]
+    return ", ".join(parts) or NO_CHANGE
 
 
 def _package_lines(package: PackageChange) -> Iterator[str]:
@@ -111,7 +128,7 @@ def _code(text: str) -> str:
     """Text in backticks, more of them than it has itself; a bar in a table's cell is escaped."""
     if not text:
         return ""
-    text = text.replace("|", "\\|").replace("\n", " ")
+    text = escape_controls(text).replace("|", "\\|")
     fence = "`"
     while fence in text:
         fence += "`"

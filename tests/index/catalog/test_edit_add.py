@@ -108,7 +108,7 @@ class TestByWhatBundlesSay:
             added(replace(arrival("1.3.0"), channels=()))
         assert "--channel" in failure.value.advice
         nameless = arrival("1.3.0")
-        with pytest.raises(CatalogError, match="of no package"):
+        with pytest.raises(CatalogError, match=r"annotation \S+\.package\.v1 is missing or empty"):
             added(replace(nameless, blob=replace(nameless.blob, package="")))
 
 

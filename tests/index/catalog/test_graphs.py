@@ -193,6 +193,20 @@ def test_no_name_ends_a_string_of_dot() -> None:
     assert re.search(r"c1_\d+ -> c1_\d+;", bare)
 
 
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ('a"]; evil ["', '"a\\"]; evil [\\""'),
+        ("a\\", '"a\\\\"'),
+        ("a\nb\\N", '"a\\\\nb\\\\N"'),
+        ("<b>a|{b}</b>", '"<b>a|{b}</b>"'),
+        ("&#27;\x1b\u202e", '"&amp;#27;\\\\x1b\\\\u202e"'),
+    ],
+)
+def test_dot_labels_show_names_as_they_are(name: str, label: str) -> None:
+    assert dots._quoted(name) == label
+
+
 def test_dot_has_each_update_once_by_what_it_is_for() -> None:
     text = dot(drawn_packages(REEF))
     nodes = dict(re.findall(r'(c1_\d) \[label="reef\.v([\d.]+)"', text))

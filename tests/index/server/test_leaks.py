@@ -102,7 +102,9 @@ class _Client:
 
     def _ask(self, stream: int, path: str) -> bool:
         """Make a call; whether it is not given up."""
-        headers = self._encoder.encode({":method": "POST", ":path": path, "content-type": "application/grpc"})
+        headers = self._encoder.encode(
+            {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"}
+        )
         self._writer.write(pack(Kind.HEADERS, Flag.END_HEADERS, stream, headers))
         self._writer.write(pack(Kind.DATA, Flag.END_STREAM, stream, REQUEST))
         kept = bool(stream % 4 == 1 and path != "/a/stream")

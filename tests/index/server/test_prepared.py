@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from functools import partial
@@ -115,8 +116,17 @@ def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_can_not_be_written_to_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_in_memory_replaces_one_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with pytest.raises(ServerError, match=r"no file for prepared answers in .*none") as caught:
+    with PreparedAnswers(1) as made:
+        assert made.read(made.prepare(1, lambda: [b"x"])) == b"x"
+
+
+def test_a_full_disk_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(ServerError, match=r"no file for prepared answers in .*No space left") as caught:
         PreparedAnswers(1)
     assert "TMPDIR" in caught.value.advice

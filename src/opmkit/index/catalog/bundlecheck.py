@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 from typing import TYPE_CHECKING
 
 import orjson
@@ -14,6 +13,7 @@ from opmkit.bundle.validation.scalars import Reading
 from opmkit.bundle.validation.versions import strict_version
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
+from opmkit.index.catalog.base64text import from_base64
 from opmkit.index.catalog.blobs import BUNDLE_OBJECT, CSV_METADATA, PACKAGE
 from opmkit.index.catalog.faults import Told
 
@@ -105,14 +105,6 @@ def _object_faults(value: JsonValue) -> Iterator[Told]:
         orjson.loads(data)
     except orjson.JSONDecodeError:
         yield from _yaml_faults(data)
-
-
-def from_base64(text: str) -> bytes | None:
-    """What is encoded as base64, maybe broken into lines; None where it isn't."""
-    try:
-        return binascii.a2b_base64(text.replace("\n", "").replace("\r", ""), strict_mode=True)
-    except ValueError:
-        return None
 
 
 def _yaml_faults(data: bytes) -> Iterator[Told]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.icons import icon_data, image_problem
 from opmkit.bundle.validation.versions import VersionRange, strict_version
-from opmkit.index.catalog.bundlecheck import from_base64, stated_version
+from opmkit.index.catalog.base64text import from_base64
+from opmkit.index.catalog.bundlecheck import stated_version
 from opmkit.index.catalog.check import fault_of, packages_of
 from opmkit.index.catalog.faults import Told
 from opmkit.index.catalog.graphcheck import graph_fault

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.validation.names import dns1123_label
 from opmkit.bundle.validation.versions import VersionRange
+from opmkit.index.catalog.base64text import from_base64
 from opmkit.index.catalog.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
-from opmkit.index.catalog.bundlecheck import bundle_faults, from_base64, full_version
+from opmkit.index.catalog.bundlecheck import bundle_faults, full_version
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.displayname import display_name
 from opmkit.index.catalog.faults import Fault, Subject, Told, refuse

@@ -124,7 +124,7 @@ def dockerfile_beside(directory: Path) -> Path:
     absolute = Path(os.path.normpath(directory.absolute()))
     path = absolute.with_name(f"{absolute.name}.Dockerfile") if absolute.name else absolute
     if not absolute.name or not absolute.is_dir():
-        raise CatalogError(f"{directory} is no directory of a catalog", advice="Name one that has a name of its own.")
+        raise CatalogError(f"{directory}: no such directory", advice="Give the directory of a file-based catalog.")
     if os.path.lexists(path):
         raise _is_there(path)
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -145,8 +146,8 @@ def _keys(value: object) -> int:
 def _mapping(pairs: list[tuple[str, Any]], seen: list[Duplicate]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        keys = [key for key, _ in pairs]
-        seen.extend(Duplicate(key, 0, 0) for key in members if keys.count(key) > 1)
+        counts = Counter(key for key, _ in pairs)
+        seen.extend(Duplicate(key, 0, 0) for key, count in counts.items() if count > 1)
     return members
 
 

@@ -56,5 +56,6 @@ def refuse(faults: Iterable[Fault]) -> None:
     found = list(faults)
     if found:
         advice = next((fault.advice for fault in found if fault.advice), "")
-        told = "\n".join(map(str, found))
-        raise InvalidCatalog(told, advice=advice or "'opm validate' tells all that is wrong with a catalog.")
+        first, *others = map(str, found)
+        advice = advice or "'opm validate' tells all that is wrong with a catalog."
+        raise InvalidCatalog(first, details=others, advice=advice)

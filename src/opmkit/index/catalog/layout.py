@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.catalog.write import in_order
 from opmkit.index.errors import CatalogError
@@ -40,7 +40,7 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, write: Callable
     directory = directory.absolute()
     with disk_errors(directory):
         near = next(path for path in (directory, *directory.parents) if path.exists())
-        with tempfile.TemporaryDirectory(prefix=".opm-catalog-", dir=near) as scratch:
+        with _scratch_directory(near, directory) as scratch:
             for package, group in groupby(in_order(blobs), key=lambda blob: blob.package):
                 path = Path(scratch, directory_name(package), f"catalog.{extension}")
                 path.parent.mkdir(exist_ok=True)
@@ -49,6 +49,15 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, write: Callable
             directory.mkdir(parents=True, exist_ok=True)
             for path in sorted(Path(scratch).iterdir()):
                 path.replace(directory / path.name)
+
+
+def _scratch_directory(near: Path, directory: Path) -> ScratchDirectory:
+    """Create a temporary directory on the disk of ``directory``, which errors name."""
+    try:
+        return ScratchDirectory(".opm-catalog-", near)
+    except OSError as error:
+        error.filename = str(directory)
+        raise
 
 
 def directory_name(package: str) -> str:

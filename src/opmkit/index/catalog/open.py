@@ -5,16 +5,15 @@ What reads images and databases is loaded where it is needed, so that a director
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels
-from opmkit.bundle.source import parse_place
-from opmkit.imagetools.errors import ImageToolsError
+from opmkit.bundle.source import parse_place, path_or_image
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.catalog.check import valid_catalog
 from opmkit.index.catalog.dialect import Dialect
@@ -45,6 +44,7 @@ class Kind(StrEnum):
     BUNDLE_IMAGE = "a bundle image"
 
 
+_BUNDLES = frozenset({Kind.BUNDLE_DIRECTORY, Kind.BUNDLE_IMAGE})
 DATABASES = frozenset({Kind.DATABASE_FILE, Kind.DATABASE_IMAGE})
 CATALOGS = DATABASES | {Kind.CATALOG_DIRECTORY, Kind.CATALOG_IMAGE}
 _LABELLED = {
@@ -107,17 +107,11 @@ def find_place(tool: Tool, reference: str) -> Path | ImageReference:
         return path
     place = parse_place(reference)
     if isinstance(place, Path):
-        raise CatalogError(f"there is nothing at {path}", advice="Check the path.")
+        raise CatalogError(f"{reference}: no such file or directory", advice="Check the path.")
     if not isinstance(place, Reference):
         return place
-    try:
+    with path_or_image(reference):
         return place.with_digest(tool().digest(place))  # the tag may be moved in the meantime
-    except ImageToolsError as error:
-        if ":" in reference:
-            raise  # nobody means a path by that
-        raise CatalogError(
-            f"there is no file or directory {path}, and no such image: {error}", advice=error.advice
-        ) from error
 
 
 def kind_of(tool: Tool, place: Path | ImageReference, reference: str) -> Kind:
@@ -138,8 +132,13 @@ def kind_of(tool: Tool, place: Path | ImageReference, reference: str) -> Kind:
 def refuse_kind(kind: Kind, wanted: frozenset[Kind], reference: str) -> None:
     """Raise CatalogError unless it is of a wanted kind."""
     if kind not in wanted:
-        one_of = ", ".join(sorted(wanted))
-        raise CatalogError(f"{reference} is {kind}, which is no use here", advice=f"Name one of these: {one_of}.")
+        bundles = "; 'opm bundle validate' validates bundles" if kind in _BUNDLES else ""
+        raise CatalogError(f"{reference}: unsupported: it is {kind}", advice=f"Give {_one_of(wanted)}{bundles}.")
+
+
+def _one_of(kinds: frozenset[Kind]) -> str:
+    *others, last = sorted(kinds)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def catalog_blobs(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) -> Blobs:
@@ -151,14 +150,15 @@ def _sound(loaded: Loaded, reference: str) -> Blobs:
     try:
         refuse(loaded.faults)
     except InvalidCatalog as error:
-        raise InvalidCatalog(f"{reference} can't be read:\n{error.message}", advice=error.advice) from error
+        first, *others = error.lines
+        raise InvalidCatalog(f"{reference}: invalid catalog: {first}", details=others, advice=error.advice) from error
     return loaded.blobs
 
 
 def _load(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) -> Loaded:
     if isinstance(place, Path):
         return _of_database(place) if kind is Kind.DATABASE_FILE else _of_directory(place)
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         root = Path(scratch)
         if kind is Kind.DATABASE_IMAGE:
             from opmkit.index.extract import read_database
@@ -181,7 +181,7 @@ def unpacked_catalog(tool: Tool, reference: str) -> Iterator[Path]:
     if isinstance(place, Path):
         yield place
         return
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         yield _unpack(tool(), place, Path(scratch))
 
 
@@ -208,9 +208,9 @@ def _kind_of_image(found: Mapping[str, str], reference: str) -> Kind:
     kind = next((kind for label, kind in _LABELLED.items() if label in found), None)
     if kind is not None:
         return kind
-    has = "".join(f"\n  {label}={value}" for label, value in sorted(found.items())) or " none"
     raise CatalogError(
-        f"{reference} has no label of an index image or a bundle image; it has{has}",
+        f"{reference} has no label of an index image or a bundle image; it has{'' if found else ' none'}",
+        details=[f"  {label}={value}" for label, value in sorted(found.items())],
         advice=f"An index image has the label {labels.INDEX_CONFIGS} or {labels.INDEX_DATABASE}, a bundle image "
         f"{labels.PACKAGE}.",
     )

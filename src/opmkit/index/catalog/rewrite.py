@@ -6,12 +6,12 @@ The catalog was read, and what it is to hold now was made of that; here is told 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.catalog.load import content_of
 from opmkit.index.catalog.newfiles import own_file, package_files, written_beside
@@ -160,7 +160,7 @@ def apply(root: Path, rewritten: Rewritten) -> None:
     with disk_errors(root):
         root.mkdir(parents=True, exist_ok=True)
         paths = {name: _inside(root, name) for name in (*rewritten.write, *rewritten.remove)}
-        with tempfile.TemporaryDirectory(dir=root, prefix=".opm-") as scratch:
+        with ScratchDirectory(".opm-", root) as scratch:
             ready = Path(scratch)
             (ready / IGNORE_FILE).write_text("*\n")
             for number, (name, content) in enumerate(rewritten.write.items()):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.bundle.jsonvalue import UINT64, go_float
+from opmkit.index.catalog.base64text import reencoded
 from opmkit.index.catalog.blobs import (
     Blob,
     BlobProperty,
@@ -59,10 +60,19 @@ def _place(blob: Blob) -> tuple[str, int, str]:
 
 
 def _json(blob: Blob) -> bytes:
-    text = orjson.dumps(writable(content(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    text = _escaped(orjson.dumps(writable(content(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    return _INDENT.sub(lambda match: match.group() * 2, text)  # lines are broken between values alone
+
+
+def _escaped(text: bytes) -> bytes:
     for separator, escape in _SEPARATORS:
         text = text.replace(separator, escape)
-    return _INDENT.sub(lambda match: match.group() * 2, text)  # lines are broken between values alone
+    return text
+
+
+def compact_json(blob: Blob) -> bytes:
+    """Write a blob as one line of JSON with sorted keys, as Go's loader of catalogs rewrites it."""
+    return _escaped(orjson.dumps(writable(content(blob)), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
 
 
 def fingerprint(blob: Blob) -> bytes:
@@ -95,7 +105,7 @@ def content(blob: Blob) -> dict[str, Any]:
 
 
 def _package(blob: PackageBlob) -> dict[str, Any]:
-    icon = {"base64data": blob.icon.data, "mediatype": blob.icon.media_type} if blob.icon else None
+    icon = {"base64data": reencoded(blob.icon.data), "mediatype": blob.icon.media_type} if blob.icon else None
     return {
         "schema": blob.schema,
         **_given(name=blob.name),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from opmkit.imagetools.escape import escape_controls
 from opmkit.index.client.errors import CallFailed, CallTimedOut, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def failure(error: grpc.RpcError, address: str, method: str) -> CallFailed:
         address,
         method,
         code.name,
-        _printable(details.rpartition(_LAST_CAUSE)[2].removeprefix("UNKNOWN: ")),
+        _one_line(details.rpartition(_LAST_CAUSE)[2].removeprefix("UNKNOWN: ")),
         advice=advice,
     )
 
@@ -46,6 +47,6 @@ def unsendable(address: str, method: str, fields: Mapping[str, str]) -> CallFail
     return CallFailed(address, method, grpc.StatusCode.INVALID_ARGUMENT.name, f"not valid UTF-8: {texts}")
 
 
-def _printable(text: str) -> str:
-    """What a server said, on one line and without commands to a terminal."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text[:_LENGTH]).split())
+def _one_line(text: str) -> str:
+    """Return the details from a server on one line of bounded length."""
+    return escape_controls(" ".join(text[:_LENGTH].split()))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.workers import WorkerPool
 from opmkit.index.client.errors import CallFailed
 from opmkit.index.client.values import Package
 from opmkit.index.errors import CatalogError
@@ -43,7 +43,7 @@ class ProvidedApi:
 def packages(registry: Registry) -> list[Package]:
     """All packages with their channels, by name; raises CallFailed."""
     names = sorted(registry.list_packages())
-    with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+    with WorkerPool(_CALLS_AT_ONCE, "call") as pool:
         return list(pool.map(lambda name: _package(registry, name), names))
 
 

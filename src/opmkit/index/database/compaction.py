@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from opmkit.index.database.connect import Budget, connect
 from opmkit.index.database.schema import create_schema
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def write_compact(source: Path, target: Path, timestamp: str) -> None:
     Raises:
         sqlite3.Error: a damaged source, a full disk.
     """
-    with closing(sqlite3.connect(target, isolation_level=None)) as connection:
+    with closing(connect(target.absolute().as_uri(), budget=Budget.for_file(source))) as connection:
         for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):
             connection.execute(f"PRAGMA {setting}")
         create_schema(connection, timestamp)
@@ -59,7 +59,7 @@ def write_compact(source: Path, target: Path, timestamp: str) -> None:
         for table, order in _ORDER.items():
             columns = ", ".join(name for _, name, *_ in connection.execute(f"PRAGMA main.table_info({table})"))
             connection.execute(
-                f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM source.{table} ORDER BY {order}"  # noqa: S608
+                f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM source.{table} ORDER BY {order}"  # noqa: S608 - constant names
             )
         connection.execute(_COPY_ENTRIES)
         connection.execute("COMMIT")

@@ -57,7 +57,7 @@ def leave_shared_channels(database: IndexDatabase, bundle: str, other: str) -> N
         "AND channel_name IN (SELECT channel_name FROM channel_entry WHERE operatorbundle_name = ?)"
     )
     execute = database.connection.execute
-    execute(f"UPDATE channel_entry SET replaces = NULL WHERE replaces IN (SELECT entry_id {shared})", (bundle, other))  # noqa: S608
+    execute(f"UPDATE channel_entry SET replaces = NULL WHERE replaces IN (SELECT entry_id {shared})", (bundle, other))  # noqa: S608 - constant names
     execute(f"DELETE {shared}", (bundle, other))
 
 

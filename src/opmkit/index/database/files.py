@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools import interrupts
 from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.database.compaction import write_compact
+from opmkit.index.database.connect import MAX_VALUE, Budget, check_objects, connect, drop_triggers
 from opmkit.index.database.schema import SCHEMA_VERSION, create_schema, create_work_indexes, has_tables, schema_version
 from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
 
@@ -22,6 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAGIC = b"SQLite format 3\0"
+_DAMAGED = "Copy it again from where it came from."
+_REBUILD = "Build the index again from its bundles."
+_EXCEEDED = {
+    sqlite3.SQLITE_INTERRUPT: "a query takes far longer than an index of this size requires",
+    sqlite3.SQLITE_TOOBIG: f"a value is larger than {MAX_VALUE >> 20} MiB",
+}
+_FILE_ADVICE = {
+    errno.ENOENT: "Check the path of the database.",
+    errno.EISDIR: "Give the path of a database file.",
+    errno.EACCES: "Choose a path that you may read and write.",
+    errno.EPERM: "Choose a path that you may read and write.",
+    errno.EROFS: "Choose a path on a disk that is not read-only.",
+    errno.ENOSPC: "Free some space on the disk of the database.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +70,7 @@ def open_database(path: Path) -> Iterator[IndexDatabase]:
         InvalidDatabase: no index database, a damaged one, or a schema that is too new.
         DatabaseUnavailable: no such file, or it can't be read.
     """
-    with current_database(path) as current, closing(_connect_to_read(current)) as connection:
+    with current_database(path) as current, closing(_connect_to_read(current, path)) as connection:
         yield IndexDatabase(connection, path)
 
 
@@ -73,7 +90,7 @@ def current_database(path: Path, *, migrate: bool = True) -> Iterator[Path]:
             _check_file(path)
     with _sqlite_explained(path), _current(path) if migrate else nullcontext(path) as current:
         if migrate:
-            with closing(_connect_to_read(current)) as connection:
+            with closing(_connect_to_read(current, path)) as connection:
                 _check_schema(connection, path)
         yield current
 
@@ -105,7 +122,7 @@ def replace_database(path: Path, *, must_exist: bool = False, durable: bool = Tr
                     target.stat()
                 _fill_work_copy(target, work)
             _bring_up_to_date(work, fresh, path)
-            with closing(_connect(work.as_uri())) as connection:
+            with closing(_connect(work, path)) as connection:
                 _prepare(connection, path)
                 connection.execute("BEGIN IMMEDIATE")
                 yield IndexDatabase(connection, path)
@@ -117,25 +134,31 @@ def replace_database(path: Path, *, must_exist: bool = False, durable: bool = Tr
             fresh.unlink(missing_ok=True)
 
 
-def _connect(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    connection.execute("PRAGMA foreign_keys = ON")
+def _connect(path: Path, named: Path, query: str = "") -> sqlite3.Connection:
+    """Open the database at ``path``, which errors call ``named``; raises InvalidDatabase and sqlite3.Error."""
+    connection = connect(f"{path.absolute().as_uri()}{query}", budget=Budget.for_file(path))
+    try:
+        check_objects(connection, named)
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    return _connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1")
+def _connect_to_read(path: Path, named: Path) -> sqlite3.Connection:
+    return _connect(path, named, "?mode=ro&immutable=1")
 
 
 @contextmanager
 def _current(path: Path) -> Iterator[Path]:
     """A file with the content of a database in the newest schema: itself or, where its own is older, a copy."""
-    with closing(_connect_to_read(path)) as connection:
+    with closing(_connect_to_read(path, path)) as connection:
         version = schema_version(connection)
     if version is None or version >= SCHEMA_VERSION:
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         copy = Path(scratch, "index.db")
         with _files_explained(path):
             shutil.copyfile(path, copy)
@@ -145,13 +168,14 @@ def _current(path: Path) -> Iterator[Path]:
 
 def _bring_up_to_date(copy: Path, fresh: Path, path: Path) -> None:
     """Give a private copy of the database at ``path`` the newest schema; ``fresh`` names a file to use meanwhile."""
-    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+    with closing(_connect(copy, path)) as connection:
         version = schema_version(connection)
         if version is None or version >= SCHEMA_VERSION:
             return
         from opmkit.index.database.migrations import migrate  # reads manifests, which current databases don't need
 
         with _schema_explained(path, version):
+            drop_triggers(connection)
             migrate(connection, version)
     with _schema_explained(path, version):
         write_compact(copy, fresh, _timestamp())
@@ -287,11 +311,16 @@ def _sqlite_explained(path: Path) -> Iterator[None]:
     """Let the errors of SQLite name the database, and tell damage from trouble with the disk."""
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise InvalidDatabase(f"{path} is damaged: a text is not UTF-8", advice=_DAMAGED) from error
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        interrupts.check()  # a signal ends a query as the budget does
+        if getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_TOOBIG):
             raise InvalidDatabase(
-                f"{path} is damaged: {error}", advice="Copy it again from where it came from."
+                f"{path}: refusing to read: {_EXCEEDED[error.sqlite_errorcode]}", advice=_REBUILD
             ) from error
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise InvalidDatabase(f"{path} is damaged: {error}", advice=_DAMAGED) from error
         raise DatabaseUnavailable(f"{path}: {error}", advice="Check the free space and permissions there.") from error
 
 
@@ -301,6 +330,5 @@ def _files_explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DatabaseUnavailable(
-            f"{path}: {error.strerror}", advice="Check the path, the permissions and the free space there."
-        ) from error
+        cause = error.strerror or str(error)
+        raise DatabaseUnavailable(f"{path}: {cause}", advice=_FILE_ADVICE.get(error.errno or 0, "")) from error

@@ -79,7 +79,7 @@ def _apis_of_bundles(connection: sqlite3.Connection) -> None:
     for table in _API_TABLES:
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
         connection.execute(
-            f"CREATE TABLE {table} AS SELECT DISTINCT api.group_name, api.version, api.kind, "  # noqa: S608
+            f"CREATE TABLE {table} AS SELECT DISTINCT api.group_name, api.version, api.kind, "  # noqa: S608 - constant names
             "name AS operatorbundle_name, bundle.version AS operatorbundle_version, bundlepath AS operatorbundle_path "
             f"FROM old_{table} AS api JOIN channel_entry ON entry_id = channel_entry_id "
             "JOIN operatorbundle AS bundle ON name = operatorbundle_name WHERE api.group_name IS NOT NULL "
@@ -208,6 +208,6 @@ def _service_versions(connection: sqlite3.Connection) -> Iterator[tuple[str, Clu
 def _apis(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, str, str, str | None, str | None]]:
     """The APIs in a table, each once for each bundle, in order."""
     return connection.execute(
-        f"SELECT DISTINCT group_name, version, kind, {_BUNDLE} FROM {table} WHERE group_name IS NOT NULL "  # noqa: S608
+        f"SELECT DISTINCT group_name, version, kind, {_BUNDLE} FROM {table} WHERE group_name IS NOT NULL "  # noqa: S608 - constant names
         "AND version IS NOT NULL AND kind IS NOT NULL AND operatorbundle_name IS NOT NULL ORDER BY 4, 5, 6, 1, 2, 3"
     ).fetchall()

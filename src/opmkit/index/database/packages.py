@@ -160,7 +160,7 @@ def remove_head(database: IndexDatabase, package: str, name: str) -> None:
     connection.execute(_BEHEAD, (package, name))
     connection.execute("DELETE FROM operatorbundle WHERE name = ?", (name,))
     for table in ("api_provider", "api_requirer", "deprecated"):
-        connection.execute(f"DELETE FROM {table} WHERE operatorbundle_name = ?", (name,))  # noqa: S608
+        connection.execute(f"DELETE FROM {table} WHERE operatorbundle_name = ?", (name,))  # noqa: S608 - constant names
     connection.execute("DELETE FROM channel_entry WHERE package_name = ? AND operatorbundle_name = ?", (package, name))
 
 
@@ -172,7 +172,7 @@ def replace_package(database: IndexDatabase, graph: PackageGraph) -> None:
     """
     connection = database.connection
     for table, column in (("package", "name"), ("channel", "package_name"), ("channel_entry", "package_name")):
-        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (graph.name,))  # noqa: S608
+        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (graph.name,))  # noqa: S608 - constant names
     connection.executemany(
         "INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?)",
         [(channel.name, graph.name, channel.head) for channel in graph.channels],

@@ -49,7 +49,7 @@ def remove_bundle(database: IndexDatabase, name: str) -> None:
     execute = database.connection.execute
     execute("DELETE FROM operatorbundle WHERE name = ?", (name,))
     for table in ("api_provider", "api_requirer", "channel_entry"):
-        execute(f"DELETE FROM {table} WHERE operatorbundle_name = ?", (name,))  # noqa: S608
+        execute(f"DELETE FROM {table} WHERE operatorbundle_name = ?", (name,))  # noqa: S608 - constant names
 
 
 def remove_stranded_bundles(database: IndexDatabase) -> None:

@@ -30,7 +30,7 @@ CREATE TRIGGER {table}_cleanup AFTER DELETE ON {table}
 WHEN NOT ({in_use})
 BEGIN
     DELETE FROM api WHERE {_SAME_API.format("api")};
-END;"""  # noqa: S608
+END;"""  # noqa: S608 - constant names
 
 
 def _api_use_table(name: str) -> str:
@@ -42,7 +42,7 @@ def _api_use_table(name: str) -> str:
     in_use = f"""EXISTS (
     SELECT 1 FROM api_provider JOIN api_requirer
     WHERE ({_SAME_API.format("api_provider")}) OR ({_SAME_API.format("api_requirer")})
-)"""  # noqa: S608
+)"""  # noqa: S608 - constant names
     return f"""
 CREATE TABLE {name} (
     group_name TEXT,
@@ -117,7 +117,7 @@ CREATE TABLE deprecated (
 
 # The condition of the triggers on APIs in other words: no product of tables has to be searched.
 _IN_USE = " OR ".join(
-    f"EXISTS (SELECT 1 FROM {table} WHERE {_SAME_API.format(table)}) AND EXISTS (SELECT 1 FROM {other})"  # noqa: S608
+    f"EXISTS (SELECT 1 FROM {table} WHERE {_SAME_API.format(table)}) AND EXISTS (SELECT 1 FROM {other})"  # noqa: S608 - constant names
     for table, other in (("api_provider", "api_requirer"), ("api_requirer", "api_provider"))
 )
 

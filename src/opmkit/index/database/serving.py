@@ -8,13 +8,14 @@ database itself is only read.
 from __future__ import annotations
 
 import sqlite3
-import tempfile
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.index.database.connect import check_objects, connect
 from opmkit.index.database.files import current_database, replace_database
 from opmkit.index.database.schema import has_tables
 from opmkit.index.errors import DatabaseUnavailable
@@ -38,7 +39,7 @@ _PROVIDED = f"""
 CREATE TEMP TABLE provided (api, bundle, PRIMARY KEY (api, bundle)) WITHOUT ROWID;
 INSERT OR IGNORE INTO provided SELECT value, operatorbundle_name FROM properties
 WHERE type = '{GVK}' AND value IS NOT NULL AND operatorbundle_name IS NOT NULL;
-"""  # noqa: S608
+"""  # noqa: S608 - constant names
 _VALUES = """
 CREATE TEMP TABLE property_row (bundle, number, PRIMARY KEY (bundle, number)) WITHOUT ROWID;
 INSERT INTO property_row SELECT operatorbundle_name, rowid FROM properties WHERE operatorbundle_name IS NOT NULL;
@@ -199,6 +200,7 @@ def served_database(path: Path, *, migrate: bool) -> Iterator[ServedDatabase]:
         current_database(filled, migrate=migrate) as current,
     ):
         with closing(_connect(current)) as connection:
+            check_objects(connection, path)
             tables = has_tables(connection)
             bundles = connection.execute("SELECT count(*) FROM operatorbundle").fetchone()[0] if tables else 0
         yield ServedDatabase(current, bundles, tables)
@@ -210,7 +212,7 @@ def _filled(path: Path) -> Iterator[Path]:
     if not path.is_file() or path.stat().st_size:
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         made = Path(scratch, "index.db")
         with replace_database(made, durable=False):
             pass
@@ -220,7 +222,7 @@ def _filled(path: Path) -> Iterator[Path]:
 def _connect(path: Path) -> sqlite3.Connection:
     """Open a database to read it for long: others may write to it between two questions."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    connection = connect(uri, check_same_thread=False)
     try:
         has_tables(connection)
     except sqlite3.OperationalError as error:
@@ -228,7 +230,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
             raise
         # A write-ahead log can't be opened in a directory without permission to write: then nobody else has it open.
-        connection = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+        connection = connect(f"{uri}&immutable=1", check_same_thread=False)
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     return connection

@@ -15,6 +15,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from opmkit.index.server.http2.connection import MAX_BUFFERED
 from opmkit.index.server.http2.headers import compressed
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.server.answers import Answer
     from opmkit.index.server.http2.connection import Connection
+    from opmkit.index.server.http2.headers import RequestHeaders
     from opmkit.index.server.http2.streams import Outgoing
 
     Messages: TypeAlias = Iterable[bytes] | "Framed"
@@ -37,6 +39,7 @@ MOST_WAITING = 100
 """Messages of one call that may wait for those before them to be answered."""
 MOST_TEXT = 1000
 """Characters of an error that are told: what was asked for is in it, and all headers have to fit into one frame."""
+_EXPLANATION = b"This is a gRPC server: call it by opm catalog, or by another client for gRPC.\n"
 _CONTENT = {":status": "200", "content-type": "application/grpc"}
 
 
@@ -85,19 +88,68 @@ class Calls:
         self.logged = logged
         self._services = {path.split("/")[1] for path in methods}
 
-    def accept(self, connection: Connection, stream: int, headers: Mapping[bytes, bytes]) -> Call:
+    def accept(self, connection: Connection, stream: int, headers: RequestHeaders) -> Call | OtherRequest:
         """Begin with a call."""
-        call = Call(self, connection, stream, headers.get(b":path", b"").decode(errors="replace"))
-        if not headers.get(b"content-type", b"").startswith(b"application/grpc") or headers.get(b":method") != b"POST":
-            call.refuse()
-        elif call.method is None:
-            call.fail(Status.UNIMPLEMENTED, self._unknown(call.path))
-        return call
+        if not headers.content_type.startswith(b"application/grpc") or headers.method != b"POST":
+            return OtherRequest(self, connection, stream, headers)
+        return Call(self, connection, stream, headers.path.decode(errors="replace"))
 
-    def _unknown(self, path: str) -> str:
+    def record(self, path: str, peer: str, status: Status, start: float, size: int) -> None:
+        """Log a call that is over, if calls are logged."""
+        if self.logged:
+            fields = {
+                "method": path,
+                "peer": peer,
+                "code": status.name,
+                "ms": round((time.perf_counter() - start) * 1000, 2),
+                "bytes": size,
+            }
+            _log.info("call", extra={"fields": fields})
+
+    def unknown(self, path: str) -> str:
+        """Return the text of the error for a path without a method."""
         service, _, method = path.removeprefix("/").rpartition("/")
         known = service in self._services
         return f"unknown method {method} for service {service}" if known else f"unknown service {service}"
+
+
+class OtherRequest:
+    """A request of a client that doesn't speak gRPC, such as a browser."""
+
+    def __init__(self, calls: Calls, connection: Connection, stream: int, headers: RequestHeaders) -> None:
+        """Wait for the end of the request."""
+        self._calls = calls
+        self._connection = connection
+        self._stream = stream
+        self._headers = headers
+        self._size = 0
+        self._outgoing: Outgoing | None = None
+        self._start = time.perf_counter()
+
+    def begin(self) -> None:
+        """Do nothing: the answer comes when the request is complete."""
+
+    def received(self, data: bytes, *, ended: bool) -> None:
+        """Answer the request when it is complete, or when it is too large."""
+        self._size += len(data)
+        if self._outgoing is None and (ended or self._size > LARGEST_REQUEST):
+            self._outgoing = self._connection.open(self._stream, _OTHER)
+            self._outgoing.sources.append(iter(() if self._headers.method == b"HEAD" else (_EXPLANATION,)))
+            self._outgoing.trailers = b""
+            self._connection.send(self._outgoing)
+
+    def answered(self) -> None:
+        """Log the request."""
+        self._record(Status.UNKNOWN)
+
+    def abandoned(self) -> None:
+        """Log the request."""
+        self._record(Status.CANCELLED)
+
+    def _record(self, status: Status) -> None:
+        sent = self._outgoing.sent if self._outgoing else 0
+        path = self._headers.path.decode(errors="replace")
+        self._calls.record(path, self._connection.peer, status, self._start, sent)
 
 
 class Call:
@@ -111,6 +163,7 @@ class Call:
         self.path = path
         self.method = calls.methods.get(path)
         self._buffer = b""
+        self._held = 0
         self._messages = 0
         self._waiting: deque[bytes] = deque()
         self._pending = self._complete = self._over = False
@@ -119,6 +172,11 @@ class Call:
         self._start = time.perf_counter()
 
     # What the connection calls.
+
+    def begin(self) -> None:
+        """Fail a call of an unknown method."""
+        if self.method is None:
+            self.fail(Status.UNIMPLEMENTED, self._calls.unknown(self.path))
 
     def received(self, data: bytes, *, ended: bool) -> None:
         """Take more of the request."""
@@ -131,28 +189,21 @@ class Call:
                 raise CallFailed(Status.INTERNAL, "the request is not complete")
             self._complete = ended
             self._continue()
+            self._hold(len(self._buffer) + sum(map(len, self._waiting)))
+            if self._connection.buffered > MAX_BUFFERED:
+                raise CallFailed(Status.RESOURCE_EXHAUSTED, "too many incomplete requests at a time")
         except CallFailed as error:
             self.fail(error.status, str(error))
 
     def answered(self) -> None:
         """Log a call that has come to its end."""
-        self._over = True
-        if self._calls.logged:
-            self._record(self._status)
+        self._record(self._status)
 
     def abandoned(self) -> None:
         """Log a call that was given up."""
-        self._over = True
-        if self._calls.logged:
-            self._record(Status.CANCELLED)
+        self._record(Status.CANCELLED)
 
     # Answers.
-
-    def refuse(self) -> None:
-        """Answer what is no call of gRPC at all."""
-        self._over = True
-        self._status = Status.UNKNOWN
-        self._connection.refuse(self._stream, compressed({":status": "415"}))
 
     def fail(self, status: Status, text: str) -> None:
         """End without an answer, or without more of it."""
@@ -160,9 +211,21 @@ class Call:
             return
         self._over = True
         self._status = status
+        self._release()
         if self._outgoing is None:
             self._connection.refuse(self._stream, _trailers(status, text, alone=True))
         self._end(_trailers(status, text))
+
+    def _hold(self, size: int) -> None:
+        """Count what waits in memory for the connection."""
+        if size != self._held:
+            self._connection.buffered += size - self._held
+            self._held = size
+
+    def _release(self) -> None:
+        self._waiting.clear()
+        self._buffer = b""
+        self._hold(0)
 
     def _take_messages(self, method: Method) -> None:
         buffer, position = self._buffer, 0
@@ -207,6 +270,7 @@ class Call:
             if not self._over:
                 self._reply(messages)
                 self._continue()
+                self._hold(len(self._buffer) + sum(map(len, self._waiting)))
         except CallFailed as error:
             self.fail(error.status, str(error))
         self._connection.flush()
@@ -223,14 +287,10 @@ class Call:
             self._connection.send(self._outgoing)
 
     def _record(self, status: Status) -> None:
-        fields = {
-            "method": self.path,
-            "peer": self._connection.peer,
-            "code": status.name,
-            "ms": round((time.perf_counter() - self._start) * 1000, 2),
-            "bytes": self._outgoing.sent if self._outgoing else 0,
-        }
-        _log.info("call", extra={"fields": fields})
+        self._over = True
+        self._release()
+        sent = self._outgoing.sent if self._outgoing else 0
+        self._calls.record(self.path, self._connection.peer, status, self._start, sent)
 
 
 def framed(messages: Iterable[bytes]) -> Framed:
@@ -257,4 +317,5 @@ def _trailers(status: Status, text: str = "", *, alone: bool = False) -> bytes:
 
 
 _HEADERS = compressed(_CONTENT)
+_OTHER = compressed({":status": "415", "content-type": "text/plain"})
 _OK = _trailers(Status.OK)

@@ -1,135 +1,143 @@
-"""Making the cache of a served catalog: answers are prepared, and an index says where they are."""
+"""Write the content of operator-registry's cache format ``json`` from a file-based catalog."""
 
 from __future__ import annotations
 
+import base64
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.index.catalog.blobs import EntryBlob
+import orjson
+
+from opmkit.bundle.jsonvalue import escape_html
+from opmkit.imagetools.store.private import make_directory
+from opmkit.index.catalog.base64text import from_base64
+from opmkit.index.catalog.blobs import BUNDLE, CHANNEL, PACKAGE
 from opmkit.index.catalog.check import packages_of, valid_catalog
 from opmkit.index.catalog.load import read_blobs
-from opmkit.index.server import catalogbundles
-from opmkit.index.server.catalogplaces import place
-from opmkit.index.server.records import framed
+from opmkit.index.catalog.write import compact_json
+from opmkit.index.errors import CatalogError
+from opmkit.index.server.cachedigest import fnv1a
+from opmkit.index.server.cachelayout import DIRECTORY_MODE, METAS, PACKAGES, bundle_file, create_file
+from opmkit.index.server.catalogbundles import bundle_document, common_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from opmkit.index.catalog.blobs import BundleBlob
+    from opmkit.index.catalog.blobs import EntryBlob, Icon, OtherBlob
     from opmkit.index.catalog.check import PackageBlobs
-    from opmkit.index.catalog.model import Catalog
+    from opmkit.index.catalog.model import Catalog, Channel
+
+_SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
+"""Schemas and packages that operator-registry lets clients ask for."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadCatalog:
-    """A catalog that keeps all rules: what it says of each package, and the graphs of their channels."""
+    """A valid catalog: the blobs of each package, the graphs of their channels, and documents of custom schemas."""
 
     packages: list[PackageBlobs]
     graph: Catalog
+    others: tuple[OtherBlob, ...]
 
 
 def read_catalog(root: Path) -> ReadCatalog:
-    """Read a catalog and check it.
+    """Read and check a catalog.
 
     Raises:
-        InvalidCatalog: with all that is wrong with it.
-        StoreError: if it can't be read.
+        InvalidCatalog: with all findings.
+        StoreError: if it cannot be read.
     """
     blobs = read_blobs(root)
-    return ReadCatalog(packages_of(blobs), valid_catalog(blobs))
+    return ReadCatalog(packages_of(blobs), valid_catalog(blobs), blobs.others)
 
 
-class _Writer:
-    """Writes records one after the other."""
+def write_content(catalog: ReadCatalog, directory: Path) -> None:
+    """Write all files into an empty directory.
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
+    Raises:
+        CatalogError: if two bundles would have the same file, or names do not make a file name.
+        OSError: if a file cannot be written.
+    """
+    index = {}
+    for package in catalog.packages:
+        for name, document in _bundle_files(package, catalog.graph):
+            _write_file(directory / name, document)
+        index[package.name] = _package(package, catalog.graph)
+    _write_file(directory / PACKAGES, escape_html(orjson.dumps(index)))
+    for name, document in dict(_custom_files(catalog.others)).items():
+        _write_file(directory / name, document)
 
-    def record(self, data: bytes) -> list[int]:
-        return self.stream([data])
 
-    def stream(self, pieces: Iterable[bytes]) -> list[int]:
-        start = self._file.tell()
-        self._file.writelines(pieces)
-        return [start, self._file.tell() - start]
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def write_records(catalog: ReadCatalog, path: Path) -> dict[str, Any]:
-    """Write the prepared answers, and give the index of them; raises OSError."""
-    packages = catalog.packages
-    writer = _Writer(path)
+def _write_file(path: Path, data: bytes) -> None:
+    make_directory(path.parent, DIRECTORY_MODE)
     try:
-        parts: dict[tuple[str, str], tuple[bytes, bytes]] = {}
-        bundles = {package.name: _bundles(package, writer, parts) for package in packages}
-        named = [_package(package, catalog.graph) for package in packages]
-        listed = writer.stream(framed(_listed(named, parts)))
-    finally:
-        writer.close()
-    return {"packages": named, "bundles": bundles, "apis": _apis(packages), "list": listed}
+        create_file(path, data)
+    except FileExistsError as error:
+        raise CatalogError(
+            f"{path.name}: two bundles have the same cache file", advice="Rename one of the channels or bundles."
+        ) from error
 
 
-def _bundles(
-    package: PackageBlobs, writer: _Writer, parts: dict[tuple[str, str], tuple[bytes, bytes]]
-) -> dict[str, list[list[int]]]:
-    """The records of each bundle: its facts, and its manifests; ``parts`` gets what the list of all has of it."""
-    (own,) = package.packages
-    reasons = _reasons(package, "olm.bundle")
-    found = {}
-    for bundle in package.bundles:
-        told = catalogbundles.facts(bundle, reasons.get(bundle.name))
-        objects = catalogbundles.manifests(bundle, own)
-        parts[package.name, bundle.name] = told, b"" if bundle.image else objects
-        found[bundle.name] = [writer.record(told), writer.record(objects)]
-    return found
+def _bundle_files(package: PackageBlobs, graph: Catalog) -> Iterator[tuple[str, bytes]]:
+    """Yield a file for each bundle in each channel."""
+    (definition,) = package.packages
+    reasons = _deprecations(package, BUNDLE)
+    common = {bundle.name: common_fields(bundle, definition, reasons.get(bundle.name)) for bundle in package.bundles}
+    for channel in graph.packages[package.name].channels.values():
+        for name, entry in channel.entries.items():
+            document = bundle_document(common[name], package.name, channel.name, entry)
+            yield bundle_file(package.name, channel.name, name), document
 
 
-def _reasons(package: PackageBlobs, schema: str) -> dict[str, str]:
-    """Why things of a schema are deprecated, by their names."""
+def _deprecations(package: PackageBlobs, schema: str) -> dict[str, str]:
+    """Return the deprecation messages of one schema by name."""
     entries = (entry for blob in package.deprecations for entry in blob.entries)
     return {entry.name: entry.message for entry in entries if entry.schema == schema}
 
 
 def _package(package: PackageBlobs, graph: Catalog) -> dict[str, Any]:
-    known = graph.packages[package.name]
-    reasons = _reasons(package, "olm.channel")
-    channels = [
-        {
-            "name": channel.name,
-            "head": channel.heads[0],
-            "deprecation": reasons.get(channel.name),
-            "entries": [
-                [entry.name, entry.replaces, list(entry.skips), entry.skip_range]
-                for _, entry in sorted(channel.entries.items())
-            ],
-        }
-        for channel in known.channels.values()
-    ]
-    own = _reasons(package, "olm.package")
-    return {"name": known.name, "default": known.default_channel, "deprecation": own.get(""), "channels": channels}
+    """Return a package as Go's index of packages has it."""
+    (definition,) = package.packages
+    reasons = _deprecations(package, CHANNEL)
+    channels = graph.packages[package.name].channels.values()
+    return {
+        "name": package.name,
+        "description": definition.description,
+        "icon": _icon(definition.icon),
+        "defaultChannel": definition.default_channel,
+        "Channels": {
+            channel.name: _channel(package.name, channel) | _deprecation(reasons.get(channel.name))
+            for channel in channels
+        },
+        **_deprecation(_deprecations(package, PACKAGE).get("")),
+    }
 
 
-def _listed(packages: list[dict[str, Any]], parts: dict[tuple[str, str], tuple[bytes, bytes]]) -> Iterator[bytes]:
-    for package in packages:
-        for channel in package["channels"]:
-            for name, replaces, skips, skip_range in channel["entries"]:
-                entry = EntryBlob(name, replaces, tuple(skips), skip_range)
-                head = place(package["name"], channel["name"], entry, edges=True)
-                yield head + b"".join(parts[package["name"], name])
+def _icon(icon: Icon | None) -> dict[str, str] | None:
+    if icon is None:
+        return None
+    return {"base64data": base64.b64encode(from_base64(icon.data) or b"").decode(), "mediatype": icon.media_type}
 
 
-def _apis(packages: list[PackageBlobs]) -> list[list[Any]]:
-    """The APIs that bundles provide, each with the packages and bundles that do."""
-    found: dict[tuple[str, str, str], list[list[str]]] = {}
-    for package in packages:
-        for bundle in package.bundles:
-            for api in _provided(bundle):
-                found.setdefault(api, []).append([package.name, bundle.name])
-    return [[*api, providers] for api, providers in found.items()]
+def _channel(package: str, channel: Channel) -> dict[str, Any]:
+    bundles = {name: _entry(package, channel.name, entry) for name, entry in sorted(channel.entries.items())}
+    return {"Name": channel.name, "Head": channel.heads[0], "Bundles": bundles}
 
 
-def _provided(bundle: BundleBlob) -> dict[tuple[str, str, str], None]:
-    return dict.fromkeys(map(catalogbundles.api_key, bundle.values(catalogbundles.GVK)))
+def _entry(package: str, channel: str, entry: EntryBlob) -> dict[str, Any]:
+    skips = entry.skips or None
+    return {"package": package, "channel": channel, "name": entry.name, "replaces": entry.replaces, "skips": skips}
+
+
+def _deprecation(message: str | None) -> dict[str, Any]:
+    return {} if message is None else {"deprecation": {"message": message}}
+
+
+def _custom_files(blobs: Iterable[OtherBlob]) -> Iterator[tuple[str, bytes]]:
+    """Yield a file for each document of a schema that clients of operator-registry can ask for."""
+    for blob in blobs:
+        if _SCHEMA_NAME.fullmatch(blob.schema) and (not blob.package or _SCHEMA_NAME.fullmatch(blob.package)):
+            document = compact_json(blob)
+            yield "/".join(filter(None, (METAS, blob.schema, blob.package, f"{fnv1a(document):x}.json"))), document

@@ -1,4 +1,4 @@
-"""Bundles of file-based catalogs as messages: what is said of a bundle itself, apart from its place in a channel."""
+"""Bundles of file-based catalogs as the JSON documents of operator-registry's cache."""
 
 from __future__ import annotations
 
@@ -8,58 +8,71 @@ import orjson
 
 from opmkit.bundle import goyaml
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.jsonvalue import encode
+from opmkit.bundle.jsonvalue import encode, escape_html
 from opmkit.index.api import message_class
 from opmkit.index.catalog import blobs as kinds
-from opmkit.index.catalog.bundlecheck import from_base64
+from opmkit.index.catalog.base64text import from_base64
 from opmkit.index.catalog.csvmetadata import csv_of_metadata
 from opmkit.index.catalog.write import writable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from opmkit.bundle.jsonvalue import JsonValue
-    from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, PackageBlob
+    from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
 
-_BUNDLE, _API = message_class("Bundle"), message_class("GroupVersionKind")
-_PROPERTY, _DEPENDENCY = message_class("Property"), message_class("Dependency")
-_DEPRECATION = message_class("Deprecation")
-
+_FIELDS = tuple(field.name for field in message_class("Bundle").DESCRIPTOR.fields)
 GVK = "olm.gvk"
 _GVK_REQUIRED = "olm.gvk.required"
 _PACKAGE_REQUIRED = "olm.package.required"
 _CSV_KIND = "ClusterServiceVersion"
-_TOLD_OTHERWISE = (kinds.BUNDLE_OBJECT, kinds.CSV_METADATA)
-"""Properties that are told as manifests. Clusters copy the others to where there is little room."""
+_MANIFEST_PROPERTIES = (kinds.BUNDLE_OBJECT, kinds.CSV_METADATA)
+"""Properties that are answered as manifests. Clusters copy the others to where there is little room."""
 
 
-def facts(bundle: BundleBlob, deprecation: str | None) -> bytes:
-    """The part that tells of a bundle all but its manifests; ``deprecation`` is why it is deprecated."""
-    return _serialised(
-        csvName=bundle.name,
-        bundlePath=bundle.image,
-        version=_text(bundle.values(kinds.PACKAGE), "version"),
-        providedApis=list(map(_api, bundle.values(GVK))),
-        requiredApis=list(map(_api, bundle.values(_GVK_REQUIRED))),
-        dependencies=[_DEPENDENCY(type=kind, value=value) for kind, value in _dependencies(bundle.properties)],
-        properties=[
-            _PROPERTY(type=one.type, value=compact(one.value))
-            for one in bundle.properties
-            if one.type not in _TOLD_OTHERWISE
-        ],
-        deprecation=None if deprecation is None else _DEPRECATION(message=deprecation),
-    )
+def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | None) -> dict[str, Any]:
+    """Return the fields of a bundle that are the same in each channel, as JSON has them.
 
-
-def manifests(bundle: BundleBlob, package: PackageBlob) -> bytes:
-    """The part with the manifests that the catalog holds; of what ``olm.csv.metadata`` tells, one is made up."""
+    Args:
+        bundle: the bundle.
+        package: its package, for the ClusterServiceVersion made from ``olm.csv.metadata``.
+        deprecation: the reason why the bundle is deprecated, or None if it is not.
+    """
     objects = list(map(_object, bundle.values(kinds.BUNDLE_OBJECT)))
     csv = next(filter(_is_csv, objects), "")
-    told = next(bundle.values(kinds.CSV_METADATA), None)
-    if not csv and isinstance(told, dict):
-        csv = encode(_shown_csv(told, bundle, package)).decode()
+    metadata = next(bundle.values(kinds.CSV_METADATA), None)
+    if not csv and isinstance(metadata, dict):
+        csv = encode(_shown_csv(metadata, bundle, package)).decode()
         objects = objects or [csv]
-    return _serialised(csvJson=csv, object=objects)
+    return {
+        "csvName": bundle.name,
+        "csvJson": csv,
+        "object": objects,
+        "bundlePath": bundle.image,
+        "providedApis": list(map(_api, bundle.values(GVK))),
+        "requiredApis": list(map(_api, bundle.values(_GVK_REQUIRED))),
+        "version": _text(bundle.values(kinds.PACKAGE), "version"),
+        "dependencies": [{"type": kind, "value": value} for kind, value in _dependencies(bundle.properties)],
+        "properties": [
+            {"type": one.type, "value": compact(one.value)}
+            for one in bundle.properties
+            if one.type not in _MANIFEST_PROPERTIES
+        ],
+        "deprecation": None if deprecation is None else {"message": deprecation},
+    }
+
+
+def bundle_document(common: Mapping[str, Any], package: str, channel: str, entry: EntryBlob) -> bytes:
+    """Return a bundle in a channel as a JSON document of Go's ``api.Bundle``."""
+    fields = {
+        **common,
+        "packageName": package,
+        "channelName": channel,
+        "skipRange": entry.skip_range,
+        "replaces": entry.replaces,
+        "skips": entry.skips,
+    }
+    return escape_html(orjson.dumps({name: fields[name] for name in _FIELDS if fields[name]}))
 
 
 def compact(value: JsonValue) -> str:
@@ -67,21 +80,10 @@ def compact(value: JsonValue) -> str:
     return orjson.dumps(writable(value), option=orjson.OPT_SORT_KEYS).decode()
 
 
-def api_key(value: object) -> tuple[str, str, str]:
-    """Group, version and kind of an API."""
+def _api(value: JsonValue) -> dict[str, str]:
+    """Return the group, version and kind of an API, as far as they are not empty."""
     members = value if isinstance(value, dict) else {}
-    group, version, kind = (members.get(name, "") for name in ("group", "version", "kind"))
-    return str(group), str(version), str(kind)
-
-
-def _serialised(**fields: Any) -> bytes:
-    message: bytes = _BUNDLE(**fields).SerializeToString()
-    return message
-
-
-def _api(value: JsonValue) -> Any:
-    group, version, kind = api_key(value)
-    return _API(group=group, version=version, kind=kind)
+    return {name: str(members[name]) for name in ("group", "version", "kind") if members.get(name)}
 
 
 def _text(values: Iterable[JsonValue], name: str) -> str:

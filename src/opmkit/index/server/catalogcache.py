@@ -1,129 +1,209 @@
-"""The cache of a served catalog: prepared answers in one file, and an index that says where they are.
+"""The cache of a served catalog, in operator-registry's format ``json``, which its servers read as well.
 
-The layout of the directory is that of the reference, ``digest`` beside ``cache/``; what is in ``cache/`` is our own and
-of use to no other program. It is rebuilt wherever it isn't what is expected.
+The digest covers the catalog and the cache, so a cache that is incomplete, changed or made from other files is never
+used. It is written last: until then the directory holds an empty digest, which no cache has.
 """
 
 from __future__ import annotations
 
-import hashlib
+import fcntl
+import os
+import secrets
 import shutil
-import tempfile
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.catalog.tree import catalog_files
+from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
+from opmkit.index.server.cachedigest import hash_tree
+from opmkit.index.server.cachelayout import (
+    CONTENT,
+    DIGEST,
+    DIRECTORY_MODE,
+    FILE_MODE,
+    PACKAGES,
+    POGREB,
+    create_file,
+)
 
-_FORMAT = "opmkit 2"
-_DIGEST, _CACHE = "digest", "cache"
-_INDEX, _RECORDS = "index.json", "records"
-_PIECE = 1 << 20
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_NEW_CONTENT, _NEW_DIGEST = f".{CONTENT}-", f".{DIGEST}-"
 
 
 class CacheUnfit(CatalogError):
-    """A cache that does not belong to the catalog, where one that does is demanded, or a directory of another use."""
+    """A cache that does not belong to the catalog, where it must, or a directory with other content."""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogCache:
-    """A cache that is whole: the index as it was written, and the path of the file with the records."""
+    """A valid cache: the index of packages, and the directory with a file for each bundle in each channel."""
 
-    index: dict[str, Any]
-    records: Path
+    packages: dict[str, Any]
+    directory: Path
 
 
 def load_cache(root: Path, directory: Path, *, enforce: bool) -> CatalogCache:
-    """The cache of the catalog at ``root`` in ``directory``, made anew unless it belongs to the catalog.
+    """Return the cache of the catalog at ``root`` in ``directory``, which is built again unless it is valid.
 
-    With ``enforce`` it has to belong to it.
+    With ``enforce`` it must be valid.
 
     Raises:
-        CacheUnfit: if it does not, and that is demanded, or the directory has other content.
-        InvalidCatalog: with all that is wrong with the catalog.
-        StoreError: if something can't be read or written.
+        CacheUnfit: if it is not and must be, or the directory has other content.
+        InvalidCatalog: with all findings about the catalog.
+        StoreError: if something cannot be read or written.
     """
     _refuse_others(directory)
-    digest = digest_of_catalog(root)
-    known = _read_digest(directory)
-    if known == digest:
-        with disk_errors(directory):
-            index: dict[str, Any] = orjson.loads((directory / _CACHE / _INDEX).read_bytes())
-        return CatalogCache(index, directory / _CACHE / _RECORDS)
+    catalog = hash_tree(root)
+    with _locked(directory, fcntl.LOCK_SH):
+        found = _stored_digest(directory)
+        computed = _digest(catalog, directory / CONTENT) if found else ""
+        if found and found == computed:
+            return _loaded(directory)
     if enforce:
-        told = f'cache requires rebuild: cache reports digest as "{known}", but computed digest is "{digest}"'
         raise CacheUnfit(
-            told if known else f"read existing cache digest: {directory / _DIGEST} is not there, or not whole",
+            f'cache requires rebuild: cache reports digest as "{found}", but computed digest is "{computed}"'
+            if found
+            else f"read existing cache digest: {directory / DIGEST}: not found or empty",
             advice="Build the cache with --cache-only, or serve with --cache-enforce-integrity=false.",
         )
-    return build_cache(root, directory, digest)
+    return _build(root, catalog, directory)
 
 
-def build_cache(root: Path, directory: Path, digest: str) -> CatalogCache:
-    """Make the cache; it is whole, or as it was before. Raises what `load_cache` does."""
-    from opmkit.index.server.catalogbuild import read_catalog, write_records  # a start with a cache does without
+def unreadable_format(directory: Path) -> str:
+    """Return the name of the cache format in ``directory`` that only operator-registry reads, or an empty string."""
+    names = _names(directory)
+    return POGREB if POGREB in names and not {DIGEST, CONTENT} <= names else ""
 
-    catalog = read_catalog(root)
+
+def remove_unreadable(directory: Path) -> None:
+    """Remove a cache in the other format, which operator-registry prefers; raises StoreError."""
     with disk_errors(directory):
-        directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-        (directory / _DIGEST).unlink(missing_ok=True)  # from here to the end there is no cache
-        made = Path(tempfile.mkdtemp(prefix=".cache-", dir=directory))
+        if (directory / POGREB).is_dir():
+            shutil.rmtree(directory / POGREB)
+
+
+def _build(root: Path, catalog: int, directory: Path) -> CatalogCache:
+    """Build the cache of a catalog with this hash, which was computed before reading it.
+
+    If the catalog changes meanwhile, the digest will not match.
+    """
+    from opmkit.index.server.catalogbuild import read_catalog, write_content  # not needed with a valid cache
+
+    read = read_catalog(root)
+    with disk_errors(directory), _umask(0), _claimed(directory):
+        found = _stored_digest(directory)
+        if found and found == _digest(catalog, directory / CONTENT):
+            return _loaded(directory)  # another process has built it
+        new = directory / f"{_NEW_CONTENT}{secrets.token_hex(8)}"
+        new.mkdir(DIRECTORY_MODE)
         try:
-            index = write_records(catalog, made / _RECORDS)
-            (made / _INDEX).write_bytes(orjson.dumps(index))
-            made.chmod(0o750)
-            shutil.rmtree(directory / _CACHE, ignore_errors=True)
-            made.rename(directory / _CACHE)
+            write_content(read, new)
+            _install(new, directory, _digest(catalog, new))
         except BaseException:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
             raise
-        pending = directory / f".{_DIGEST}"
-        pending.write_text(_sealed(digest, directory))
-        pending.rename(directory / _DIGEST)
-    return CatalogCache(index, directory / _CACHE / _RECORDS)
+        return _loaded(directory)
 
 
-def digest_of_catalog(root: Path) -> str:
-    """What a catalog's files are known by: their paths and contents."""
-    digest = hashlib.sha256(_FORMAT.encode())
-    with disk_errors(root):
-        for name, path in catalog_files(root):
-            digest.update(f"\0{name}\0{path.stat().st_size}\0".encode(errors="surrogateescape"))
-            with path.open("rb") as file:
-                while piece := file.read(_PIECE):
-                    digest.update(piece)
-    return digest.hexdigest()
-
-
-def _sealed(digest: str, directory: Path) -> str:
-    """The digest of the catalog, with that of the cache made of it."""
-    return f"{digest} {_digest_of_cache(directory)}\n"
-
-
-def _digest_of_cache(directory: Path) -> str:
-    """Tells a cache that was cut short or tampered with in its index; the records are known by their size."""
-    size = (directory / _CACHE / _RECORDS).stat().st_size
-    return hashlib.sha256((directory / _CACHE / _INDEX).read_bytes() + b"%d" % size).hexdigest()
-
-
-def _read_digest(directory: Path) -> str:
-    """The digest of the catalog that a cache was made of; "" where there is none that is whole."""
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    """Set the mask of new files: a cache may be served by another user of the same group."""
+    before = os.umask(mask)
     try:
-        digest, _, cache = (directory / _DIGEST).read_text().strip().partition(" ")
-        return digest if cache == _digest_of_cache(directory) else ""
-    except (OSError, ValueError):
-        return ""
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
+def _claimed(directory: Path) -> Iterator[None]:
+    """Create the directory if needed, and keep other processes from building in it at the same time."""
+    make_directory(directory, DIRECTORY_MODE)
+    with _locked(directory, fcntl.LOCK_EX):
+        (directory / DIGEST).touch(FILE_MODE)  # from now on this is a cache of the format, if an invalid one
+        make_directory(directory / CONTENT, DIRECTORY_MODE)
+        for path in (*directory.glob(f"{_NEW_CONTENT}*"), *directory.glob(f"{_NEW_DIGEST}*")):
+            _remove(path)  # left by a process that was killed
+        yield
+
+
+@contextmanager
+def _locked(directory: Path, mode: int) -> Iterator[None]:
+    """Hold a lock on the directory, for readers (LOCK_SH) or one writer (LOCK_EX); none if it does not exist."""
+    descriptor = -1
+    with disk_errors(directory), suppress(FileNotFoundError):
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    if descriptor < 0:
+        yield
+        return
+    try:
+        with suppress(OSError):  # some network file systems have no locks; the digest protects from mixed content
+            fcntl.flock(descriptor, mode)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _install(new: Path, directory: Path, digest: str) -> None:
+    """Replace the content of the cache, which is invalid until the digest is written."""
+    _write_digest(directory, "")
+    content = directory / CONTENT
+    for path in content.iterdir():
+        _remove(path)
+    new.rename(content)  # an empty directory is replaced atomically
+    _write_digest(directory, digest)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _write_digest(directory: Path, digest: str) -> None:
+    pending = directory / f"{_NEW_DIGEST}{secrets.token_hex(8)}"
+    create_file(pending, digest.encode())
+    pending.rename(directory / DIGEST)
+
+
+def _loaded(directory: Path) -> CatalogCache:
+    with disk_errors(directory):
+        packages: dict[str, Any] = orjson.loads((directory / CONTENT / PACKAGES).read_bytes())
+    return CatalogCache(packages, directory / CONTENT)
+
+
+def _digest(catalog: int, content: Path) -> str:
+    """Return the digest of a cache of the catalog with this hash."""
+    return f"{hash_tree(content, catalog) if content.is_dir() else catalog:016x}"
+
+
+def _stored_digest(directory: Path) -> str | None:
+    """Return the digest that a cache was stored with, or None if there is none."""
+    with disk_errors(directory):
+        try:
+            return (directory / DIGEST).read_text(errors="replace").strip()
+        except FileNotFoundError:
+            return None
+
+
+def _names(directory: Path) -> set[str]:
+    with disk_errors(directory):
+        return {path.name for path in directory.iterdir()} if directory.exists() else set()
 
 
 def _refuse_others(directory: Path) -> None:
-    with disk_errors(directory):
-        found = {path.name for path in directory.iterdir()} if directory.exists() else set()
-    if others := sorted(name for name in found - {_DIGEST, _CACHE} if not name.startswith((".cache-", f".{_DIGEST}"))):
+    """Raise CacheUnfit unless the directory is empty or has a cache in the format, complete or not."""
+    names = {name for name in _names(directory) if not name.startswith((_NEW_CONTENT, _NEW_DIGEST))} - {POGREB}
+    if not (names <= {DIGEST} or {DIGEST, CONTENT} <= names):
         raise CacheUnfit(
-            f"cache directory has unexpected contents: {directory} holds {', '.join(others[:5])}",
+            f"cache directory has unexpected contents: {directory} contains {', '.join(sorted(names)[:5])}",
             advice="Name an empty directory with --cache-dir.",
         )

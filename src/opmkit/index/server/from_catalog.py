@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
+
+from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.api import message_class
-from opmkit.index.catalog.blobs import EntryBlob
-from opmkit.index.server.catalogplaces import place
+from opmkit.index.server.cachelayout import bundle_file
 from opmkit.index.server.errors import Unanswerable
-from opmkit.index.server.records import Place, read_messages, read_record
+from opmkit.index.server.prepared import LIST, content_record
+from opmkit.index.server.records import framed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from opmkit.index.server.answers import Answer
     from opmkit.index.server.catalogcache import CatalogCache
+    from opmkit.index.server.prepared import PreparedAnswers
+    from opmkit.index.server.records import Place
 
-_CHANNEL, _ENTRY, _DEPRECATION = message_class("Channel"), message_class("ChannelEntry"), message_class("Deprecation")
-_PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")
+_CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
+_PACKAGE, _PACKAGE_NAME, _BUNDLE = message_class("Package"), message_class("PackageName"), message_class("Bundle")
+_FIELDS = tuple(field.name for field in _BUNDLE.DESCRIPTOR.fields)
+_EDGES = ("replaces", "skips")
+"""Fields of a bundle that only the list of all bundles has."""
+_MANIFESTS = ("csvJson", "object")
+"""Fields of a bundle that the list of all bundles has only for bundles without an image."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Channel:
+class _Entry(NamedTuple):
+    """A bundle in a channel; ``record`` is the number of its prepared answer."""
+
+    package: str
+    channel: str
+    name: str
+    replaces: str
+    skips: tuple[str, ...]
+    record: int
+
+
+class _Channel(NamedTuple):
     name: str
     head: str
-    entries: Mapping[str, EntryBlob]
+    entries: Mapping[str, _Entry]
 
-    def from_head(self) -> Iterator[EntryBlob]:
-        """The entries: first those that the head replaces, step by step, then the others by name."""
-        chain: dict[str, EntryBlob] = {}
+    def from_head(self) -> Iterator[_Entry]:
+        """Yield the entries: first those that the head replaces, step by step, then the others by name."""
+        chain: dict[str, _Entry] = {}
         entry = self.entries.get(self.head)
         while entry is not None and entry.name not in chain:
             chain[entry.name] = entry
@@ -39,26 +59,25 @@ class _Channel:
         yield from (entry for name, entry in self.entries.items() if name not in chain)
 
 
+def count_entries(cache: CatalogCache) -> int:
+    """Return how many bundles the channels of a cache have together."""
+    channels = (channel for package in cache.packages.values() for channel in package["Channels"].values())
+    return sum(len(channel["Bundles"]) for channel in channels)
+
+
 class CatalogAnswers:
-    """Answers from the cache of a catalog: names and edges are in memory, bundles are read by their offsets."""
+    """Answers from the cache of a catalog: names and edges are in memory, bundles in prepared records."""
 
-    def __init__(self, index: Mapping[str, Any], descriptor: int) -> None:
-        """Answer from the index of a cache, and the open file with its records."""
-        self._descriptor = descriptor
-        self._records: Mapping[str, Mapping[str, list[list[int]]]] = index["bundles"]
-        self._list = Place(*index["list"])
-        self._apis = {tuple(api): providers for *api, providers in index["apis"]}
-        self._defaults = {package["name"]: package["default"] for package in index["packages"]}
-        self._channels = {package["name"]: _channels(package) for package in index["packages"]}
-        self._messages = {package["name"]: _package(package) for package in index["packages"]}
+    def __init__(self, cache: CatalogCache, prepared: PreparedAnswers) -> None:
+        """Answer from a cache, with room for its entries in ``prepared``."""
+        self._directory = cache.directory
+        self._prepared = prepared
+        packages = {name: cache.packages[name] for name in sorted(cache.packages)}
+        numbers = iter(range(1, count_entries(cache) + 1))
+        self._defaults = {name: package["defaultChannel"] for name, package in packages.items()}
+        self._channels = {name: _channels(name, package, numbers) for name, package in packages.items()}
+        self._messages = {name: _package(package) for name, package in packages.items()}
         self._names = tuple(_PACKAGE_NAME(name=name).SerializeToString() for name in self._messages)
-
-    @classmethod
-    @contextmanager
-    def open(cls, cache: CatalogCache) -> Iterator[CatalogAnswers]:
-        """Open the file with the records."""
-        with cache.records.open("rb") as file:
-            yield cls(cache.index, file.fileno())
 
     def list_packages(self) -> Answer[tuple[bytes, ...]]:
         """A PackageName for every package."""
@@ -75,18 +94,18 @@ class CatalogAnswers:
         entry = self._channel(package, channel).entries.get(bundle)
         if entry is None:
             raise Unanswerable(f'package "{package}", channel "{channel}", bundle "{bundle}" not found')
-        return self._bundle(package, channel, entry)
+        return self._bundle(entry)
 
     def get_bundle_for_channel(self, package: str, channel: str) -> Answer[bytes]:
         """The Bundle at the head of a channel."""
         found = self._channel(package, channel)
-        return self._bundle(package, channel, found.entries[found.head])
+        return self._bundle(found.entries[found.head])
 
     def get_channel_entries_that_replace(self, bundle: str) -> Answer[Iterable[bytes]]:
         """A ChannelEntry for every place from where updates lead away from a bundle, with what it replaces there."""
         entries = [
-            _edge(package, channel, entry, entry.replaces)
-            for package, channel, entry in self._places()
+            _edge(entry, entry.replaces)
+            for entry in self._entries()
             if bundle == entry.replaces or bundle in entry.skips
         ]
         return _any(entries, f"no channel entries found that replace {bundle}")
@@ -97,45 +116,58 @@ class CatalogAnswers:
             raise Unanswerable(f"package {package} not found")
         for entry in self._channel(package, channel).from_head():
             if bundle == entry.replaces or bundle in entry.skips:
-                return self._bundle(package, channel, entry)
+                return self._bundle(entry)
         raise Unanswerable(f'no entry found for package "{package}", channel "{channel}"')
 
     def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
         """A ChannelEntry for every edge of every bundle that provides an API, wherever the edge leads."""
-        providers = self._providers(group, version, kind)
-        entries = [
-            _edge(package, channel, entry, target)
-            for package, channel, entry in self._places()
-            if (package, entry.name) in providers
-            for target in (entry.replaces, *(skip for skip in entry.skips if skip != entry.replaces))
-        ]
-        return _any(entries, _no_provider(group, version, kind))
+
+        def found() -> list[bytes]:
+            providers = self._providers(group, version, kind)
+            entries = [
+                _edge(entry, target)
+                for entry in self._entries()
+                if _key(entry) in providers
+                for target in (entry.replaces, *(skip for skip in entry.skips if skip != entry.replaces))
+            ]
+            return _any(entries, _no_provider(group, version, kind))
+
+        return found
 
     def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
         """A ChannelEntry for every edge of every head that provides an API, without skips of what isn't there."""
-        entries = [
-            _edge(package, channel.name, head, target)
-            for package, channel, head in self._heads(group, version, kind)
-            for target in (
-                head.replaces,
-                *(skip for skip in head.skips if skip != head.replaces and skip in channel.entries),
-            )
-        ]
-        return _any(entries, _no_provider(group, version, kind))
+
+        def found() -> list[bytes]:
+            entries = [
+                _edge(head, target)
+                for channel, head in self._heads(group, version, kind)
+                for target in (
+                    head.replaces,
+                    *(skip for skip in head.skips if skip != head.replaces and skip in channel.entries),
+                )
+            ]
+            return _any(entries, _no_provider(group, version, kind))
+
+        return found
 
     def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Answer[bytes]:
         """The Bundle of the first package by name whose default channel has a head that provides an API."""
-        heads = self._heads(group, version, kind)
-        for package, channel, head in heads:
-            if channel.name == self._defaults[package]:
-                return self._bundle(package, channel.name, head)
-        if heads:
-            raise Unanswerable(f"no entry found that provides {_quoted(group, version, kind)}")
-        raise Unanswerable(_no_provider(group, version, kind))
+
+        def found() -> bytes:
+            heads = self._heads(group, version, kind)
+            for channel, head in heads:
+                if channel.name == self._defaults[head.package]:
+                    return self._prepared.read(self._prepare(head))
+            if heads:
+                raise Unanswerable(f"no entry found that provides {_quoted(group, version, kind)}")
+            raise Unanswerable(_no_provider(group, version, kind))
+
+        return found
 
     def list_bundles(self) -> Answer[Iterable[bytes]]:
         """A Bundle for each place that one has in a channel."""
-        return read_messages(self._descriptor, self._list)
+        place = self._prepared.find(LIST)
+        return self._messages_listed if place is None else self._prepared.messages(place)
 
     def _channel(self, package: str, channel: str) -> _Channel:
         if package not in self._channels:
@@ -144,60 +176,91 @@ class CatalogAnswers:
             raise Unanswerable(f'package "{package}", channel "{channel}" not found')
         return self._channels[package][channel]
 
-    def _places(self) -> Iterator[tuple[str, str, EntryBlob]]:
-        for package, channels in self._channels.items():
+    def _entries(self) -> Iterator[_Entry]:
+        for channels in self._channels.values():
             for channel in channels.values():
-                for entry in channel.entries.values():
-                    yield package, channel.name, entry
+                yield from channel.entries.values()
 
-    def _heads(self, group: str, version: str, kind: str) -> list[tuple[str, _Channel, EntryBlob]]:
-        """The heads that provide an API, by package and channel."""
+    def _heads(self, group: str, version: str, kind: str) -> list[tuple[_Channel, _Entry]]:
+        """Return the heads that provide an API with their channels, by package and channel."""
         providers = self._providers(group, version, kind)
-        channels = ((package, channel) for package, all_of in self._channels.items() for channel in all_of.values())
-        return [
-            (package, channel, channel.entries[channel.head])
-            for package, channel in channels
-            if (package, channel.head) in providers
-        ]
+        channels = (channel for all_of in self._channels.values() for channel in all_of.values())
+        heads = ((channel, channel.entries[channel.head]) for channel in channels)
+        return [(channel, head) for channel, head in heads if _key(head) in providers]
 
-    def _providers(self, group: str, version: str, kind: str) -> set[tuple[str, str]]:
-        return {(package, bundle) for package, bundle in self._apis.get((group, version, kind), ())}
+    def _providers(self, group: str, version: str, kind: str) -> Container[tuple[str, str, str]]:
+        return self._providers_by_api.get((group, version, kind), ())
 
-    def _bundle(self, package: str, channel: str, entry: EntryBlob) -> bytes:
-        places = (Place(*found) for found in self._records[package][entry.name])
-        head = place(package, channel, entry, edges=False)
-        return head + b"".join(read_record(self._descriptor, place) for place in places)
+    @cached_property
+    def _providers_by_api(self) -> dict[tuple[str, str, str], set[tuple[str, str, str]]]:
+        """The packages, channels and bundles that provide each API."""
+        found: defaultdict[tuple[str, str, str], set[tuple[str, str, str]]] = defaultdict(set)
+        for message in self._messages_listed():
+            bundle = _BUNDLE.FromString(message)
+            for api in bundle.providedApis:
+                found[api.group, api.version, api.kind].add((bundle.packageName, bundle.channelName, bundle.csvName))
+        return dict(found)
+
+    def _bundle(self, entry: _Entry) -> Answer[bytes]:
+        place = self._prepared.find(entry.record)
+        if place is not None:
+            return self._prepared.read(place)
+        return lambda: self._prepared.read(self._prepare(entry))
+
+    def _prepare(self, entry: _Entry) -> Place:
+        return self._prepared.prepare(entry.record, lambda: [_message(self._fields(entry), without=_EDGES)])
+
+    def _messages_listed(self) -> Iterator[bytes]:
+        return self._prepared.messages(self._prepared.prepare(LIST, lambda: framed(self._listed())))
+
+    def _listed(self) -> Iterator[bytes]:
+        for entry in self._entries():
+            fields = self._fields(entry)
+            yield _message(fields, without=_MANIFESTS if fields.get("bundlePath") else ())
+
+    def _fields(self, entry: _Entry) -> dict[str, Any]:
+        """Return the fields of a bundle in the form of JSON; raises StoreError and CatalogError."""
+        path = self._directory / bundle_file(*_key(entry))
+        with disk_errors(path):
+            fields: dict[str, Any] = orjson.loads(path.read_bytes())
+        return fields
 
 
-def _channels(package: Mapping[str, Any]) -> dict[str, _Channel]:
+def _channels(name: str, package: Mapping[str, Any], numbers: Iterator[int]) -> dict[str, _Channel]:
     found = {}
-    for channel in package["channels"]:
-        entries = (
-            EntryBlob(name, replaces, tuple(skips), skip_range)
-            for name, replaces, skips, skip_range in channel["entries"]
-        )
-        found[channel["name"]] = _Channel(channel["name"], channel["head"], {entry.name: entry for entry in entries})
+    for channel, content in sorted(package["Channels"].items()):
+        entries = {
+            bundle: _Entry(
+                name, channel, bundle, edges["replaces"], tuple(edges["skips"] or ()), content_record(next(numbers))
+            )
+            for bundle, edges in sorted(content["Bundles"].items())
+        }
+        found[channel] = _Channel(channel, content["Head"], entries)
     return found
 
 
 def _package(package: Mapping[str, Any]) -> bytes:
     message = _PACKAGE(
-        name=package["name"], defaultChannelName=package["default"], deprecation=_deprecation(package["deprecation"])
+        name=package["name"], defaultChannelName=package["defaultChannel"], deprecation=package.get("deprecation")
     )
-    for channel in package["channels"]:
-        message.channels.append(
-            _CHANNEL(name=channel["name"], csvName=channel["head"], deprecation=_deprecation(channel["deprecation"]))
-        )
+    for name, channel in sorted(package["Channels"].items()):
+        message.channels.append(_CHANNEL(name=name, csvName=channel["Head"], deprecation=channel.get("deprecation")))
     serialised: bytes = message.SerializeToString()
     return serialised
 
 
-def _deprecation(message: str | None) -> Any:
-    return None if message is None else _DEPRECATION(message=message)
+def _message(fields: Mapping[str, Any], *, without: Container[str]) -> bytes:
+    known = {name: fields[name] for name in _FIELDS if name in fields and name not in without}
+    serialised: bytes = _BUNDLE(**known).SerializeToString()
+    return serialised
 
 
-def _edge(package: str, channel: str, entry: EntryBlob, replaces: str) -> bytes:
-    message = _ENTRY(packageName=package, channelName=channel, bundleName=entry.name, replaces=replaces)
+def _key(entry: _Entry) -> tuple[str, str, str]:
+    return entry.package, entry.channel, entry.name
+
+
+def _edge(entry: _Entry, replaces: str) -> bytes:
+    message = _ENTRY(packageName=entry.package, channelName=entry.channel, bundleName=entry.name, replaces=replaces)
     serialised: bytes = message.SerializeToString()
     return serialised
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.server import reflection, service
+from opmkit.index.server.acceptor import Acceptor
 from opmkit.index.server.calls import Calls
 from opmkit.index.server.http2.connection import Connection
 from opmkit.index.server.ports import listening
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings
 
-_BACKLOG = 1024
+_CHECK_INTERVAL = 5.0
+"""Seconds between two checks for connections that are idle."""
 
 
 class Listener:
@@ -55,7 +58,9 @@ class Listener:
         stopped = asyncio.Event()
         loop.add_reader(life.end, stopped.set)
         connect = partial(Connection, calls.accept, self._connections)
-        server = await loop.create_server(connect, sock=listening(self._port), ssl=self._tls, backlog=_BACKLOG)
+        acceptor = Acceptor(listening(self._port), connect, self._connections, self._settings.limits, self._tls)
+        acceptor.start()
+        checking = loop.create_task(self._check(acceptor))
         with ExitStack() as stack:
             loaded = await asyncio.to_thread(stack.enter_context, opened())
             loading.set_result(loaded)
@@ -64,8 +69,20 @@ class Listener:
                 loop.run_in_executor(None, _prepare_list, loaded.answers)
             await stopped.wait()
             loop.remove_reader(life.end)
-            server.close()
+            acceptor.close()
             await self._finish()
+            checking.cancel()
+
+    async def _check(self, acceptor: Acceptor) -> None:
+        """Close idle connections, for ever."""
+        limits = self._settings.limits
+        crowded = replace(limits, idle=min(limits.idle, limits.crowded_idle))
+        while True:
+            await asyncio.sleep(min(_CHECK_INTERVAL, limits.greeting))
+            now = asyncio.get_running_loop().time()
+            applied = crowded if acceptor.crowded else limits
+            for connection in list(self._connections):
+                connection.check(now, applied)
 
     async def _finish(self) -> None:
         """Let every connection end by itself, and those that don't in time."""
@@ -74,6 +91,8 @@ class Listener:
         end = asyncio.get_running_loop().time() + self._settings.grace
         while self._connections and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.02)
+            for connection in [one for one in self._connections if one.lingers()]:
+                connection.abort()
         for connection in list(self._connections):
             connection.abort()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
 import tempfile
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from opmkit.index.server.errors import ServerError
 from opmkit.index.server.records import Place, read_messages, read_record
@@ -43,9 +44,13 @@ class PreparedAnswers:
     """
 
     def __init__(self, bundles: int) -> None:
-        """Make the file in the temporary directory, for an index of that many bundles; raises ServerError."""
+        """Make the file for an index of that many bundles; raises ServerError.
+
+        It is in the temporary directory, or in memory where nothing can be written there, such as in a container with a
+        read-only file system.
+        """
         try:
-            self._file = tempfile.TemporaryFile(prefix="opm-serve-")  # noqa: SIM115 - it is closed with this
+            self._file = _unnamed_file()
             os.truncate(self._file.fileno(), (1 + csv_record(bundles)) * _SLOT.size)
         except OSError as error:
             raise ServerError(
@@ -110,6 +115,15 @@ class PreparedAnswers:
             os.truncate(self._descriptor, start)
             raise
         return Place(start, end - start)
+
+
+def _unnamed_file() -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile(prefix="opm-serve-")
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EACCES, errno.EROFS):
+            raise
+        return os.fdopen(os.memfd_create("opm-serve"), "w+b")
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:

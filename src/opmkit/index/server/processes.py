@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import AdvisedError
 from opmkit.index.server.errors import ServerError
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_STOP = frozenset({signal.SIGINT, signal.SIGTERM})
+_STOP = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 _MARGIN = 5
 """Seconds that a process may take to end beyond the time that calls in progress have."""
 
@@ -160,7 +161,10 @@ def _signals() -> Iterator[int]:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     os.set_blocking(reading, False)
-    before = {name: signal.signal(name, lambda *_: None) for name in (*_STOP, signal.SIGCHLD)}
+    hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # by nohup
+    names = {*_STOP, signal.SIGCHLD} - ({signal.SIGHUP} if hangup_ignored else set())
+    interrupts.release()
+    before = {name: signal.signal(name, lambda *_: None) for name in names}
     descriptor = signal.set_wakeup_fd(writing)
     try:
         yield reading

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import tempfile
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.server.ports import ReservedPort
 from opmkit.index.server.prepared import PreparedAnswers
 from opmkit.index.server.processes import run_processes
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.index.database.serving import ServedDatabase
-    from opmkit.index.server.catalogcache import CatalogCache
     from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings
 
 _log = logging.getLogger(__name__)
+
+_CACHE = "cache"
+"""The directory of a cache within a scratch directory, which is locked itself."""
 
 
 def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True, name: str = "") -> None:
@@ -59,11 +61,11 @@ def serve_catalog(
 ) -> None:
     """Serve the file-based catalog at ``root`` as `serve_database` does a database.
 
-    The directory ``cache`` keeps what is prepared from one start to the next, a temporary one for this run alone. With
-    ``enforce`` it has to belong to the catalog already.
+    The cache is in the directory ``cache``, or in a temporary one for this run alone. With ``enforce`` it must be valid
+    already. A cache in operator-registry's other format cannot be read, so a temporary one is built in its place.
 
     Raises:
-        CacheUnfit: if it does not, or has other content.
+        CacheUnfit: if the cache is not valid and must be, or the directory has other content.
         InvalidCatalog: with all that is wrong with the catalog.
         StoreError: if something can't be read or written.
         ServerError: the port or the certificate can't be used, or a process of the server has died.
@@ -71,13 +73,18 @@ def serve_catalog(
     from opmkit.index.server.catalogcache import load_cache
 
     with ExitStack() as stack:
-        directory = cache or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opm-serve-cache-")))
+        usable = _usable(cache)
+        directory = usable or Path(stack.enter_context(ScratchDirectory("opm-serve-cache-")), _CACHE)
         port = stack.enter_context(ReservedPort(settings.port))
-        kept = load_cache(root, directory, enforce=enforce)
+        loaded_cache = load_cache(root, directory, enforce=enforce and usable is not None)
+        from opmkit.index.server.from_catalog import CatalogAnswers, count_entries
         from opmkit.index.server.listener import Listener
+        from opmkit.index.server.requests import read_request
+        from opmkit.index.server.service import Loaded
 
         listener = Listener(port.number, settings)
-        loaded = stack.enter_context(_loaded_catalog(kept))  # all processes share it
+        prepared = stack.enter_context(PreparedAnswers(count_entries(loaded_cache)))
+        loaded = Loaded(CatalogAnswers(loaded_cache, prepared), read_request)  # all processes share it
         fields = {"configs": name or str(root), "port": port.number}
         run_processes(
             lambda life: listener.run(lambda: nullcontext(loaded), life),
@@ -87,21 +94,32 @@ def serve_catalog(
 
 
 def prepare_catalog(root: Path, cache: Path | None, *, enforce: bool) -> None:
-    """Make the cache of a catalog, unless there is one that belongs to it; raises what `serve_catalog` does."""
-    from opmkit.index.server.catalogcache import load_cache
+    """Build the cache of a catalog unless it is valid; raises the same errors as `serve_catalog`.
 
-    with tempfile.TemporaryDirectory(prefix="opm-serve-cache-") as scratch:
-        load_cache(root, cache or Path(scratch), enforce=enforce)
+    A cache in operator-registry's other format is replaced: its servers would prefer it.
+    """
+    from opmkit.index.server.catalogcache import load_cache, remove_unreadable
+
+    with ScratchDirectory("opm-serve-cache-") as scratch:
+        load_cache(root, cache or Path(scratch, _CACHE), enforce=enforce)
+    if cache is not None:
+        remove_unreadable(cache)
 
 
-@contextmanager
-def _loaded_catalog(cache: CatalogCache) -> Iterator[Loaded]:
-    from opmkit.index.server.from_catalog import CatalogAnswers
-    from opmkit.index.server.requests import read_request
-    from opmkit.index.server.service import Loaded
+def _usable(cache: Path | None) -> Path | None:
+    """Return the cache directory, or None if there is none or its format cannot be read."""
+    from opmkit.index.server.catalogcache import unreadable_format
 
-    with CatalogAnswers.open(cache) as answers:
-        yield Loaded(answers, read_request)
+    unreadable = unreadable_format(cache) if cache is not None else ""
+    if unreadable:
+        fields = {"cache": str(cache), "advice": "Build it with opm serve --cache-only to start faster."}
+        _log.warning(
+            "the cache has the format %s, which opmkit cannot read: building a temporary cache",
+            unreadable,
+            extra={"fields": fields},
+        )
+        return None
+    return cache
 
 
 @contextmanager

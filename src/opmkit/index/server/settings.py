@@ -22,6 +22,21 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits on the connections of one process; times are in seconds.
+
+    At most ``connections`` are open. One without progress for ``idle`` is closed, or for ``crowded_idle`` while more
+    than three quarters of them are open. A client has ``greeting`` to send its preface and settings, and to take what
+    is left to send when its connection ends.
+    """
+
+    connections: int = 1000
+    idle: float = 1800
+    crowded_idle: float = 60
+    greeting: float = 20
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """How a catalog is served.
 
@@ -35,6 +50,7 @@ class ServerSettings:
     grace: float = 20
     access_log: bool = False
     tls: TlsFiles | None = None
+    limits: ConnectionLimits = ConnectionLimits()
 
 
 def usual_processes() -> int:

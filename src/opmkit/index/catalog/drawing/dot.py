@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.escape import escape_controls
 from opmkit.index.catalog.drawing.layout import Update, updates
 from opmkit.index.errors import CatalogError
 
@@ -71,7 +72,6 @@ def _edges(drawn: Layout, cluster: int, left: Iterator[int]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """The text as a quoted string, whose backslashes are no escapes."""
-    visible = "".join(character if character.isprintable() else " " for character in text)
-    escaped = visible.replace("\\", "\\\\").replace('"', '\\"')
+    """Return the text as a quoted string in which Graphviz finds neither escapes nor entities of HTML."""
+    escaped = escape_controls(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
     return f'"{escaped}"'

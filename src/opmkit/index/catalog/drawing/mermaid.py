@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.escape import escape_controls
 from opmkit.index.catalog import blobs as schemas
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.drawing.selection import Selection
@@ -200,6 +201,5 @@ def _identifier(text: str) -> str:
 
 def _label(text: str) -> str:
     """The text as a quoted label, which is neither markup nor Markdown."""
-    visible = "".join(character if character.isprintable() else " " for character in text)
-    visible = visible.replace("#", "#35;").replace('"', "#quot;").replace("`", "#96;")
+    visible = escape_controls(text).replace("#", "#35;").replace('"', "#quot;").replace("`", "#96;")
     return f'"{_MARKUP.sub("#lt;", visible)}"'

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from opmkit.imagetools.escape import escape_controls
 from opmkit.index.catalog.check import check_blobs
 from opmkit.index.catalog.drawing.assets import asset
 from opmkit.index.errors import CatalogError
@@ -55,7 +56,7 @@ def page(title: str, packages: Sequence[DrawnPackage], problems: Mapping[str, Se
     sources = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
     parts = {
         "policy": f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'".encode(),
-        "title": html.escape(_text(title)).encode(),
+        "title": html.escape(escape_controls(title[:MAX_TEXT])).encode(),
         "style": style.encode(),
         "script": script.encode(),
         "data": b"\n".join(scripts),
@@ -90,8 +91,8 @@ def _data(name: str, value: Mapping[str, Any]) -> bytes:
 
 
 def _text(text: str) -> str:
-    """The text as it is shown: not too long, and without halves of surrogates, which no page can hold."""
-    return text[:MAX_TEXT].encode(errors="replace").decode()
+    """Return text of limited length as it is shown, with line breaks and escapes for other controls."""
+    return "\n".join(map(escape_controls, text[:MAX_TEXT].split("\n")))
 
 
 def _given(**fields: Any) -> dict[str, Any]:

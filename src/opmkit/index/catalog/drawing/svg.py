@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from opmkit.imagetools.escape import escape_controls
 from opmkit.index.catalog.drawing.assets import asset
 from opmkit.index.errors import CatalogError
 
@@ -132,4 +133,4 @@ def _remarks(package: DrawnPackage, drawn: Layout, row: Row, skippers: Sequence[
 
 
 def _text(text: str) -> str:
-    return escape("".join(character if character.isprintable() else " " for character in text))
+    return escape(escape_controls(text))

@@ -17,6 +17,7 @@ from opmkit.index.catalog.edit.substitution import Substitution
 from opmkit.index.catalog.edit.values import Edit, Placement
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.modes import UpdateMode
+from opmkit.index.suggestions import instead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +66,11 @@ def add_bundles(
         raise combined(errors)
     result = with_packages(blobs, changed)
     added = [one for admitted in admission.admitted.values() for one in admitted]
-    warnings = (*_absent(result, added, addition.plan.mode), *faults_elsewhere(result, changed, dialect))
+    warnings = (
+        *_absent(result, added, addition.plan.mode),
+        *_new_channels(blobs, added, addition.placement),
+        *faults_elsewhere(result, changed, dialect),
+    )
     return Edit(result, warnings, failures=tuple(errors))
 
 
@@ -138,6 +143,15 @@ class _Addition:
                 break
             waiting = failed
         return parts, errors
+
+
+def _new_channels(before: Blobs, added: Sequence[Arrival], placement: Placement) -> Iterator[str]:
+    """Yield a warning for each channel of the placement that a package with channels did not have: a typo, perhaps."""
+    for package in dict.fromkeys(one.package for one in added):
+        known = sorted(channel.name for channel in before.channels if channel.package == package)
+        for name in placement.channels or () if known else ():
+            if name not in known:
+                yield f'channel "{name}" of package "{package}" is new. {instead("other channels", name, known)}'
 
 
 def _absent(blobs: Blobs, added: Sequence[Arrival], mode: UpdateMode) -> Iterator[str]:

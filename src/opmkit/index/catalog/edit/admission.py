@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.index.arrivals import substitutes_error
+from opmkit.index.arrivals import missing_package_error, substitutes_error
 from opmkit.index.errors import BundleExists, BundleImageExists, BundleVersionExists, CatalogError, GraphError
 from opmkit.index.graph import Node, check_foreign_names, claimed_names
 from opmkit.index.modes import UpdateMode
@@ -88,13 +88,17 @@ class _Present:
 
 
 def _refusal(arrival: Arrival, present: _Present, plan: AddPlan) -> CatalogError | None:
-    if not arrival.package or not arrival.channels:
-        return _homeless(arrival)
+    if not arrival.package:
+        return missing_package_error(arrival.described)
+    if not arrival.channels:
+        return _without_channel(arrival)
     if arrival.substitutes_for and not plan.enable_alpha:
         return substitutes_error(arrival.described, arrival.substitutes_for)
     if (arrival.package, arrival.image) in present.images:
         told = f"bundle {arrival.image} already exists in package {arrival.package} of the catalog"
-        return BundleImageExists(told, advice="Leave it out.")
+        return BundleImageExists(
+            told, advice="Leave it out, or skip what the index contains already with --skip-present."
+        )
     if (arrival.package, arrival.name) in present.names and (error := _not_overwritten(arrival, present, plan)):
         return error
     try:
@@ -111,12 +115,7 @@ def _claims(arrival: Arrival) -> dict[str, str]:
     return claimed_names([(arrival.package, node)])
 
 
-def _homeless(arrival: Arrival) -> CatalogError:
-    if not arrival.package:
-        return CatalogError(
-            f"{arrival.described} can't be added: it says of no package that it belongs to it",
-            advice="Name the package in its annotations.",
-        )
+def _without_channel(arrival: Arrival) -> CatalogError:
     return CatalogError(
         f"{arrival.described} can't be added: it is to be in no channel",
         advice="Name channels in its annotations, or by --channel.",

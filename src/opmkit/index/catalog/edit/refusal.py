@@ -35,12 +35,12 @@ def refuse_additions(
     if not faults:
         return
     added = " and ".join(arrival.name for arrival in arrivals)
-    told = [f"package {arrivals[0].package} would not be valid with {added}:", *map(str, faults)]
+    told = [f"package {arrivals[0].package} would not be valid with {added}: {faults[0]}", *map(str, faults[1:])]
     names = {fault.subject.channel for fault in faults if fault.subject.channel}
     at_fault = [channel for channel in parts.channels if channel.name in names and channel.entries]
     told += [f"channel {channel.name} would be: {'; '.join(_lines(channel))}" for channel in at_fault]
     remedies = [*_remedies(parts, at_fault, arrivals, attempt), *(fault.advice for fault in faults)]
-    raise InvalidCatalog("\n".join(told), advice=next(filter(None, remedies), ""))
+    raise InvalidCatalog(told[0], details=told[1:], advice=next(filter(None, remedies), ""))
 
 
 def _lines(channel: ChannelBlob) -> Iterator[str]:

@@ -8,35 +8,38 @@ from typing import TYPE_CHECKING
 from opmkit.index.catalog.blobs import BUNDLE, Blobs
 from opmkit.index.catalog.edit.deprecations import without_references
 from opmkit.index.catalog.edit.values import Edit
-from opmkit.index.remove import unknown_packages
+from opmkit.index.errors import combined
+from opmkit.index.suggestions import packages_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 
 def without_packages(blobs: Blobs, names: Sequence[str], *, permissive: bool = False) -> Edit:
-    """Take out packages, with all that belongs to them, of whatever schema; empty names count for nothing.
-
-    All or nothing, unless ``permissive``: then packages that are not there are told as ``failures``. A name given
-    twice is not there the second time.
+    """Remove packages, with all that belongs to them, of whatever schema; empty names are ignored.
 
     Raises:
-        UnknownPackage: the catalog lacks some of the packages.
+        UnknownPackage: the catalog lacks some of the packages. Where ``permissive``, this is a failure of the result
+            instead, and the others are removed.
     """
-    known = sorted({blob.package for blob in blobs if blob.package})
-    wanted = [name for name in names if name]
-    unknown = [name for number, name in enumerate(wanted) if name not in known or name in wanted[:number]]
-    if not unknown:
-        return Edit(_without(blobs, wanted))
-    error = unknown_packages(unknown, known)
-    if not permissive:
-        raise error
-    return Edit(_without(blobs, wanted), failures=(error,))
+    failures = packages_not_found(names, {blob.package for blob in blobs if blob.package})
+    if failures and not permissive:
+        raise combined(failures)
+    return Edit(_without(blobs, {name for name in names if name}), failures=failures)
 
 
-def with_only_packages(blobs: Blobs, names: Collection[str]) -> Edit:
-    """Take out all packages but these, which need not be there; what belongs to no package stays."""
-    return Edit(_without(blobs, {blob.package for blob in blobs if blob.package}.difference(names)))
+def with_only_packages(blobs: Blobs, names: Collection[str], *, permissive: bool = False) -> Edit:
+    """Remove all packages except these; blobs without a package stay.
+
+    Raises:
+        UnknownPackage: the catalog lacks some of the packages to keep. Where ``permissive``, this is a failure of the
+            result instead.
+    """
+    known = {blob.package for blob in blobs if blob.package}
+    failures = packages_not_found(names, known)
+    if failures and not permissive:
+        raise combined(failures)
+    return Edit(_without(blobs, known.difference(names)), failures=failures)
 
 
 def without_stranded(blobs: Blobs) -> Edit:

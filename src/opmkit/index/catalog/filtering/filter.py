@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.catalog.blobs import Blobs, OtherBlob
@@ -13,8 +14,8 @@ from opmkit.index.catalog.filtering.part import part_of
 from opmkit.index.catalog.filtering.requirements import losses
 from opmkit.index.catalog.filtering.values import Dropped, Filtered, Kept
 from opmkit.index.catalog.filtering.wanted import Wanted
-from opmkit.index.errors import CatalogError, UnknownPackage, combined
-from opmkit.index.suggestions import instead
+from opmkit.index.errors import CatalogError, combined
+from opmkit.index.suggestions import instead, packages_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -29,29 +30,48 @@ def filter_blobs(
     *,
     default_channels: Mapping[str, str] | None = None,
     with_dependencies: bool = False,
+    permissive: bool = False,
 ) -> Filtered:
     """Keep what is wanted of a catalog, and of its channels also what a valid update graph needs beside.
 
     Edges stay as they are, and bundles that are in no channel any longer go, as deprecations of what is gone do.
     Documents of other schemas stay with their package, or where they have none. ``default_channels`` are new ones by
     their packages, for where the old one goes. ``with_dependencies`` keeps whole packages, too, that provide what is
-    required.
+    required. ``permissive`` ignores packages and channels that are not found, with a warning each, as long as some
+    are.
 
     Raises:
         UnknownPackage, CatalogError: the catalog has no such package or channel, nothing in a range, or a default
             channel would go; several such errors in one.
         InvalidCatalog: a package that is to be kept is not valid before.
     """
-    wanted = list(wanted)
+    wanted, ignored = _found(blobs, wanted) if permissive else (list(wanted), ())
     required: list[Kept] = []
     while True:
         parts = _parts(blobs, wanted, default_channels or {})
         lost = losses(blobs.bundles, [bundle for part in parts for bundle in part.blobs.bundles])
         more = _providers(lost, {one.package for one in wanted}) if with_dependencies else []
         if not more:
-            return _filtered(blobs, parts, required, lost)
+            return _filtered(blobs, parts, required, lost, ignored)
         wanted += [Wanted(kept.package) for kept in more]
         required += more
+
+
+def _found(blobs: Blobs, wanted: Sequence[Wanted]) -> tuple[list[Wanted], tuple[str, ...]]:
+    """Return what is found of the wanted packages and channels, or all if nothing is, and warnings about the rest."""
+    packages = {blob.package for blob in blobs if not isinstance(blob, OtherBlob)}
+    channels = {(channel.package, channel.name) for channel in blobs.channels}
+    found: list[Wanted] = []
+    warnings: list[str] = []
+    for one in wanted:
+        there = tuple(name for name in one.channels if (one.package, name) in channels)
+        if one.package not in packages:
+            warnings.append(f'package "{one.package}" not found; ignored')
+        else:
+            unknown = [name for name in one.channels if name not in there]
+            warnings += [f'channel "{name}" of package "{one.package}" not found; ignored' for name in unknown]
+            found += [replace(one, channels=there)] if there or not one.channels else []
+    return found or list(wanted), tuple(warnings)
 
 
 def _parts(blobs: Blobs, wanted: Iterable[Wanted], default_channels: Mapping[str, str]) -> list[Part]:
@@ -61,7 +81,7 @@ def _parts(blobs: Blobs, wanted: Iterable[Wanted], default_channels: Mapping[str
         by_package[one.package].append(one)
     names = sorted(by_package)
     known = {blob.package for blob in blobs if not isinstance(blob, OtherBlob)}
-    errors: list[CatalogError] = [_unknown(name, known) for name in names if name not in known]
+    errors: list[CatalogError] = [*packages_not_found(names, known)]
     errors += [_not_kept(name, names) for name in default_channels if name not in names]
     if errors:
         raise combined(errors)
@@ -76,10 +96,6 @@ def _parts(blobs: Blobs, wanted: Iterable[Wanted], default_channels: Mapping[str
     if errors:
         raise combined(errors)
     return parts
-
-
-def _unknown(package: str, known: Iterable[str]) -> UnknownPackage:
-    return UnknownPackage(f'package "{package}" not found', advice=instead("packages", package, sorted(known)))
 
 
 def _not_kept(package: str, kept: Sequence[str]) -> CatalogError:
@@ -99,7 +115,9 @@ def _providers(lost: Iterable[Loss], known: Collection[str]) -> list[Kept]:
     return list(found.values())
 
 
-def _filtered(blobs: Blobs, parts: Sequence[Part], required: Iterable[Kept], lost: Iterable[Loss]) -> Filtered:
+def _filtered(
+    blobs: Blobs, parts: Sequence[Part], required: Iterable[Kept], lost: Iterable[Loss], ignored: tuple[str, ...]
+) -> Filtered:
     loose = [blob for blob in blobs.others if not blob.package]
     left = Blobs.of([*(blob for part in parts for blob in part.blobs), *loose])
     return Filtered(
@@ -111,5 +129,5 @@ def _filtered(blobs: Blobs, parts: Sequence[Part], required: Iterable[Kept], los
             len(blobs.channels) - len(left.channels),
             len(blobs.bundles) - len(left.bundles),
         ),
-        tuple(f"{loss}, which is left out: {' and '.join(loss.providers)} had it" for loss in lost),
+        (*ignored, *(f"{loss}, which is left out: {' and '.join(loss.providers)} had it" for loss in lost)),
     )

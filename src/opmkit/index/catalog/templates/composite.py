@@ -167,7 +167,9 @@ def build(found: Sequence[Component], building: Building) -> None:
         try:
             _build(component, building)
         except InvalidCatalog as error:
-            raise InvalidCatalog(f"component {component.name!r}:\n{error.message}", advice=error.advice) from error
+            first, *others = error.lines
+            told = f"component {component.name!r}: {first}"
+            raise InvalidCatalog(told, details=others, advice=error.advice) from error
 
 
 def _build(component: Component, building: Building) -> None:

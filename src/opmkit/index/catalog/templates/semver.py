@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
 from opmkit.bundle.serviceversion import KIND
+from opmkit.index.catalog.base64text import from_base64
 from opmkit.index.catalog.blobs import Blobs, Icon, PackageBlob, Place
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.drawing.versions import version_key, version_text
@@ -182,11 +183,15 @@ def _description(bundle: BundleBlob) -> tuple[Icon | None, str]:
     with contextlib.suppress(InvalidDocument):
         csv = next((one for one in objects_of(bundle) if isinstance(one, dict) and one.get("kind") == KIND), {})
         spec = member(csv, "spec")
-        icons = member(spec, "icon") if isinstance(spec, dict) else None
-        first = icons[0] if isinstance(icons, list) and icons else None
-        icon = Icon(_text(first, "base64data"), _text(first, "mediatype")) if isinstance(first, dict) else None
-        return icon, _text(spec, "description")
+        return _icon(member(spec, "icon") if isinstance(spec, dict) else None), _text(spec, "description")
     return None, ""
+
+
+def _icon(icons: JsonValue) -> Icon | None:
+    """Return the first icon, None if there is none or, as in Go, the data of any can't be decoded."""
+    entries = icons if isinstance(icons, list) else []
+    found = [Icon(_text(icon, "base64data"), _text(icon, "mediatype")) for icon in entries if isinstance(icon, dict)]
+    return found[0] if found and all(from_base64(icon.data) is not None for icon in found) else None
 
 
 def _text(value: JsonValue, name: str) -> str:

@@ -93,8 +93,9 @@ def _substituted(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) -
     try:
         refuse(check_blobs(Blobs.of(blob for blob in result if blob.package == bundle.package)))
     except InvalidCatalog as error:
-        told = f"with {bundle.name!r} in the place of {substitution.base!r} the catalog is invalid:\n{error.message}"
-        raise InvalidCatalog(told, advice=error.advice) from error
+        first, *others = error.lines
+        told = f"with {bundle.name!r} in the place of {substitution.base!r} the catalog is invalid: {first}"
+        raise InvalidCatalog(told, details=others, advice=error.advice) from error
     return result
 
 

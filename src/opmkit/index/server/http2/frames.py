@@ -14,10 +14,14 @@ LARGEST = 16_384
 """Bytes of the largest payload that every peer takes, and the largest that we take."""
 MOST_WINDOW = 2**31 - 1
 DEFAULT_WINDOW = 65_535
+MAX_SETTINGS = 64
+"""Settings in one frame that are accepted."""
 
 _HEADER = struct.Struct(">HBBBI")
+_SETTING = struct.Struct(">HI")
 _HEADER_SIZE = 9
 _STREAM_BITS = 2**31 - 1
+_PRIORITY_SIZE = 5
 
 
 class Kind(IntEnum):
@@ -48,6 +52,7 @@ class Flag(IntEnum):
 class Setting(IntEnum):
     """The settings that are looked at."""
 
+    ENABLE_PUSH = 2
     MAX_CONCURRENT_STREAMS = 3
     INITIAL_WINDOW_SIZE = 4
     MAX_FRAME_SIZE = 5
@@ -77,6 +82,16 @@ class ConnectionFailed(Exception):
         self.code = code
 
 
+class StreamFailed(Exception):
+    """A breach of the protocol that ends one stream; the connection goes on."""
+
+    def __init__(self, stream: int, code: ErrorCode) -> None:
+        """Name the stream and the code to reset it with."""
+        super().__init__(f"stream {stream}: {code.name}")
+        self.stream = stream
+        self.code = code
+
+
 class Frame(NamedTuple):
     """One frame."""
 
@@ -92,17 +107,19 @@ class Frame(NamedTuple):
             end -= payload[0] if payload else 1
             start = 1
         if self.kind == Kind.HEADERS and self.flags & Flag.PRIORITY:
-            start += 5
+            start += _PRIORITY_SIZE
         if start > end:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "more padding than payload")
+        if start >= _PRIORITY_SIZE and self.number(start - _PRIORITY_SIZE) == self.stream:
+            raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "a stream that depends on itself")
         return payload[start:end]
 
-    def number(self) -> int:
-        """The only number that a payload consists of."""
-        return int.from_bytes(self.payload[:4], "big") & _STREAM_BITS
+    def number(self, position: int = 0) -> int:
+        """Return the 31-bit number at a position of the payload, by default the only one that it consists of."""
+        return int.from_bytes(self.payload[position : position + 4], "big") & _STREAM_BITS
 
 
-def pack(kind: Kind, flags: int, stream: int, payload: bytes = b"") -> bytes:
+def pack(kind: Kind, flags: int, stream: int, payload: bytes | memoryview = b"") -> bytes:
     """The bytes of a frame."""
     size = len(payload)
     return _HEADER.pack(size >> 8, size & 0xFF, kind, flags, stream) + payload
@@ -110,7 +127,26 @@ def pack(kind: Kind, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 def settings(values: dict[Setting, int]) -> bytes:
     """A frame with settings."""
-    return pack(Kind.SETTINGS, 0, 0, b"".join(struct.pack(">HI", key, value) for key, value in values.items()))
+    return pack(Kind.SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in values.items()))
+
+
+def parse_settings(payload: bytes) -> dict[int, int]:
+    """Return the last value of each setting of a frame; raises ConnectionFailed for a value that is out of range.
+
+    A frame with more than ``MAX_SETTINGS`` is refused: there is room for 2,730, and clients send fewer than ten.
+    """
+    if len(payload) > MAX_SETTINGS * _SETTING.size:
+        raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many settings in a frame")
+    values: dict[int, int] = {}
+    for key, value in _SETTING.iter_unpack(payload):
+        if key == Setting.INITIAL_WINDOW_SIZE and value > MOST_WINDOW:
+            raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window that is too large")
+        if key == Setting.MAX_FRAME_SIZE and not LARGEST <= value < 2**24:
+            raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid maximum frame size")
+        if key == Setting.ENABLE_PUSH and value > 1:
+            raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid value to enable push")
+        values[key] = value
+    return values
 
 
 def goaway(last: int, code: ErrorCode, text: str = "") -> bytes:
@@ -128,7 +164,7 @@ def window_update(stream: int, size: int) -> bytes:
     return pack(Kind.WINDOW_UPDATE, 0, stream, size.to_bytes(4, "big"))
 
 
-_SIZES = {Kind.PRIORITY: 5, Kind.RST_STREAM: 4, Kind.PING: 8, Kind.WINDOW_UPDATE: 4}
+_SIZES = {Kind.PRIORITY: _PRIORITY_SIZE, Kind.RST_STREAM: 4, Kind.PING: 8, Kind.WINDOW_UPDATE: 4}
 """The sizes of payloads that can have only one."""
 _OF_CONNECTION = {Kind.SETTINGS, Kind.PING, Kind.GOAWAY}
 _OF_STREAM = {Kind.DATA, Kind.HEADERS, Kind.PRIORITY, Kind.RST_STREAM, Kind.PUSH_PROMISE, Kind.CONTINUATION}

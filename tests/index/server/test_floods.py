@@ -1,0 +1,213 @@
+"""Known attacks on HTTP/2 servers: each ends, within bounds on CPU and memory, and others are answered all the time."""
+
+from __future__ import annotations
+
+import os
+from itertools import chain, count, islice, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hpack
+import pytest
+
+from kit.catalogs import write_library
+from kit.h2peer import END, LIST_PACKAGES, Peer
+from kit.server import Server, call, channel
+from kit.soak import own_memory
+from opmkit.index.server.http2.frames import ErrorCode, Flag, Kind, Setting, pack, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+MAX_CPU = 3.0
+"""CPU seconds that the server may spend on one attack; each takes less than one."""
+MAX_GROWTH = 12.0
+"""MB that the server may grow by."""
+PACE = 100
+"""Frames in a chunk."""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    database = tmp_path_factory.mktemp("floods") / "library.db"
+    write_library(database)
+    with Server("-d", str(database), "--processes", "1") as server:
+        yield server
+        assert server.err == ""
+
+
+def number(value: int) -> bytes:
+    return value.to_bytes(4, "big")
+
+
+def chunks(frames: Iterable[bytes], most: int = 200_000) -> Iterator[bytes]:
+    """Join frames to chunks that are worth a system call."""
+    left = islice(frames, most)
+    while chunk := b"".join(islice(left, PACE)):
+        yield chunk
+
+
+def opened(peer: Peer, stream: int, flags: int = Flag.END_HEADERS) -> bytes:
+    return pack(Kind.HEADERS, flags, stream, peer.headers())
+
+
+def rapid_reset(peer: Peer) -> Iterator[bytes]:
+    """CVE-2023-44487: open streams and reset them at once."""
+    return (opened(peer, stream) + pack(Kind.RST_STREAM, 0, stream, number(8)) for stream in count(1, 2))
+
+
+def made_resets(peer: Peer) -> Iterator[bytes]:
+    """CVE-2025-8671: let the server reset streams, whose work would go on."""
+    window = number(2**31 - 1)
+    return (
+        opened(peer, stream) + pack(Kind.DATA, 0, stream, LIST_PACKAGES) + pack(Kind.WINDOW_UPDATE, 0, stream, window)
+        for stream in count(1, 2)
+    )
+
+
+def malformed_requests(peer: Peer) -> Iterator[bytes]:
+    """CVE-2019-9514: let the server write resets without end."""
+    block = peer.headers(connection="close")
+    return (pack(Kind.HEADERS, END, stream, block) for stream in count(1, 2))
+
+
+def empty_continuations(peer: Peer) -> Iterator[bytes]:
+    """CVE-2024-27316: a header block that never ends, without content."""
+    return chain([opened(peer, 1, 0)], repeat(pack(Kind.CONTINUATION, 0, 1)))
+
+
+def long_continuations(peer: Peer) -> Iterator[bytes]:
+    """CVE-2024-27316: a header block that never ends, with much content."""
+    return chain([opened(peer, 1, 0)], repeat(pack(Kind.CONTINUATION, 0, 1, b"\0\1x\1y" * 400)))
+
+
+def pings(_peer: Peer) -> Iterator[bytes]:
+    """CVE-2019-9512."""
+    return repeat(pack(Kind.PING, 0, 0, b"12345678"))
+
+
+def empty_settings(_peer: Peer) -> Iterator[bytes]:
+    """CVE-2019-9515."""
+    return repeat(settings({}))
+
+
+def full_settings(_peer: Peer) -> Iterator[bytes]:
+    """As many entries as fit into a frame."""
+    entries = b"".join(Setting.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + number(one % 2) for one in range(2730))
+    return repeat(pack(Kind.SETTINGS, 0, 0, entries))
+
+
+def windows_of_stalled_streams(peer: Peer) -> Iterator[bytes]:
+    """Settings that change the window of as many streams as there can be."""
+    ask = [opened(peer, stream) + pack(Kind.DATA, 1, stream, LIST_PACKAGES) for stream in range(1, 513, 2)]
+    changes = [settings({Setting.INITIAL_WINDOW_SIZE: size}) for size in (0, 1)]
+    return chain([settings({Setting.INITIAL_WINDOW_SIZE: 0})], ask, islice(repeat(b"".join(changes)), 5000))
+
+
+def empty_data(peer: Peer) -> Iterator[bytes]:
+    """CVE-2019-9518."""
+    return chain([opened(peer, 1)], repeat(pack(Kind.DATA, 0, 1)))
+
+
+def small_data(peer: Peer) -> Iterator[bytes]:
+    """Requests that grow byte by byte, which must not be copied as often."""
+    start = b"\0\0\0\xff\xff"
+    single = pack(Kind.DATA, 0, 1, b"x")
+    return chain([opened(peer, 1), pack(Kind.DATA, 0, 1, start)], repeat(single))
+
+
+def data_dribble(peer: Peer) -> Iterator[bytes]:
+    """CVE-2019-9511: take answers byte by byte."""
+    dribble = (
+        opened(peer, stream)
+        + pack(Kind.DATA, 1, stream, LIST_PACKAGES)
+        + pack(Kind.WINDOW_UPDATE, 0, stream, number(1)) * 20
+        for stream in count(1, 2)
+    )
+    return chain([settings({Setting.INITIAL_WINDOW_SIZE: 0})], dribble)
+
+
+def priorities(_peer: Peer) -> Iterator[bytes]:
+    """CVE-2019-9513."""
+    return (pack(Kind.PRIORITY, 0, 2 * one + 1, number(1) + b"\0") for one in count(1))
+
+
+def unknown_frames(_peer: Peer) -> Iterator[bytes]:
+    return repeat(pack(0x77, 0, 0, b"x"))  # type: ignore[arg-type]
+
+
+def late_data(peer: Peer) -> Iterator[bytes]:
+    """Content for a stream that is closed, each of which would be answered by a reset."""
+    return chain([opened(peer, 1, END)], repeat(pack(Kind.DATA, 0, 1, b"x" * 2000)))
+
+
+FLOODS = [
+    *(rapid_reset, made_resets, malformed_requests, empty_continuations, long_continuations, pings, empty_settings),
+    *(full_settings, windows_of_stalled_streams, empty_data, small_data, data_dribble, priorities, unknown_frames),
+    late_data,
+]
+
+
+@pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
+def test_a_flood_ends_the_connection(flood: Callable[[Peer], Iterator[bytes]], served: Server) -> None:
+    with channel(served.address) as bystander:
+        assert len(call(bystander, "ListPackages")) == 2
+        memory, cpu = own_memory(served.process.pid), cpu_seconds(served)
+        with Peer(served.port) as peer:
+            peer.greet()
+            assert peer.flood(chunks(flood(peer))) is ErrorCode.ENHANCE_YOUR_CALM
+        assert cpu_seconds(served) - cpu < MAX_CPU
+        assert own_memory(served.process.pid) - memory < MAX_GROWTH
+        assert len(call(bystander, "ListPackages")) == 2
+
+
+def test_windows_do_not_overflow(served: Server) -> None:
+    """A window may have 2^31-1 bytes: more is an error of the stream or of the connection."""
+    with Peer(served.port) as peer:
+        peer.greet()
+        peer.send(opened(peer, 1), pack(Kind.WINDOW_UPDATE, 0, 1, number(2**31 - 1)))
+        reset = next(frame for frame in peer.frames() if frame.kind == Kind.RST_STREAM)
+        assert (reset.stream, reset.number()) == (1, ErrorCode.FLOW_CONTROL_ERROR)
+        peer.ask(3)
+        assert peer.answer(3)[1] == {b"grpc-status": b"0"}
+        peer.send(pack(Kind.WINDOW_UPDATE, 0, 0, number(2**31 - 1)))
+        assert peer.end() is ErrorCode.FLOW_CONTROL_ERROR
+
+
+def test_an_hpack_bomb_is_not_unfolded(served: Server) -> None:
+    """A large entry in the table, and thousands of references to it in each of many blocks."""
+    memory, cpu = own_memory(served.process.pid), cpu_seconds(served)
+    encoder = hpack.Encoder()
+    first = encoder.encode([("x", "y" * 4000)])
+    bomb = first + encoder.encode([("x", "y" * 4000)]) * 10_000
+    for _ in range(20):
+        with Peer(served.port) as peer:
+            peer.greet()
+            peer.send(pack(Kind.HEADERS, END, 1, bomb))
+            assert peer.end() is ErrorCode.COMPRESSION_ERROR
+    assert cpu_seconds(served) - cpu < MAX_CPU
+    assert own_memory(served.process.pid) - memory < MAX_GROWTH
+
+
+def test_incomplete_requests_take_a_bounded_amount_of_memory(served: Server) -> None:
+    memory = own_memory(served.process.pid)
+    message = b"\0\0\0\xff\xff" + b"x" * 60_000
+    with Peer(served.port) as peer:
+        peer.greet()
+        for stream in range(1, 513, 2):
+            peer.send(opened(peer, stream))
+            for start in range(0, len(message), 16_000):
+                peer.send(pack(Kind.DATA, 0, stream, message[start : start + 16_000]))
+        assert own_memory(served.process.pid) - memory < MAX_GROWTH
+        ended = (frame for frame in peer.frames() if frame.kind == Kind.HEADERS and frame.flags & Flag.END_STREAM)
+        trailers = dict(hpack.Decoder().decode(next(ended).payload, raw=True))
+        assert trailers[b"grpc-status"] == b"8"
+
+
+def cpu_seconds(server: Server) -> float:
+    """Return the CPU seconds that the processes of a server have used."""
+    total = 0
+    for process in server.workers():
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")

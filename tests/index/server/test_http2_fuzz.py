@@ -1,0 +1,286 @@
+"""Random frames and header blocks, valid and damaged, against the server's side of HTTP/2.
+
+``OPMKIT_FUZZ`` multiplies the number of connections and blocks, ``OPMKIT_FUZZ_SEED`` chooses others.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from functools import partial
+from typing import TYPE_CHECKING
+
+import hpack
+import pytest
+
+from kit.h2peer import END, MemoryTransport, split_frames
+from opmkit.index.server.calls import MOST_WAITING, Calls, Method
+from opmkit.index.server.http2.connection import (
+    MAX_BUFFERED,
+    MAX_IGNORED_STREAMS,
+    MOST_STREAMS,
+    Connection,
+)
+from opmkit.index.server.http2.frames import (
+    DEFAULT_WINDOW,
+    PREFACE,
+    ConnectionFailed,
+    Flag,
+    Frame,
+    Kind,
+    Setting,
+    pack,
+    settings,
+)
+from opmkit.index.server.http2.headers import (
+    MAX_CACHED_BYTES,
+    MOST_BYTES,
+    HeaderReader,
+    MalformedHeaders,
+    RequestHeaders,
+    parse_request,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TIMES = int(os.environ.get("OPMKIT_FUZZ", "1"))
+SEED = int(os.environ.get("OPMKIT_FUZZ_SEED", "0"))
+CONNECTIONS = 15_000
+BLOCKS = 200_000
+MAX_OUTPUT = 3_000_000
+
+
+class Windows:
+    """The room that a client has given, read from the bytes that it has sent."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._preface = len(PREFACE)
+        self._connection = self._initial = DEFAULT_WINDOW
+        self._streams: dict[int, int] = {}
+
+    def sent(self, data: bytes) -> None:
+        """Count what the client gives."""
+        skipped = min(self._preface, len(data))
+        self._preface -= skipped
+        self._rest += data[skipped:]
+        while len(self._rest) >= 9 and len(self._rest) >= 9 + int.from_bytes(self._rest[:3], "big"):
+            size = int.from_bytes(self._rest[:3], "big")
+            (frame,) = split_frames(self._rest[: 9 + size])
+            self._rest = self._rest[9 + size :]
+            stream = frame.stream & 2**31 - 1
+            if frame.kind == Kind.WINDOW_UPDATE and stream:
+                self._streams[stream] = self._streams.get(stream, 0) + frame.number()
+            elif frame.kind == Kind.WINDOW_UPDATE:
+                self._connection += frame.number()
+            elif frame.kind == Kind.SETTINGS and not frame.flags & Flag.ACK and not size % 6:
+                for key, value in struct.iter_unpack(">HI", frame.payload):
+                    self._initial = value if key == Setting.INITIAL_WINDOW_SIZE else self._initial
+
+    def received(self, frame: Frame) -> None:
+        """Check that content fits."""
+        if frame.kind == Kind.DATA:
+            self._connection -= len(frame.payload)
+            self._streams[frame.stream] = self._streams.get(frame.stream, 0) - len(frame.payload)
+            assert self._connection >= 0, frame
+            assert self._initial + self._streams[frame.stream] >= 0 or not frame.payload, frame
+
+
+class FrameMaker:
+    """Random frames of a client, most of which make sense."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._encoder = hpack.Encoder()
+        self._next = 1
+        self._makers: list[Callable[[], bytes]] = [
+            *[self._call] * 6,
+            *(self._opening, self._content, self._content, self._trailers, self._update, self._update),
+            *(self._settings, self._reset, self._priority, self._ping, self._any, self._continued),
+        ]
+
+    def frames(self) -> bytes:
+        return self._chance.choice(self._makers)()
+
+    def _stream(self) -> int:
+        """Choose a stream, mostly one that was opened."""
+        most = self._next + (4 if self._chance.random() < 0.02 else -2)
+        return max(0, self._chance.randint(max(0, most - 8), max(0, most)) | (self._chance.random() < 0.98))
+
+    def _block(self) -> bytes:
+        named = [(":method", "POST"), (":scheme", "http"), (":path", self._chance.choice(["/a/one", "/a/many", "/no"]))]
+        named += [("content-type", "application/grpc")] * (self._chance.random() < 0.95)
+        named += [("content-length", "5")] * (self._chance.random() < 0.1)
+        named += [("connection", "close")] * (self._chance.random() < 0.02)
+        block: bytes = self._encoder.encode(named, huffman=self._chance.random() < 0.5)
+        return block
+
+    def _headers(self, flags: int) -> bytes:
+        stream, self._next = self._next, self._next + self._chance.choice([2] * 20 + [4, 0])
+        payload = self._block()
+        if self._chance.random() < 0.1:
+            payload, flags = b"\0\0\0\0\x10" + payload, flags | Flag.PRIORITY
+        return pack(Kind.HEADERS, flags, stream, *self._padded(payload, flags)[:1])
+
+    def _padded(self, payload: bytes, flags: int) -> tuple[bytes, int]:
+        if flags & Flag.PADDED:
+            size = self._chance.randrange(20)
+            return bytes([size]) + payload + bytes(size), flags
+        return payload, flags
+
+    def _call(self) -> bytes:
+        stream = self._next
+        return self._headers(Flag.END_HEADERS) + pack(Kind.DATA, Flag.END_STREAM, stream, b"\0\0\0\0\0")
+
+    def _opening(self) -> bytes:
+        return self._headers(Flag.END_HEADERS | self._chance.choice([0, Flag.END_STREAM, Flag.PADDED]))
+
+    def _content(self) -> bytes:
+        flags = self._chance.choice([0, 0, Flag.END_STREAM, Flag.PADDED, Flag.PADDED | Flag.END_STREAM])
+        message = self._chance.choice([b"\0\0\0\0\0", b"\0\0\0\0\x05", b"hello", b"", b"\0\0\0\xff\xff" + bytes(9000)])
+        payload, flags = self._padded(message, flags)
+        return pack(Kind.DATA, flags, self._stream(), payload)
+
+    def _trailers(self) -> bytes:
+        return pack(Kind.HEADERS, END, self._stream(), self._encoder.encode({"x": "y"}))
+
+    def _update(self) -> bytes:
+        size = self._chance.choice([1, 100, 20_000, 2**20, 2**31 - 1] if self._chance.random() < 0.05 else [1, 30_000])
+        return pack(Kind.WINDOW_UPDATE, 0, self._stream() * (self._chance.random() < 0.5), size.to_bytes(4, "big"))
+
+    def _settings(self) -> bytes:
+        sizes = self._chance.choices([0, 1, 7, 1000, 65_535, 10**6], k=self._chance.randint(0, 4))
+        return pack(Kind.SETTINGS, 0, 0, b"".join(struct.pack(">HI", 4, size) for size in sizes))
+
+    def _reset(self) -> bytes:
+        return pack(Kind.RST_STREAM, 0, self._stream(), b"\0\0\0\x08")
+
+    def _priority(self) -> bytes:
+        return pack(Kind.PRIORITY, 0, self._stream() or 1, b"\0\0\0\0\x10")
+
+    def _ping(self) -> bytes:
+        return pack(Kind.PING, self._chance.choice([0, Flag.ACK, Flag.ACK]), 0, b"12345678")
+
+    def _any(self) -> bytes:
+        kind, flags = self._chance.randrange(12), self._chance.randrange(256)
+        return pack(kind, flags, self._stream(), self._chance.randbytes(self._chance.choice([0, 4, 5, 8, 6, 40])))  # type: ignore[arg-type]
+
+    def _continued(self) -> bytes:
+        stream, self._next = self._next, self._next + 2
+        block = self._block()
+        cut = self._chance.randrange(len(block))
+        first = pack(Kind.HEADERS, 0, stream, block[:cut])
+        return first + pack(Kind.CONTINUATION, Flag.END_HEADERS, stream, block[cut:])
+
+
+def conversation(chance: random.Random) -> Iterator[bytes]:
+    """Yield what a client sends, in chunks of any size."""
+    maker = FrameMaker(chance)
+    sent = PREFACE + settings({}) + b"".join(maker.frames() for _ in range(chance.randint(1, 60)))
+    if chance.random() < 0.3:
+        spoilt = bytearray(sent)
+        for _ in range(chance.randint(1, 4)):
+            spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
+        sent = bytes(spoilt)
+    largest = chance.choice([50, 1000, 70_000])
+    while sent:
+        size = chance.randint(1, largest)
+        yield sent[:size]
+        sent = sent[size:]
+
+
+METHODS = {
+    "/a/one": Method(lambda request: (b"an answer",)),
+    "/a/many": Method(lambda request: iter([b"x" * 9000, b"", b"y" * 40_000]), repeats=True),
+}
+
+
+@pytest.mark.timeout(120 * TIMES)
+def test_random_conversations() -> None:
+    """Nothing is raised, the client's windows are respected, and what the server remembers is bounded."""
+    answered = failed = 0
+    for number in range(CONNECTIONS * TIMES):
+        chance = random.Random(f"{SEED}-{number}")
+        connection, transport, windows = (
+            Connection(Calls(METHODS, logged=False).accept, set()),
+            MemoryTransport(),
+            Windows(),
+        )
+        connection.connection_made(transport)
+        for chunk in conversation(chance):
+            connection.data_received(chunk)
+            windows.sent(chunk)
+            assert len(transport.written) < MAX_OUTPUT
+            for frame in transport.frames():
+                windows.received(frame)
+                answered += frame.kind == Kind.HEADERS
+                failed += frame.kind == Kind.GOAWAY
+            check_state(connection)
+        connection.connection_lost(None)
+        assert not connection._requests
+        assert connection.buffered == 0, number
+    assert answered > CONNECTIONS
+    assert CONNECTIONS / 10 < failed < CONNECTIONS * TIMES
+
+
+def check_state(connection: Connection) -> None:
+    assert len(connection._requests) <= MOST_STREAMS
+    assert set(connection._receiving) <= set(connection._requests)
+    assert set(connection._expected) <= set(connection._receiving)
+    assert set(connection._sender._early) <= set(connection._requests)
+    assert set(connection._sender._streams) <= set(connection._requests)
+    assert len(connection._ignored) <= MAX_IGNORED_STREAMS
+    assert connection.buffered <= MAX_BUFFERED + MOST_WAITING * MOST_BYTES
+
+
+def block(chance: random.Random) -> bytes:
+    """Return a header block of random representations."""
+    resizes = [b"\x20", b"\x3f\x1d", b"\x3f\xe1\x1f"] + [b"\x3f\xe2\x1f"] * (chance.random() < 0.01)
+    parts = chance.choices(resizes, k=chance.randint(0, 2)) if chance.random() < 0.15 else []
+    parts += [b"\x83", b"\x86", chance.choice([b"\x84", b"\x04\x02/a", b"\x44\x02/b", b"\x14\x02/c"])]
+    for _ in range(chance.randrange(4)):
+        name, value = chance.choice([b"a", b"b", b"te"]), bytes([chance.choice(b"xyz")]) * chance.choice([1, 30, 90])
+        literal = bytes([len(name)]) + name + bytes([len(value)]) + value
+        parts.append(chance.choice([b"\x40" + literal, b"\x00" + literal, b"\x10" + literal]))
+    if chance.random() < 0.3:
+        parts.append(bytes([0x80 | 62 + chance.randrange(4)]))
+    joined = b"".join(parts)
+    if chance.random() < 0.01:
+        joined += chance.randbytes(chance.randint(1, 9))
+    return joined
+
+
+def without_cache(decoder: hpack.Decoder, data: bytes) -> RequestHeaders:
+    return parse_request(list(decoder.decode(data, raw=True)))
+
+
+def outcome(read: Callable[[bytes], RequestHeaders], data: bytes) -> object:
+    try:
+        return read(data)
+    except (MalformedHeaders, ConnectionFailed, hpack.HPACKError) as error:
+        return isinstance(error, MalformedHeaders)
+
+
+@pytest.mark.timeout(120 * TIMES)
+def test_random_header_blocks_are_read_as_without_the_cache() -> None:
+    chance = random.Random(SEED)
+    known: list[bytes] = []
+    reader, plain = HeaderReader(), hpack.Decoder(max_header_list_size=MOST_BYTES)
+    cached = valid = 0
+    for _ in range(BLOCKS * TIMES):
+        if known and chance.random() < 0.9:
+            data = chance.choice(known[-6:])
+        else:
+            data = block(chance)
+            known = [*known[-40:], data]
+        cached += data in reader._cache
+        expected = outcome(partial(without_cache, plain), data)
+        assert outcome(reader.read, data) == expected
+        assert sum(map(len, reader._cache)) <= MAX_CACHED_BYTES
+        valid += isinstance(expected, RequestHeaders)
+        if expected is False:  # the connection ends
+            reader, plain = HeaderReader(), hpack.Decoder(max_header_list_size=MOST_BYTES)
+    assert cached > BLOCKS / 50
+    assert valid > BLOCKS / 4
