@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[1] / "src" / "opmkit"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "opmkit"
 LAYERS = ["imagetools", "bundle", "index", "cli"]
 HEAVY = {"oras", "requests", "grpc", "docker", "podman", "kubernetes", "yaml", "sqlite3", "rich.progress"}
 
@@ -50,3 +52,12 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr.strip().splitlines()[-1] == "[]"
     assert "index" in done.stdout
+
+
+def test_every_exception_from_a_security_rule_has_a_reason() -> None:
+    """Ruff's rules S; tests are exempt from them."""
+    bare = re.compile(r"# noqa: S\d+(?:, ?[A-Z]+\d+)*\s*$")
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "scripts").glob("*.py")]
+    lines = [(path, line) for path in sources for line in path.read_text().splitlines()]
+    assert lines
+    assert [f"{path}: {line.strip()}" for path, line in lines if bare.search(line)] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from opmkit.cli.errors import UsageProblem
 from opmkit.cli.goflags import GoGroup, csv_record, given_flags, require_flags
 from opmkit.cli.params import Connection
 from opmkit.cli.tree import command, group
+from opmkit.imagetools.errors import AdvisedError
 
 
 def parse(*argv: str) -> dict[str, Any]:
@@ -141,6 +143,94 @@ def test_problems_are_told_in_the_words_callers_know(argv: list[str], message: s
         parse(*argv)
     assert str(problem.value) == message
     assert "--help" in problem.value.advice
+
+
+@pytest.mark.parametrize(
+    ("argv", "question"),
+    [
+        (["prob"], "did you mean 'opm probe'? run 'opm --help'"),
+        (["probe", "--tagg", "x"], "did you mean --tag? run 'opm probe --help'"),
+        (["probe", "--authfil=x"], "did you mean --authfile? "),
+        (["probe", "--gen"], "did you mean --generate? "),
+        (["probe", "--xyz"], "run 'opm probe --help'"),
+        (["probe", "-x"], "run 'opm probe --help'"),
+        (["xyz"], "run 'opm --help'"),
+    ],
+)
+def test_unknown_names_are_answered_with_similar_ones(argv: list[str], question: str) -> None:
+    with pytest.raises(UsageProblem) as problem:
+        parse(*argv)
+    assert problem.value.advice.startswith(question)
+
+
+@pytest.mark.parametrize("argv", [["--nonsense", "probe"], ["go", "--nonsense", "needy"]])
+def test_unknown_flags_of_groups(argv: list[str]) -> None:
+    with pytest.raises(UsageProblem, match=r"^unknown flag: --nonsense$"):
+        parse(*argv)
+
+
+def test_an_unknown_shorthand_flag_of_a_group() -> None:
+    with pytest.raises(UsageProblem, match=r"^unknown shorthand flag: 'z' in -zx$"):
+        parse("go", "-zx", "needy")
+
+
+def fail_with(capsys: pytest.CaptureFixture[str], error: Exception, *argv: str) -> str:
+    """Return what a command that fails, with flags for its form, writes to stdout."""
+
+    def report(
+        output: Annotated[str, typer.Option("--output", "-o")] = "text",
+        names: Annotated[list[str] | None, typer.Option("--names", "-n")] = None,
+    ) -> None:
+        raise error
+
+    def write(output: Annotated[Path, typer.Option("--output", "-o")] = Path()) -> None:
+        raise error
+
+    app = typer.Typer(cls=GoGroup, add_completion=False)
+    app.callback()(lambda: None)
+    for name, function in (("report", report), ("validate", report), ("write", write)):
+        command(app, name, function)
+    with pytest.raises((AdvisedError, OSError, typer.TyperException)):
+        app(args=list(argv), prog_name="opm", standalone_mode=False)
+    return capsys.readouterr().out
+
+
+FAILURE = AdvisedError("x: not found", advice="Look elsewhere.")
+
+
+@pytest.mark.parametrize(
+    "flags", [["--output", "json"], ["--output=json"], ["-o", "json"], ["-o=json"], ["-ojson"], ["-n", "x", "-ojson"]]
+)
+def test_failures_are_json_where_json_is_asked_for(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    failure = {"error": {"message": "x: not found", "hint": "look elsewhere", "exit_code": 1}}
+    assert json.loads(fail_with(capsys, FAILURE, "report", *flags)) == failure
+    assert json.loads(fail_with(capsys, FAILURE, "validate", *flags)) == {"passed": False, **failure}
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["report"],
+        ["report", "--output", "text"],
+        ["report", "-n", "json"],
+        ["report", "--names=json"],
+        ["write", "--output", "json"],
+        ["report", "--", "--output", "json"],
+    ],
+)
+def test_other_failures_write_nothing_to_stdout(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert fail_with(capsys, FAILURE, *argv) == ""
+
+
+def test_every_failure_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = json.loads(fail_with(capsys, FAILURE, "report", "--bogus", "--output", "json"))["error"]
+    assert wrong["message"] == "unknown flag: --bogus"
+    disk = json.loads(fail_with(capsys, OSError(28, "No space left", "/x"), "report", "-o", "json"))["error"]
+    assert (disk["message"], disk["exit_code"]) == ("/x: No space left", 1)
+    tag_moved = type("Moved", (AdvisedError,), {"exit_code": 4})("moved")
+    moved = json.loads(fail_with(capsys, tag_moved, "report", "-o", "json"))["error"]
+    assert moved == {"message": "moved", "hint": "", "exit_code": 4}
+    assert fail_with(capsys, BrokenPipeError(), "report", "-o", "json") == ""
 
 
 def test_inner_groups_answer_an_unknown_command_with_help_and_success(capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,10 @@ def test_what_is_wrong_is_told_as_compilers_do(opm: Here, broken: Path) -> None:
     )
     assert hint.startswith("  hint: Take out one of these")
     assert warning.startswith('broken/demo.yaml:9: warning: package "demo", channel "alpha", bundle "demo.v1.0.0": ')
-    assert last == "Error: broken is no valid catalog: 1 error, 1 warning"
+    assert last.startswith(
+        'Error: broken: invalid catalog: demo.yaml:9: package "demo", channel "alpha": detected cycle'
+    )
+    assert last.endswith(" (1 error, 1 warning)")
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
@@ -315,7 +318,7 @@ def test_a_dockerfile_that_is_there_is_kept(opm: Here, catalog: Path) -> None:
 def test_a_dockerfile_needs_a_directory_with_a_name(opm: Here, catalog: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (catalog / "file").write_text("")
     for name in ("gone", "catalog/file", "/"):
-        assert "is no directory of a catalog" in opm.attempt("generate", "dockerfile", name).stderr
+        assert "no such directory" in opm.attempt("generate", "dockerfile", name).stderr
     monkeypatch.chdir(catalog)
     opm("generate", "dockerfile", ".")
     assert instructions(catalog.with_name("catalog.Dockerfile")) == TWO_STAGES

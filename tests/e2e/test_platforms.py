@@ -93,7 +93,7 @@ def test_of_one_platform_it_is_a_plain_image(opm_http: Opm, prefix: str, base: s
 
 
 @pytest.mark.parametrize(
-    "change", [("add", "-b", ""), ("prune", "-p", "x"), ("prune-stranded",), ("update", "--rm", "")]
+    "change", [("add", "-b", ""), ("prune", "-p", ""), ("prune-stranded",), ("update", "--rm", "")]
 )
 def test_every_change_can_narrow_an_index(change: tuple[str, ...], opm_http: Opm, prefix: str, base: str) -> None:
     opm_http.here("index", "add", "-b", "", "-i", base, "-t", f"{prefix}/catalog:1", "--push")

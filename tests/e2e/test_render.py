@@ -89,7 +89,7 @@ def test_a_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:
         (["render", "x", "-o", "text"], "json"),
         (["migrate", "x"], "Missing argument"),
         (["migrate", "lagoon", "out"], "is a bundle directory"),
-        (["render", "nothing"], "there is no file or directory nothing"),
+        (["render", "nothing"], "nothing: no such file or directory"),
         (["render", "lagoon/manifests/csv.yaml"], "is not a database"),
     ],
 )

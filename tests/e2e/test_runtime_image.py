@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
 import uuid
+from hashlib import sha256
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -118,6 +121,10 @@ def test_an_index_on_it_runs_as_in_a_cluster(tmp_path: Path) -> None:
         made = container.run("opm", "index", "add", "-b", "", "-i", "scratch", "-t", "oci:/tmp/images:1")
         assert made.startswith("oci:/tmp/images:1@sha256:")
         assert container.stop() == 0
+    bill = json.loads((tmp_path / "bundle" / "rootfs" / "opt" / "opmkit" / "sbom.cdx.json").read_text())
+    names = {part["name"] for part in bill["components"]}
+    assert {"grpcio", "requests", "CPython"} <= names
+    assert any(name.endswith("/libc.so.6") for name in names)
 
 
 def test_the_programs_of_the_same_sources_are_the_same_layer(tmp_path: Path) -> None:
@@ -137,3 +144,37 @@ def test_the_programs_of_the_same_sources_are_the_same_layer(tmp_path: Path) -> 
         digests.add(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
     assert len(digests) == 1
     assert list((tmp_path / "first").rglob("*.pyc"))
+
+
+def bill_of_materials(library: Path, **environment: str) -> bytes:
+    """Return the bill of materials of this environment and one shared library, written by a new process."""
+    script = "\n".join(
+        [
+            "import sys; from importlib import metadata; from pathlib import Path; sys.path.insert(0, sys.argv[1])",
+            "from build_runtime import dependencies; from sbom import cyclonedx_json",
+            "root, libraries = metadata.distribution('opmkit'), {'/lib/libx.so': Path(sys.argv[2])}",
+            "sys.stdout.buffer.write(cyclonedx_json(root, dependencies('opmkit'), libraries, 1700000000))",
+        ]
+    )
+    argv = [sys.executable, "-c", script, str(BUILD.parent), str(library)]
+    return subprocess.run(argv, check=True, capture_output=True, env={**os.environ, **environment}).stdout
+
+
+def test_the_bill_of_materials(tmp_path: Path) -> None:
+    library = tmp_path / "libx.so"
+    library.write_bytes(b"library")
+    written = bill_of_materials(library, PYTHONHASHSEED="1")
+    assert written == bill_of_materials(library, PYTHONHASHSEED="2")
+    bill = json.loads(written)
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"
+    assert bill["metadata"]["component"]["name"] == "opmkit"
+    parts = {part["name"]: part for part in bill["components"]}
+    assert parts["grpcio"]["purl"] == f"pkg:pypi/grpcio@{version('grpcio')}"
+    assert parts["requests"]["licenses"] == [{"license": {"id": "Apache-2.0"}}]
+    assert parts["CPython"]["version"] == platform.python_version()
+    assert parts["/lib/libx.so"]["hashes"] == [{"alg": "SHA-256", "content": sha256(b"library").hexdigest()}]
+    assert not {"pytest", "hatchling", "cyclonedx-python-lib"} & parts.keys()
+    edges = {each["ref"]: each.get("dependsOn", []) for each in bill["dependencies"]}
+    assert parts["urllib3"]["bom-ref"] in edges[parts["requests"]["bom-ref"]]
+    assert parts["grpcio"]["bom-ref"] in edges[bill["metadata"]["component"]["bom-ref"]]

@@ -15,7 +15,7 @@ from kit.opm import PROGRAM
 from kit.server import Server, call, channel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from kit.opm import Opm
@@ -107,39 +107,42 @@ def test_bundles_are_answered_with_what_the_catalog_has_of_them(catalog: Path) -
     assert replacing.csvName == "lagoon.v3"  # v2 replaces it, too, but is further from the head
 
 
-def test_a_cache_spares_the_next_start_what_it_has(catalog: Path, tmp_path: Path, opm: Opm) -> None:
+def test_a_valid_cache_is_not_built_again(catalog: Path, tmp_path: Path, opm: Opm) -> None:
     cache = tmp_path / "cache"
     opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "-t", str(tmp_path / "log"))
+    before = {path: path.stat() for path in cache.rglob("*")}
     assert sorted(path.name for path in cache.iterdir()) == ["cache", "digest"]
-    records = cache / "cache" / "records"
-    records.write_bytes(records.read_bytes().replace(b"use v3", b"USE V3"))  # shows that it is not made anew
+    opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "-t", str(tmp_path / "log"))
     with Server(str(catalog), "--cache-dir", str(cache), program=SERVE) as server, channel(server.address) as asked:
         (found,) = (one for one in call(asked, "ListBundles") if one.csvName == "lagoon.v2")
-    assert found.deprecation.message == "USE V3"
+    assert found.deprecation.message == "use v3"
+    after = {path: path.stat() for path in cache.rglob("*")}
+    assert {path: (one.st_ino, one.st_mtime_ns) for path, one in after.items()} == {
+        path: (one.st_ino, one.st_mtime_ns) for path, one in before.items()
+    }
 
 
-@pytest.mark.parametrize("harm", ["the catalog changed", "it was cut short", "its index changed", "none is there"])
-def test_a_cache_that_does_not_belong_to_the_catalog(harm: str, catalog: Path, tmp_path: Path, opm: Opm) -> None:
+@pytest.mark.parametrize("harm", ["catalog changed", "bundle truncated", "index changed", "file added", "none"])
+def test_an_invalid_cache_is_refused_or_built_again(harm: str, catalog: Path, tmp_path: Path, opm: Opm) -> None:
     cache, log = tmp_path / "cache", ("-t", str(tmp_path / "log"))
     opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", *log)
-    if harm == "the catalog changed":
-        (catalog / "more.json").write_text(json.dumps({"schema": "note"}))
-    elif harm == "it was cut short":
-        with (cache / "cache" / "records").open("r+b") as file:
-            file.truncate(100)
-    elif harm == "its index changed":
-        (cache / "cache" / "index.json").write_text("{}")
-    else:
-        shutil.rmtree(cache)
+    bundle = cache / "cache" / "lagoon_stable_lagoon.v1.json"
+    harms: dict[str, Callable[[], object]] = {
+        "catalog changed": lambda: (catalog / "more.json").write_text(json.dumps({"schema": "note"})),
+        "bundle truncated": lambda: bundle.write_bytes(bundle.read_bytes()[:100]),
+        "index changed": lambda: (cache / "cache" / "packages.json").write_text("{}"),
+        "file added": lambda: (cache / "cache" / "more").touch(),
+        "none": lambda: shutil.rmtree(cache),
+    }
+    harms[harm]()
     done = opm.attempt("serve", str(catalog), "--cache-dir", str(cache), *log)
     assert done.returncode == 1
-    told = (
-        "cache requires rebuild: cache reports digest as" if harm == "the catalog changed" else "existing cache digest"
-    )
-    assert told in done.stderr
+    expected = "existing cache digest" if harm == "none" else "cache requires rebuild: cache reports digest as"
+    assert expected in done.stderr
     flags = ("--cache-dir", str(cache), "--cache-enforce-integrity=false")
     with Server(str(catalog), *flags, program=SERVE) as server, channel(server.address) as connection:
         assert len(call(connection, "ListBundles")) == 3
+    opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "--cache-enforce-integrity", *log)
 
 
 def test_what_can_not_be_served(catalog: Path, tmp_path: Path, opm: Opm) -> None:

@@ -114,7 +114,7 @@ def test_a_composite_template_is_built_where_a_configuration_on_the_web_says(opm
 
 def test_a_graph_is_drawn_of_what_there_is(opm: Opm) -> None:
     for words, problem in (
-        (("missing", "reef"), "there is no file or directory missing, and no such image"),
+        (("missing", "reef"), "missing: no such file or directory, and not found as an image"),
         ((".", "reef"), 'package "reef" not found'),
         ((".", "--channel", "beta"), "--channel is for one package"),
     ):

@@ -1,4 +1,4 @@
-"""Verdicts of `opm alpha bundle validate` on the bundles of the corpora."""
+"""Results of `opm alpha bundle validate --tag` on the bundles of the corpora."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 pytestmark = needs_shared
 
 
+@pytest.mark.parametrize("dialect", [Dialect.OPM_1_26, Dialect.NEWEST])  # the newest is that of --tag
 @pytest.mark.parametrize("case", cases("bundle-validate"), ids=str)
-def test_verdicts_are_those_recorded(case: Case) -> None:
+def test_results_are_those_recorded(case: Case, dialect: Dialect) -> None:
     record = case.record
     argv = record["argv"]
     optional = argv[argv.index("--optional-validators") + 1].split(",") if "--optional-validators" in argv else []
@@ -27,7 +28,7 @@ def test_verdicts_are_those_recorded(case: Case) -> None:
     directories = {path.name.lower(): path for path in root.iterdir()} if case.name == "invalid" else {}
     judged = {}
     for result in record["results"]:
-        view = view_of(directories.get(result["bundle"]) or root / result["bundle"], dialect=Dialect.OPM_1_26)
+        view = view_of(directories.get(result["bundle"]) or root / result["bundle"], dialect=dialect)
         judged[result["bundle"]] = "fail" if run_profile(view, PROFILES["opm"], optional) else "ok"
     assert len(judged) >= 15
     assert judged == {result["bundle"]: result["verdict"] for result in record["results"]}

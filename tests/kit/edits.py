@@ -60,7 +60,10 @@ class Twins:
         removal = "--allow-package-removal" in flags
         changes: dict[str, tuple[Callable[[IndexDatabase], object], Callable[[Blobs], Edit]]] = {
             "rm": (lambda db: remove_packages(db, packages), lambda blobs: without_packages(blobs, packages)),
-            "prune": (lambda db: prune_packages(db, packages), lambda blobs: with_only_packages(blobs, packages)),
+            "prune": (
+                lambda db: prune_packages(db, packages, permissive="--permissive" in flags),
+                lambda blobs: with_only_packages(blobs, packages, permissive="--permissive" in flags),
+            ),
             "prune-stranded": (prune_stranded, without_stranded),
             "deprecatetruncate": (
                 lambda db: _deprecate(db, images, allow_package_removal=removal),

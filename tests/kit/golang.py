@@ -14,6 +14,7 @@ from filelock import FileLock
 from kit.requirements import require
 
 GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
+H2SPEC = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
 GOCLIENT = Path(__file__).with_name("goclient")
 _BUILD = ("-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false")  # which takes the least time
 
@@ -41,6 +42,16 @@ def grpcurl(cache: Path) -> Path:
             installed = _go("install", *_BUILD, GRPCURL, GOBIN=str(program.parent))
             if installed.returncode:
                 pytest.skip(f"Go can't install grpcurl: {_last_line(installed)}")
+    return program
+
+
+def h2spec(cache: Path) -> Path:
+    """Return the conformance test for HTTP/2, built below ``cache``; the test is skipped only where Go is missing."""
+    program = _place(cache, "h2spec", sha256(H2SPEC.encode()).hexdigest())
+    with FileLock(program.with_suffix(".lock")):
+        if not program.exists():
+            installed = _go("install", *_BUILD, H2SPEC, GOBIN=str(program.parent))
+            assert installed.returncode == 0, installed.stderr
     return program
 
 

@@ -109,8 +109,12 @@ def descriptors(process: int) -> int:
 
 
 def channel(address: str, credentials: grpc.ChannelCredentials | None = None) -> grpc.Channel:
-    """A connection of its own, which takes answers of any size."""
-    options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+    """A connection of its own, which takes answers of any size, with a window that does not grow."""
+    options = [
+        ("grpc.max_receive_message_length", -1),
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.http2.bdp_probe", 0),
+    ]
     if credentials is None:
         return grpc.insecure_channel(address, options)
     return grpc.secure_channel(address, credentials, options)

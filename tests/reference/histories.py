@@ -177,7 +177,8 @@ def removals(draw: DrawFn, command: str, index: _Planned) -> tuple[Step, _Planne
     names += names[: draw(_often(0, 1, odds=9))]
     gone = [sample for sample in index.added if (sample.package in names) == (command == "rm")]
     coming = sorted({*index.coming, *gone}, key=lambda sample: precedence(sample.version))
-    return Step(command, packages=tuple(names)), replace(index, coming=tuple(coming))
+    flags = ("--permissive",) if command == "prune" else ()  # without it opmkit refuses unknown names, unlike Go
+    return Step(command, flags, packages=tuple(names)), replace(index, coming=tuple(coming))
 
 
 def _mode(index: _Planned, chosen: Sequence[Sample]) -> st.SearchStrategy[list[str]]:

@@ -10,6 +10,8 @@ from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn
 from rich.text import Text
 
+from opmkit.imagetools.escape import escape_controls
+
 
 class _Amount(TextColumn):
     """How much is done of how much, in bytes or in the unit of the work."""
@@ -33,7 +35,7 @@ class Bars:
         """Draw on stderr: stdout is for results."""
         self._bars = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             _Amount(),
             console=Console(stderr=True),
@@ -53,7 +55,7 @@ class Bars:
         """Show a bar for ``label``; without a total it only moves."""
         with self._lock:
             self._drop()
-            self._task = self._bars.add_task(label, total=total, unit=unit)
+            self._task = self._bars.add_task(escape_controls(label), total=total, unit=unit)
 
     def advance(self, count: int) -> None:
         """Fill the bar by ``count`` units."""

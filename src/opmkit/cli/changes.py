@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import OutputFormat, print_json, progress
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.console import OutputFormat, print_json, print_line, print_text, progress
+from opmkit.cli.errors import UsageProblem, print_to_stderr, print_warning
 from opmkit.cli.goflags import given_flags
+from opmkit.cli.streams import report_on
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmkit.cli.params import Connection
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.engine import EngineTool
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 RESULT_PANEL = "Result"
 TOOLS = "none, docker, podman or buildah"
+_INSPECT = "run 'opm image inspect' with the name of the image to see what was published"
 
 Permissive = Annotated[bool, typer.Option("--permissive", help="Report failures as warnings; exit 0.")]
 Database = Annotated[Path, typer.Option("--database", "-d", metavar="FILE", help="Database file.")]
@@ -269,7 +273,10 @@ class Target:
         in_place = from_index is not None and Path(from_index).exists() and not self.tag and not self.generate
         for_images = {"--push": self.push, "--platform": self.platform, "--binary-image": self.binary_image}
         if in_place and (given := [flag for flag, value in {**for_images, "--also-tag": also_tags}.items() if value]):
-            raise UsageProblem(f"{given[0]} is for an image, but {from_index} is changed itself: name one with --tag")
+            raise UsageProblem(
+                f"{given[0]}: unsupported without an image: {from_index} is changed in place",
+                advice=f"name the new image with --tag, or omit {given[0]}",
+            )
         return IndexPlan(
             tags=() if in_place else (self.tag or DEFAULT_TAG, *also_tags),
             from_index=from_index,
@@ -357,17 +364,37 @@ def build_changed(tools: OpenedTools, plan: IndexPlan, change: Change, told: Tol
 
     with progress() as bars:
         built = build_index(tools.pull, tools.build, plan, change, progress=bars)
-    tell_built(built, told)
+    tell_built(built, told, tools.build, push=plan.push)
 
 
-def tell_built(built: BuiltIndex, told: Told) -> None:
-    """Print the new image's names and digest, or what would change."""
-    _tell(built.result, told, references=built.references, digest=built.digest)
+def tell_built(built: BuiltIndex, told: Told, tool: ContainerTool, *, push: bool) -> None:
+    """Print the new image's names and digest, or what would change; to stderr where an unpushed image is stored."""
+    names = ", ".join(f"{name}@{built.digest}" if built.digest else name for name in built.references)
+    done = f"{names}: {'published' if push else 'built'}" if names else "the changed index was written"
+    with nullcontext() if told.dry_run else report_on(done, _INSPECT if push else ""):
+        _tell(built.result, told, references=built.references, digest=built.digest)
+    if not push:
+        print_unpushed(built.references, tool)
+
+
+def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
+    """Print to stderr where the tool stored images that it built without pushing them, and how to push them.
+
+    Images in layouts and archives are omitted: their names say where they are.
+    """
+    from opmkit.imagetools.reference import Reference, parse_image_reference
+
+    names = [name for name in references if isinstance(parse_image_reference(name), Reference)]
+    if names:
+        command = " && ".join(f"{tool.push_command} {name}" for name in names)
+        print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {tool.storage}")
+        print_to_stderr(f"  hint: run '{command}', or build with --push")
 
 
 def tell_changed(result: ChangeResult, told: Told) -> None:
     """Print what changed in a database where that is asked for."""
-    _tell(result, told)
+    with nullcontext() if told.dry_run else report_on("the database was changed"):
+        _tell(result, told)
 
 
 def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), digest: str = "") -> None:
@@ -377,19 +404,22 @@ def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), di
     for image in outcome.skipped:
         print_warning(f"{image}: skipped, the index has it already")
     for failure in outcome.failures:
-        print_warning(f"permissive mode, passed over: {failure.message}")
+        first, *others = failure.lines
+        print_warning(f"permissive mode, passed over: {first}", *others)
     if outcome.account and told.output is not OutputFormat.JSON:
         for line in outcome.account.lines():
-            print(line, file=sys.stdout if told.dry_run else sys.stderr)  # what was made is the result then
+            (print_line if told.dry_run else print_to_stderr)(line)  # what was made is the result then
     if told.output is OutputFormat.JSON:
         print_json(_as_json(result, references, digest))
     elif told.dry_run:
-        from opmkit.index.report import diff_as_text
+        from opmkit.index.report import diff_as_text, diff_totals
 
-        print(diff_as_text(result.diff))
+        print_text(diff_as_text(result.diff))
+        if result.diff:
+            print_line(diff_totals(result.diff))
     else:
         for reference in references:
-            print(f"{reference}@{digest}" if digest else reference)
+            print_line(f"{reference}@{digest}" if digest else reference)
 
 
 def _as_json(result: ChangeResult, references: tuple[str, ...], digest: str) -> dict[str, Any]:

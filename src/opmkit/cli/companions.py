@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +14,7 @@ from opmkit.cli.goflags import require_flags
 from opmkit.cli.main import run_app
 from opmkit.cli.serving import Serving, SkipMigrate
 from opmkit.cli.tree import command
+from opmkit.imagetools import interrupts
 
 if TYPE_CHECKING:
     from opmkit.bundle.configmap import ConfigMap
@@ -108,7 +108,7 @@ def _read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as process:
+    with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=interrupts.reset) as process:
         return process.submit(read_config_map, kubeconfig, namespace, name).result()
 
 
@@ -123,29 +123,14 @@ def read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
         raise BundleError(f"error getting configmap: {error.message}", advice=error.advice) from None
 
 
-def initializer() -> NoReturn:
-    """The program ``initializer``."""
-    sys.exit(run_initializer(sys.argv[1:]))
-
-
 def run_initializer(arguments: list[str]) -> int:
     """Run one command line of ``initializer``, and give its exit status."""
     return _run("initializer", _initialize, arguments)
 
 
-def registry_server() -> NoReturn:
-    """The program ``registry-server``."""
-    sys.exit(run_registry_server(sys.argv[1:]))
-
-
 def run_registry_server(arguments: list[str]) -> int:
     """Run one command line of ``registry-server``, and give its exit status."""
     return _run("registry-server", _serve, arguments)
-
-
-def configmap_server() -> NoReturn:
-    """The program ``configmap-server``."""
-    sys.exit(run_configmap_server(sys.argv[1:]))
 
 
 def run_configmap_server(arguments: list[str]) -> int:

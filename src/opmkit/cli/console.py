@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from opmkit.imagetools.escape import escape_controls
+
 if TYPE_CHECKING:
     from opmkit.imagetools.progress import Progress
+
+
+_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
+"""DEL, C1 and controls of the writing direction in UTF-8; JSON has escapes of its own for all other controls."""
 
 
 class OutputFormat(StrEnum):
@@ -56,14 +63,20 @@ def print_yaml(documents: Sequence[Any]) -> None:
     )
 
 
-def printable(text: str) -> str:
-    """Text of others on one line, without commands to the terminal."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+def print_line(text: str = "") -> None:
+    """Print one line of text; unprintable characters in it, line breaks among them, become visible escapes."""
+    print(escape_controls(text))
+
+
+def print_text(text: str) -> None:
+    """Print text of several lines; values from outside that it contains are escaped already."""
+    for line in text.split("\n"):
+        print_line(line)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns two blanks apart, each as wide as its widest cell; the last is not filled up, as in Go's tables."""
-    table = [header, *(tuple(map(printable, row)) for row in rows)]
+    table = [header, *(tuple(map(escape_controls, row)) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     for row in table:
         *cells, last = row
@@ -71,10 +84,14 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` (of plain JSON types or dataclasses) as one indented JSON document."""
+    """Print ``value`` (of plain JSON types or dataclasses) as one indented JSON document.
+
+    Characters that terminals act on are written as JSON escapes, which leaves the values as they are.
+    """
     import orjson
 
-    print_bytes([orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str)])
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str)
+    print_bytes([_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), text)])
 
 
 def print_bytes(chunks: Iterable[bytes]) -> None:

@@ -8,18 +8,30 @@ wrong with it is told in cobra's words, which callers match.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise, takewhile
+from pathlib import Path
 from typing import Any
 
+from typer import TyperException
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from opmkit.cli.errors import UsageProblem, print_error
+from opmkit.cli.console import print_json, print_text
+from opmkit.cli.errors import UsageProblem, as_advised, failure_document, print_error, similar_names
 from opmkit.cli.params import GLOBAL_FLAGS
+from opmkit.cli.streams import OutputError
 from opmkit.cli.values import converted_plainly
+from opmkit.imagetools.errors import AdvisedError
 
 GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the names of the flags that stood on the command line, whatever their value."""
+
+_JSON = "opmkit.json"
+"""Key in ``Context.meta``: whether the command line asks for JSON."""
+_FORMS = ("output", "optional_validators")
+"""Parameters that take the form of the result; the second as ``bundle validate -o``, which is Go's ``-o`` as well."""
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
@@ -36,7 +48,17 @@ class GoCommand(TyperCommand):
         """Rewrite ``args`` for typer; raises UsageProblem in cobra's words."""
         if ctx.resilient_parsing:  # shell completion hands in unfinished lines
             return super().parse_args(ctx, args)
-        line = _Line(_options(self.get_params(ctx)), ctx.command_path)
+        options = _options(self.get_params(ctx))
+        ctx.meta[_JSON] = _asks_for_json(args, options)
+        with _failures_as_json(ctx):
+            return self._parse(ctx, args, _Line(options, ctx.command_path))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; where JSON is asked for, a failure is written to stdout as JSON, too."""
+        with _failures_as_json(ctx):
+            return super().invoke(ctx)
+
+    def _parse(self, ctx: Any, args: list[str], line: _Line) -> list[str]:
         line.read(args)
         given = frozenset(_long(option).removeprefix("--") for option in line.given)
         if "skip-tls" in given and given & {"skip-tls-verify", "use-http"}:  # even where they are false, as in Go
@@ -58,16 +80,30 @@ class GoGroup(TyperGroup):
         """Move leading global flags behind the name of the command that they belong to."""
         if not ctx.resilient_parsing:
             args = _behind_name(args)
+            self._refuse_unknown_flags(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _refuse_unknown_flags(self, ctx: Any, args: Sequence[str]) -> None:
+        """Raise UsageProblem in cobra's words for a flag before the name of a command; groups have switches alone."""
+        options = _options(self.get_params(ctx))
+        for arg in takewhile(lambda arg: arg.startswith("-") and arg not in ("-", "--"), args):
+            name = arg.partition("=")[0] if arg.startswith("--") else arg[:2]
+            if name not in options:
+                raise _unknown_flag(name, arg, options, ctx.command_path)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; an unknown one is an error, or the group's help where the Go tool is lenient."""
         if args and not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None and args[0][:1] != "-":
-            problem = UsageProblem(f'unknown command "{args[0]}" for "{ctx.command_path}"', ctx.command_path)
+            known = [name for name, command in self.commands.items() if not command.hidden]
+            problem = UsageProblem(
+                f'unknown command "{args[0]}" for "{ctx.command_path}"',
+                ctx.command_path,
+                similar=[f"'{ctx.command_path} {name}'" for name in similar_names(args[0], known)],
+            )
             if not self.lenient:
                 raise problem
             print_error(problem)  # scripts rely on the exit status 0 that the Go tool gives here
-            print(ctx.get_help())
+            print_text(ctx.get_help())
             ctx.exit(0)
         return super().resolve_command(ctx, args)
 
@@ -135,10 +171,7 @@ class _Line:
     def _foreign(self, name: str, arg: str, value: str | None, rest: Iterator[str]) -> None:
         """Pass over a global flag that this command has no use for; refuse any other."""
         if name not in GLOBAL_FLAGS:
-            short = not name.startswith("--")
-            raise UsageProblem(
-                f"unknown shorthand flag: '{name[1:]}' in {arg}" if short else f"unknown flag: {name}", self.command
-            )
+            raise _unknown_flag(name, arg, self.options, self.command)
         if GLOBAL_FLAGS[name] and value is None:
             next(rest, None)
 
@@ -155,6 +188,15 @@ class _Line:
         for option, on in self.switches.values():
             switches += [_long(option)] if on else option.secondary_opts[:1]
         return [*switches, *self.values, "--", *self.positionals]
+
+
+def _unknown_flag(name: str, arg: str, options: Mapping[str, TyperOption], command: str) -> UsageProblem:
+    """Return the error for the flag ``name``, spelled ``arg``, in cobra's words."""
+    if not name.startswith("--"):
+        return UsageProblem(f"unknown shorthand flag: '{name[1:]}' in {arg}", command)
+    known = {flag[2:] for flag, option in options.items() if not option.hidden and flag.startswith("--")}
+    similar = [f"--{flag}" for flag in similar_names(name[2:], known)]
+    return UsageProblem(f"unknown flag: {name}", command, similar=similar)
 
 
 def csv_record(value: str) -> list[str]:
@@ -181,6 +223,33 @@ def require_flags(ctx: Any, *names: str) -> None:
     missing = [f'"{name}"' for name in names if name not in given_flags(ctx)]
     if missing:
         raise UsageProblem(f"required flag(s) {', '.join(missing)} not set", ctx.command_path)
+
+
+@contextmanager
+def _failures_as_json(ctx: Any) -> Iterator[None]:
+    """Write an error that leaves the command to stdout as JSON, where JSON is asked for."""
+    try:
+        yield
+    except (BrokenPipeError, OutputError):
+        raise
+    except (AdvisedError, TyperException, OSError) as error:
+        if ctx.meta.get(_JSON):
+            passed = {"passed": False} if ctx.info_name == "validate" else {}  # as reports of validation begin
+            print_json({**passed, **failure_document(as_advised(error))})
+        raise
+
+
+def _asks_for_json(args: Sequence[str], options: Mapping[str, TyperOption]) -> bool:
+    """Return whether a command line, which may have errors, asks for its result as JSON."""
+    flags = {name for name in ("-o", "--output") if name in options and _takes_form(options[name])}
+    spelled = {f"{name}{sign}json" for name in flags for sign in ("=", *([""] if name == "-o" else []))}
+    words = args[: args.index("--")] if "--" in args else args
+    apart = any(name in flags and value == "json" for name, value in pairwise(words))
+    return apart or not spelled.isdisjoint(words)
+
+
+def _takes_form(option: TyperOption) -> bool:
+    return option.name in _FORMS and option.type_descriptor.annotation is not Path  # a companion's --output is a file
 
 
 def _options(params: Sequence[Any]) -> dict[str, TyperOption]:

@@ -26,6 +26,8 @@ def probe(arguments: list[str]) -> int:
         flags = _parser().parse_args(arguments)
     except SystemExit as end:
         return WRONG_FLAGS if end.code else 0
+    from opmkit.cli.console import print_line
+    from opmkit.cli.errors import print_to_stderr
     from opmkit.imagetools.errors import AdvisedError
     from opmkit.index.client import Registry, ServerUnreachable
 
@@ -35,9 +37,9 @@ def probe(arguments: list[str]) -> int:
         with Registry.connect(address, timeout=timeout, tls=flags.tls, ca_file=flags.tls_ca_cert) as client:
             healthy = client.is_healthy(flags.service)
     except (AdvisedError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_to_stderr(f"error: {error}")
         return NO_CONNECTION if isinstance(error, ServerUnreachable | OSError) else CALL_FAILED
-    print(f"status: {'SERVING' if healthy else 'NOT_SERVING'}")
+    print_line(f"status: {'SERVING' if healthy else 'NOT_SERVING'}")
     return 0 if healthy else UNHEALTHY
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 
+from opmkit.imagetools.escape import escape_controls
+
 
 class _Formatter(logging.Formatter):
     """Warnings in the form of all others; the rest with time and place."""
 
     def format(self, record: logging.LogRecord) -> str:
         if record.levelno >= logging.WARNING:
-            return f"Warning: {record.getMessage()}"
-        return f"{self.formatTime(record, '%H:%M:%S')} {record.name}: {record.getMessage()}"
+            return escape_controls(f"Warning: {record.getMessage()}")
+        return escape_controls(f"{self.formatTime(record, '%H:%M:%S')} {record.name}: {record.getMessage()}")
 
 
 def configure_logs(*, debug: bool) -> None:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
-from opmkit.cli.errors import UsageProblem, explain_os_error, print_error
+from opmkit.cli.console import print_bytes, print_line, print_text
+from opmkit.cli.errors import UsageProblem, as_advised, exit_code, print_error, print_traceback
 from opmkit.cli.goflags import GoGroup
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.tree import command, group, listed
+from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import AdvisedError
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon.
 
 Exit codes: 0 success; 1 any failure; 2 a bundle image is already in the index; 3 a bundle version is already in the
-index; 4 another writer moved the tag in the meantime; 130 interrupted.
+index; 4 another writer moved the tag in the meantime; 129, 130, 143 interrupted by SIGHUP, SIGINT or SIGTERM.
 """
 
-INTERRUPTED = 130
 _COMMANDS = "opmkit.cli.commands"
 _TOP_LEVEL = {
     "init": "Print the document that says what a package is, to begin a file-based catalog with.",
@@ -37,6 +37,8 @@ _MODULES = {"validate": "validatecatalog"}
 """The modules of commands that are not in that of their name."""
 _WITH_ALPHA = ("graph", "templates")
 """The modules with commands of the group ``alpha`` that are in no group within it."""
+_COMPLETIONS = (["__complete"], ["__completeNoDesc"])
+"""The hidden commands that the completion scripts run."""
 
 
 def build_app(words: Sequence[str] | None = None) -> typer.Typer:
@@ -85,15 +87,10 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     return app
 
 
-def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line ``argv`` (without the program's name) and exit with its status."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(run(arguments))
-
-
 def run(arguments: list[str]) -> int:
     """Run one command line of ``opm`` and give its exit status; errors are printed, never raised."""
+    if arguments[:1] in _COMPLETIONS:
+        return _complete(arguments[0], arguments[1:])
     return run_app(build_app(arguments or None), "opm", arguments)
 
 
@@ -101,14 +98,14 @@ def run_app(app: typer.Typer, name: str, arguments: list[str], *, usage_status: 
     """Run one command line of a program; ``usage_status`` is what it exits with for a wrong one."""
     debug = "--debug" in arguments
     configure_logs(debug=debug)
+    interrupts.begin()
     try:
         status = int(app(args=arguments, prog_name=name, standalone_mode=False) or 0)
+        sys.stdout.flush()
     except (AdvisedError, typer.TyperException, OSError) as error:
         if debug:
-            raise
-        return _report(error, usage_status)
-    if status == INTERRUPTED:  # typer has caught the KeyboardInterrupt
-        print("Error: interrupted; nothing was changed", file=sys.stderr)
+            print_traceback(error)
+        return interrupts.received() or _report(error, usage_status)  # an error of what the signal broke off
     return status
 
 
@@ -116,29 +113,9 @@ def _report(error: AdvisedError | typer.TyperException | OSError, usage_status: 
     if isinstance(error, BrokenPipeError):  # the reader of our output went away: nobody is there to be told
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    if isinstance(error, OSError):
-        error = AdvisedError(explain_os_error(error), advice=_os_advice(error))
-    if isinstance(error, typer.TyperException):
-        context = getattr(error, "ctx", None)
-        error = UsageProblem(error.format_message().rstrip("."), context.command_path if context else "opm")
-    print_error(error)
-    if isinstance(error, UsageProblem):
-        return usage_status
-    return int(getattr(error, "exit_code", 1))
-
-
-def _os_advice(error: OSError) -> str:
-    import errno
-
-    if error.errno == errno.ENOSPC:
-        return "free some space, or point TMPDIR and OPM_STORE to a disk that has it; nothing was changed"
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "choose a path that this user may write, with TMPDIR, OPM_STORE or the flag that names it"
-    return ""
-
-
-def _terminated(_signal: int, _frame: Any) -> NoReturn:
-    raise SystemExit(143)  # unwinds the stack, so that temporary files go
+    advised = as_advised(error)
+    print_error(advised)
+    return usage_status if isinstance(advised, UsageProblem) else exit_code(advised)
 
 
 def _root(
@@ -148,28 +125,21 @@ def _root(
     if version:
         from opmkit import __version__
 
-        print(f"opmkit {__version__}")
+        print_line(f"opmkit {__version__}")
     elif ctx.invoked_subcommand is None:
-        print(ctx.get_help())
+        print_text(ctx.get_help())
 
 
 def _version(ctx: typer.Context, ignored: Annotated[list[str] | None, typer.Argument(hidden=True)] = None) -> None:
     """Print the version in the form that callers of the Go tool read.
 
+    OpmVersion is the release of operator-registry that opmkit follows, or that of OPM_COMPAT_VERSION.
+
     [bold]Example:[/] opm version
     """
-    from opmkit import __version__
-    from opmkit.imagetools.spec import Platform
+    from opmkit.cli.version import version_line
 
-    host = Platform.of_host()
-    fields = {
-        "OpmVersion": f"v{__version__}",
-        "GitCommit": "",
-        "BuildDate": "",
-        "GoOs": sys.platform,
-        "GoArch": host.architecture,
-    }
-    print("Version: version.Version{" + ", ".join(f'{name}:"{value}"' for name, value in fields.items()) + "}")
+    print_line(version_line())
 
 
 def _help(
@@ -184,16 +154,25 @@ def _help(
 
 
 def _completion(
-    shell: Annotated[str, typer.Argument(help="bash, zsh, fish or powershell")],
-    no_descriptions: Annotated[bool, typer.Option("--no-descriptions", hidden=True)] = False,
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell")],
+    no_descriptions: Annotated[
+        bool, typer.Option("--no-descriptions", help="Complete without descriptions of commands and flags.")
+    ] = False,
 ) -> None:
     """Print the completion script of a shell.
 
     [bold]Example:[/] source <(opm completion bash)
     """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+    from opmkit.cli.completion import SCRIPTS, script
 
-    names = {"bash": "bash", "zsh": "zsh", "fish": "fish", "powershell": "powershell", "pwsh": "pwsh"}
-    if shell not in names:
+    if shell not in SCRIPTS:
         raise UsageProblem(f'unknown shell "{shell}": one of bash, zsh, fish, powershell', "opm completion")
-    print(get_completion_script(prog_name="opm", complete_var="_OPM_COMPLETE", shell=names[shell]))
+    print_bytes([script(shell, descriptions=not no_descriptions).encode()])
+
+
+def _complete(command: str, words: Sequence[str]) -> int:
+    """Print the completions of a command line for the script of a shell."""
+    from opmkit.cli.completion import COMPLETE, complete, print_completion
+
+    print_completion(complete(build_app, words), descriptions=command == COMPLETE)
+    return 0

@@ -45,7 +45,11 @@ class Connection:
     skip_tls: Annotated[bool, typer.Option("--skip-tls", hidden=True)] = False
     skip_tls_verify: Annotated[
         bool,
-        typer.Option("--skip-tls-verify", help="Accept any TLS certificate.", rich_help_panel=REGISTRY_PANEL),
+        typer.Option(
+            "--skip-tls-verify",
+            help="Accept any TLS certificate, or plain HTTP from registries without TLS.",
+            rich_help_panel=REGISTRY_PANEL,
+        ),
     ] = False
     use_http: Annotated[
         bool,
@@ -71,6 +75,13 @@ class Connection:
         ),
     ] = None
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False
+
+    def check(self) -> None:
+        """Raise ImageToolsError for a credentials file that does not exist, also where no registry is asked."""
+        if self.authfile is not None:
+            from opmkit.imagetools.auth.keychain import check_authfile
+
+            check_authfile(self.authfile)
 
     def options(self) -> RegistryOptions:
         """The registry client's options; raises UsageProblem for flags that exclude each other."""
@@ -137,6 +148,9 @@ def takes_groups(function: Callable[..., Any]) -> Callable[..., Any]:
             name: group(**{f.name: values.pop(f.name) for f in dataclasses.fields(group)})
             for name, group in groups.items()
         }
+        for value in folded.values():
+            if isinstance(value, Connection):
+                value.check()
         return function(**values, **folded)
 
     unfolded.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -21,6 +22,7 @@ import typer
 from opmkit.cli.errors import UsageProblem, explain_os_error
 from opmkit.imagetools.errors import AdvisedError
 
+_PLAIN = re.compile(r"[A-Za-z0-9._/@^+-]+")
 _LEVELS: Mapping[str, str] = MappingProxyType({"CRITICAL": "fatal"})
 
 
@@ -85,18 +87,20 @@ class LogfmtFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        fields = {
-            "time": datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "level": _LEVELS.get(record.levelname, record.levelname.lower()),
-            "msg": record.getMessage(),
-            **dict(sorted(getattr(record, "fields", {}).items())),
-        }
+        level = _LEVELS.get(record.levelname, record.levelname.lower())
+        fields = dict(sorted(getattr(record, "fields", {}).items()))
         if record.exc_info:
             fields["trace"] = self.formatException(record.exc_info)
-        return " ".join(f"{name}={_quoted(str(value))}" for name, value in fields.items())
+        return format_record(level, record.getMessage(), fields, seconds=record.created)
+
+
+def format_record(level: str, message: str, fields: Mapping[str, object], *, seconds: float | None = None) -> str:
+    """Return a record as one line of logfmt; ``seconds`` is its Unix time, by default the current time."""
+    time = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    record = {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ"), "level": level, "msg": message, **fields}
+    return " ".join(f"{name}={_quoted(str(value))}" for name, value in record.items())
 
 
 def _quoted(text: str) -> str:
-    """Text as a logfmt value: in quotes where it is more than a word, on one line whatever is in it."""
-    plain = text.isascii() and text.isprintable() and not set(text) & set(' "=\\')
-    return text if plain and text else json.dumps(text, ensure_ascii=not text.isprintable())
+    """Return the text as a logfmt value, in quotes where the Go library logrus writes quotes too."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from opmkit.cli.console import print_text
 from opmkit.cli.goflags import GoCommand, LenientGoGroup
 from opmkit.cli.params import takes_groups
 
@@ -49,4 +50,4 @@ def listed() -> None:
 
 def _show_help(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is None:
-        print(ctx.get_help())
+        print_text(ctx.get_help())

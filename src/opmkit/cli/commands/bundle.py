@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.changes import TOOLS, Format
+from opmkit.cli.changes import TOOLS, Format, print_unpushed
 from opmkit.cli.commands.validate import list_rules, validate
-from opmkit.cli.console import ValueFormat, print_value, progress
+from opmkit.cli.console import ValueFormat, print_line, print_value, progress
 from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.cli.goflags import given_flags, require_flags
 from opmkit.cli.params import REGISTRY_PANEL, Connection
+from opmkit.cli.streams import report_on
 from opmkit.imagetools.epoch import source_date_epoch
 
 if TYPE_CHECKING:
@@ -30,10 +31,15 @@ class Source:
         Path, typer.Option("--directory", "-d", metavar="DIR", help="Directory of the manifests (required).")
     ] = Path()
     package: Annotated[
-        str, typer.Option("--package", "-p", help="Package; told from the package directory around, if left out.")
+        str,
+        typer.Option(
+            "--package",
+            "-p",
+            help="Package; default: from the package directory, or else from metadata/annotations.yaml",
+        ),
     ] = ""
     channels: Annotated[
-        str, typer.Option("--channels", "-c", metavar="NAME,...", help="Channels; likewise if left out.")
+        str, typer.Option("--channels", "-c", metavar="NAME,...", help="Channels; default: likewise")
     ] = ""
     default: Annotated[str, typer.Option("--default", "-e", metavar="CHANNEL", help="The default channel.")] = ""
     output_dir: Annotated[
@@ -163,7 +169,11 @@ def build(
     recipe = bundle_recipe(generated.manifests, generated.metadata, created=source_date_epoch())
     with progress() as bars:
         digest = tool.build(recipe, base, [target], push=push, progress=bars)
-    print(pinned(target, digest) if digest else target)
+    name = pinned(target, digest) if digest else str(target)
+    with report_on(f"{name}: image {'pushed' if push else 'built'}"):
+        print_line(name)
+    if not push:
+        print_unpushed([str(target)], tool)
 
 
 def unpack(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value, printable
+from opmkit.cli.console import ValueFormat, ValueOutput, print_line, print_table, print_value
 from opmkit.cli.errors import UsageProblem
 from opmkit.cli.goflags import GoGroup
 from opmkit.cli.tree import group
+from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +144,7 @@ def get_package(server: Server, package: PackageName, output: ValueOutput = Valu
         print_value(found, output)
         return
     _print_fields(_package_fields(found))
-    print()
+    print_line()
     print_table(("CHANNEL", "HEAD"), [(channel.name, channel.head) for channel in found.channels])
 
 
@@ -254,7 +255,7 @@ def health(server: Server) -> None:
     with server.connect() as registry:
         if not registry.is_healthy():
             raise CatalogError(f"{server.address}: the server says that it does not serve just now")
-    print("serving")
+    print_line("serving")
 
 
 def _print_updates(rows: Sequence[Updates], output: ValueFormat) -> None:
@@ -309,11 +310,11 @@ def _package_fields(package: Package) -> list[tuple[str, str]]:
 
 def _print_fields(fields: Sequence[tuple[str, str]]) -> None:
     """Print what is not empty, a line each; a key that repeats is named once."""
-    shown = [(key, _excerpt(printable(value))) for key, value in fields if value]
+    shown = [(key, _excerpt(escape_controls(value))) for key, value in fields if value]
     width = max(len(key) for key, _ in shown) + 3
     for number, (key, value) in enumerate(shown):
         repeats = number > 0 and shown[number - 1][0] == key
-        print(f"{'' if repeats else f'{key}:':<{width}}{value}")
+        print_line(f"{'' if repeats else f'{key}:':<{width}}{value}")
 
 
 def _excerpt(text: str) -> str:

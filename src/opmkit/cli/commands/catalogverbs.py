@@ -33,6 +33,9 @@ def filter_index(
     with_dependencies: Annotated[
         bool, typer.Option("--with-dependencies", help="Keep the packages that provide what bundles require, too.")
     ] = False,
+    permissive: Annotated[
+        bool, typer.Option("--permissive", help="Ignore packages and channels that are not found, with a warning.")
+    ] = False,
     tool: Tool,
     target: Target,
     told: Told,
@@ -55,7 +58,12 @@ def filter_index(
 
     require_flags(ctx, "from-index")
     defaults = dict(_pairs(default_channel or [], ctx.command_path))
-    change = filtering(list(map(parse_wanted, parts)), default_channels=defaults, with_dependencies=with_dependencies)
+    change = filtering(
+        list(map(parse_wanted, parts)),
+        default_channels=defaults,
+        with_dependencies=with_dependencies,
+        permissive=permissive,
+    )
     build_changed(tool.open(connection), target.plan(from_index, told), change, told)
 
 

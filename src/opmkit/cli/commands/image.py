@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, print_table, progress
+from opmkit.cli.console import Output, OutputFormat, print_json, print_line, print_table, progress
 from opmkit.cli.errors import UsageProblem
 from opmkit.cli.params import Connection
+from opmkit.cli.streams import report_on
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, MultiImage
@@ -48,7 +49,7 @@ def inspect(connection: Connection, image: Name, output: Output = OutputFormat.T
         print_json(described)
         return
     for key in ("name", "digest", "type"):
-        print(f"{key.capitalize() + ':':<14}{described[key]}")
+        print_line(f"{key.capitalize() + ':':<14}{described[key]}")
     for part in described["images"]:
         _print_platform(part)
 
@@ -69,7 +70,8 @@ def pull(connection: Connection, images: Names) -> None:
     for reference in map(Reference.parse, images):
         with progress() as bars:
             saved = tool.save(load_any(client.repository(reference), reference.identifier), reference, progress=bars)
-        print(f"{reference}@{saved.digest}")
+        with report_on(f"{reference}@{saved.digest}: stored"):
+            print_line(f"{reference}@{saved.digest}")
 
 
 def push(
@@ -83,17 +85,27 @@ def push(
 
     [bold]Example:[/] opm image push quay.io/me/catalog:1
     """
+    from opmkit.imagetools.errors import NotFound
     from opmkit.imagetools.image import load_any
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.transports import pinned
 
     reference = Reference.parse(image)
-    stored = load_any(ImageStore.open().repository(reference.name), reference.identifier)
+    store = ImageStore.open()
+    try:
+        stored = load_any(store.repository(reference.name), reference.identifier)
+    except NotFound as error:
+        raise NotFound(
+            f"{reference}: not found in the image store {store.layout.path}",
+            advice="run 'opm image ls' for the stored images",
+        ) from error
     target = parse_image_reference(destination or image)
     with progress() as bars:
         pushed = connection.tool().push(stored, target, progress=bars)
-    print(pinned(target, pushed.digest))
+    name = pinned(target, pushed.digest)
+    with report_on(f"{name}: written"):
+        print_line(name)
 
 
 def copy(
@@ -137,7 +149,9 @@ def copy(
         check_holds_all(image, target)
     with progress() as bars:
         pushed = tool.push(image, target, progress=bars)
-    print(pinned(target, pushed.digest))
+    name = pinned(target, pushed.digest)
+    with report_on(f"{name}: written"):
+        print_line(name)
 
 
 def rm(images: Names) -> None:
@@ -158,13 +172,23 @@ def prune(
         float, typer.Option(metavar="HOURS", min=0, help="Spare what was used within so many hours.")
     ] = 1.0,
 ) -> None:
-    """Delete cached blobs that no image in the embedded store needs.
+    """Delete cached blobs that no image in the embedded store needs, and temporary files of killed processes.
 
     [bold]Example:[/] opm image prune
     """
+    import tempfile
+    from pathlib import Path
+
+    from opmkit.imagetools.scratch import collect_stale
     from opmkit.imagetools.store import ImageStore
 
-    print(f"freed {_size(ImageStore.open().prune(grace=older_than * 3600))}")
+    freed = _size(ImageStore.open().prune(grace=older_than * 3600))
+    removed = collect_stale(Path(tempfile.gettempdir()))
+    with report_on(f"image store: {freed} freed"):
+        print_line(f"freed {freed}")
+        if removed:
+            things = "directory" if removed == 1 else "directories"
+            print_line(f"removed {removed} temporary {things} of killed processes")
 
 
 def _described(name: str, loaded: Image | MultiImage) -> dict[str, Any]:
@@ -197,15 +221,16 @@ def _described_platform(image: Image) -> dict[str, Any]:
 
 
 def _print_platform(part: dict[str, Any]) -> None:
-    print(f"\n{'Platform:':<14}{part['platform']}  {part['digest']}")
-    print(f"{'Created:':<14}{part['created']}")
+    print_line()
+    print_line(f"{'Platform:':<14}{part['platform']}  {part['digest']}")
+    print_line(f"{'Created:':<14}{part['created']}")
     for title, key in (("Labels", "labels"), ("Annotations", "annotations")):
         for number, (name, value) in enumerate(sorted(part[key].items())):
-            print(f"{title + ':' if number == 0 else '':<14}{name}={value}")
+            print_line(f"{title + ':' if number == 0 else '':<14}{name}={value}")
     if part["entrypoint"] or part["cmd"]:
-        print(f"{'Runs:':<14}{' '.join((*part['entrypoint'], *part['cmd']))}")
+        print_line(f"{'Runs:':<14}{' '.join((*part['entrypoint'], *part['cmd']))}")
     for number, layer in enumerate(part["layers"]):
-        print(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {_size(layer['size'])}")
+        print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {_size(layer['size'])}")
 
 
 def _size(count: float) -> str:

@@ -27,8 +27,8 @@ from opmkit.cli.changes import (
 from opmkit.cli.commands.catalogverbs import deprecate, filter_index
 from opmkit.cli.commands.graph import graph
 from opmkit.cli.commands.manifests import manifests
-from opmkit.cli.commands.registry import told_as_rm
-from opmkit.cli.console import print_json, progress
+from opmkit.cli.commands.registry import fatal_if_not_removed
+from opmkit.cli.console import print_json, print_text, progress
 from opmkit.cli.errors import UsageProblem
 from opmkit.cli.goflags import given_flags, require_flags
 from opmkit.cli.params import Connection
@@ -87,7 +87,7 @@ def add(
         options = adding_flags.options(placement, target.level)
         change = adding(opened.pull, bundles or [], options, progress=bars)
         built = build_index(opened.pull, opened.build, target.plan(from_index, told), change, progress=bars)
-    tell_built(built, told)
+    tell_built(built, told, opened.build, push=target.push)
 
 
 def rm(
@@ -111,7 +111,7 @@ def rm(
 
     require_flags(ctx, "from-index", "operators")
     opened = tools.open(connection, ctx.command_path)
-    with told_as_rm():
+    with fatal_if_not_removed(told):
         build_changed(opened, target.plan(from_index, told), removing(operators or [], permissive=permissive), told)
 
 
@@ -134,7 +134,7 @@ def prune(
 
     require_flags(ctx, "from-index", "packages")
     opened = tool.open(connection)
-    build_changed(opened, target.plan(from_index, told), pruning(packages or []), told)
+    build_changed(opened, target.plan(from_index, told), pruning(packages or [], permissive=permissive), told)
 
 
 def prune_stranded(
@@ -203,7 +203,7 @@ class Steps:
         deprecate = truncating(self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal)
         possible = {
             "rm": removing(self.rm or [], permissive=permissive),
-            "prune-to": pruning(self.prune_to or []),
+            "prune-to": pruning(self.prune_to or [], permissive=permissive),
             "add": add,
             "deprecate": deprecate,
         }
@@ -251,7 +251,7 @@ def update(
             raise UsageProblem("nothing to do: give --add, --rm, --prune-to or --deprecate", ctx.command_path)
         plan = target.plan(from_index, told, tuple(also_tag or ()))
         built = build_index(opened.pull, opened.build, plan, in_turn(changes), progress=bars)
-    tell_built(built, told)
+    tell_built(built, told, opened.build, push=target.push)
 
 
 def export(
@@ -331,7 +331,7 @@ def diff(
     if output is DiffFormat.JSON:
         print_json(difference)
     else:
-        print((diff_as_markdown if output is DiffFormat.MARKDOWN else diff_as_text)(difference))
+        print_text((diff_as_markdown if output is DiffFormat.MARKDOWN else diff_as_text)(difference))
 
 
 COMMANDS = (

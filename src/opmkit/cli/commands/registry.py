@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,10 +19,12 @@ from opmkit.cli.changes import (
     Told,
     tell_changed,
 )
-from opmkit.cli.console import progress
+from opmkit.cli.console import OutputFormat, progress
+from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.goflags import require_flags
 from opmkit.cli.params import Connection
 from opmkit.cli.serving import INFINITE, Serving, SkipMigrate
+from opmkit.imagetools.scratch import ScratchDirectory
 
 BundleImages = Annotated[
     list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images.")
@@ -78,7 +78,7 @@ def rm(
 
     require_flags(ctx, "packages")
     change = removing(packages or [], permissive=permissive)
-    with told_as_rm():
+    with fatal_if_not_removed(told):
         result = change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run)
     tell_changed(result, told)
 
@@ -98,7 +98,7 @@ def prune(
     from opmkit.index.change import change_database, pruning
 
     require_flags(ctx, "packages")
-    change = pruning(packages or [])
+    change = pruning(packages or [], permissive=permissive)
     tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
 
 
@@ -170,23 +170,28 @@ def _database(index: str, database: Path, connection: Connection) -> Iterator[Pa
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.index.extract import read_database
 
-    with tempfile.TemporaryDirectory(prefix="opm-index-") as scratch:
+    with ScratchDirectory("opm-index-") as scratch:
         extracted = Path(scratch, "index.db")
         read_database(connection.tool(), parse_image_reference(index), extracted)
         yield extracted
 
 
 @contextmanager
-def told_as_rm() -> Iterator[None]:
-    """Tell of an unknown package in the record of the Go tool too, by which callers know that it isn't there."""
-    from opmkit.index.errors import UnknownPackage
+def fatal_if_not_removed(told: Told) -> Iterator[None]:
+    """Print the log record of Go opm, and no ``Error:`` line, for a package that the database does not have.
+
+    IIB retries with --permissive where it finds this record and no ``Error:`` line.
+    """
+    from opmkit.cli.serverlogs import format_record
+    from opmkit.index.errors import PackageNotRemoved
 
     try:
         yield
-    except UnknownPackage as error:
-        quoted = error.message.replace("\\", "\\\\").replace('"', '\\"')
-        print(f'level=fatal msg="permissive mode disabled" error="{quoted}"', file=sys.stderr)
-        raise
+    except PackageNotRemoved as error:
+        if told.output is OutputFormat.JSON:  # callers of Go opm do not ask for JSON
+            raise
+        print_to_stderr(format_record("fatal", "permissive mode disabled", {"error": error.message}))
+        raise typer.Exit(1) from error
 
 
 COMMANDS = (

@@ -11,22 +11,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, print_table, progress
-from opmkit.cli.errors import UsageProblem
+from opmkit.cli.console import (
+    Output,
+    OutputFormat,
+    print_bytes,
+    print_json,
+    print_line,
+    print_table,
+    print_text,
+    progress,
+)
+from opmkit.cli.errors import UsageProblem, print_error, print_to_stderr
 from opmkit.cli.params import Connection, made_once
+from opmkit.cli.streams import report_on
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from opmkit.bundle.validation.bundle import Options
     from opmkit.bundle.validation.cache import VerdictCache
     from opmkit.bundle.validation.finding import Severity
     from opmkit.bundle.validation.judging import Judging
     from opmkit.bundle.validation.platforms import ImagePlatforms, Inspect
-    from opmkit.bundle.validation.policy import Policy
+    from opmkit.bundle.validation.policy import Known, Policy
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Dialect, Rule
+    from opmkit.bundle.validation.sources import Source
+    from opmkit.bundle.validation.tags import SkippedTags
     from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
 
 COMMAND = "opm bundle validate"
@@ -108,6 +121,23 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
+class TagPatterns:
+    """Which tags of a repository are validated."""
+
+    tags: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN,...",
+            help="Tags of REGISTRY/REPO to validate, as globs. Default: all but those of signatures and attestations.",
+        ),
+    ] = None
+    exclude_tags: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN,...", help="Tags of REGISTRY/REPO to skip, as globs."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reporting:
     """How the findings are told, and which make the command fail."""
 
@@ -173,13 +203,14 @@ def validate(
     ctx: typer.Context,
     connection: Connection,
     rules: Rules,
+    patterns: TagPatterns,
     reporting: Reporting,
     targets: Annotated[
         list[str] | None,
         typer.Argument(metavar="[TARGET]...", help="Bundle directories, images, REGISTRY/REPO for all tags, @FILE."),
     ] = None,
     tag: Annotated[
-        str, typer.Option("--tag", "-t", metavar="IMAGE", help="One image, judged as 'opm alpha bundle validate' does.")
+        str, typer.Option("--tag", "-t", metavar="IMAGE", help="One image, validated exactly as Go opm does")
     ] = "",
     image_builder: Annotated[
         str,
@@ -196,13 +227,15 @@ def validate(
 
     Exits with 1 if an error was found (with --fail-on warning: or a warning), or a bundle could not be read.
 
+    With --tag, the rules and the last line on stderr are those of Go opm, also where Go opm is wrong.
+
     [bold]Examples:[/]
 
       opm bundle validate deploy/0.1.0 deploy/0.2.0
 
       opm bundle validate quay.io/me/lagoon:0.1.0 --select-optional name=good-practices
 
-      opm bundle validate quay.io/me/lagoon --output json --fail-on warning
+      opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
 
       opm alpha bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
     """
@@ -217,17 +250,27 @@ def validate(
         raise UsageProblem("json-alpha1 has room for one bundle", COMMAND)
     policy = _policy(rules, reporting)
     plan = _Plan.of(rules, reporting, policy, as_opm=bool(tag))
-    verdicts = _verdicts(connection, image_builder, named, plan, reporting)
+    registry = made_once(connection.tool)
+    selection = _select(named, registry, patterns)
+    tool = made_once(lambda: connection.tool_named(image_builder))
+    verdicts = _verdicts(tool, registry, selection.sources, plan, reporting)
     if reporting.write_baseline:
         from opmkit.bundle.validation.policy import baseline
         from opmkit.imagetools.store.disk import disk_errors
 
         with disk_errors(reporting.write_baseline):
             reporting.write_baseline.write_bytes(baseline(verdicts))
-        print(f"{reporting.write_baseline} knows {sum(len(verdict.findings) for verdict in verdicts)} findings")
+        count = sum(len(verdict.findings) for verdict in verdicts)
+        with report_on(f"{reporting.write_baseline}: baseline written"):
+            print_line(f"{reporting.write_baseline} knows {count} findings")
         return
-    _tell(verdicts, form, plan.fail_on)
-    if not all(verdict.passes(plan.fail_on) for verdict in verdicts):
+    _tell(verdicts, form, plan.fail_on, selection)
+    failed = [verdict for verdict in verdicts if not verdict.passes(plan.fail_on)]
+    if tag:
+        _log_result(verdicts[-1], image_builder, plan.fail_on)
+    elif failed:
+        _print_first_cause(failed[0], plan.fail_on)
+    if failed:
         ctx.exit(1)
 
 
@@ -258,28 +301,35 @@ class _Plan:
     policy: Policy
     fail_on: Severity
     labels_only: bool
+    known: Known | None
 
     @classmethod
     def of(cls, rules: Rules, reporting: Reporting, policy: Policy, *, as_opm: bool) -> _Plan:
-        """Read the flags that are texts; raises UsageProblem, UnknownName, InvalidSelector and InvalidOption."""
+        """Read the flags that are texts, and the baseline.
+
+        Raises UsageProblem, UnknownName, InvalidSelector, InvalidOption, InvalidPolicy and StoreError.
+        """
         from opmkit.bundle.validation.finding import Severity
         from opmkit.bundle.validation.optional import CATEGORIES_VARIABLE, read_options, selected
+        from opmkit.bundle.validation.policy import read_baseline
         from opmkit.bundle.validation.profiles import profile_named
 
-        dialect = _dialect(rules.compat)
+        profile = profile_named(rules.profile or policy.profile or ("opm" if as_opm else "all"))
+        dialect = _dialect(rules.compat or ("newest" if as_opm and profile.name == "opm" else ""))
         fail_on = reporting.fail_on or policy.fail_on or Severity.ERROR
         if fail_on not in tuple(Severity):
             raise UsageProblem(f"unknown severity {fail_on!r} of --fail-on: error or warning", COMMAND)
         chosen = [one.name for text in rules.select_optional or () for one in selected(text, dialect)]
         values = [*(f"{key}={value}" for key, value in policy.optional_values), *(rules.optional_values or ())]
         return cls(
-            profile_named(rules.profile or policy.profile or ("opm" if as_opm else "all")),
+            profile,
             dialect,
             tuple(dict.fromkeys([*policy.optional, *chosen, *reporting.validators()])),
             read_options(values, os.environ.get(CATEGORIES_VARIABLE, "")),
             policy,
             Severity(fail_on),
             rules.labels_only,
+            read_baseline(Path(policy.baseline)) if policy.baseline and not reporting.write_baseline else None,
         )
 
     def judging(self, inspect: Inspect) -> Judging:
@@ -328,32 +378,53 @@ def _rule_ids() -> Collection[str]:
     return rules()
 
 
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The bundles to validate, and how many tags of repositories are skipped."""
+
+    sources: tuple[Source, ...]
+    skipped: SkippedTags
+
+
+def _select(named: Sequence[str], registry: Callable[[], RegistryTool], patterns: TagPatterns) -> _Selection:
+    """Return the bundles that the targets name; raises NoMatchingTag and what ``expand`` raises."""
+    from opmkit.bundle.validation.sources import expand
+    from opmkit.bundle.validation.tags import TagSelector
+
+    selector = TagSelector(
+        lambda repository: registry().tags(repository), patterns.tags or (), patterns.exclude_tags or ()
+    )
+    sources = tuple(expand(named, selector))
+    selector.check_patterns()
+    return _Selection(sources, selector.skipped)
+
+
 def _verdicts(
-    connection: Connection, builder: str, named: Sequence[str], plan: _Plan, reporting: Reporting
+    tool: Callable[[], ContainerTool],
+    registry: Callable[[], RegistryTool],
+    sources: Sequence[Source],
+    plan: _Plan,
+    reporting: Reporting,
 ) -> list[Verdict]:
     """The verdicts that count, in the order of what was named."""
-    from opmkit.bundle.validation.policy import read_baseline, without_known
-    from opmkit.bundle.validation.sources import expand, read_files, read_labels
+    from opmkit.bundle.validation.policy import without_known
+    from opmkit.bundle.validation.sources import read_files, read_labels
     from opmkit.bundle.validation.validate import Validation, beside_each_other
 
-    known = None
-    if plan.policy.baseline and not reporting.write_baseline:
-        known = read_baseline(Path(plan.policy.baseline))
-    registry = made_once(connection.tool)
     validation = Validation(
-        made_once(lambda: connection.tool_named(builder)),
+        tool,
         plan.judging(lambda image: _platforms(registry(), image)),
         read=read_labels if plan.labels_only else read_files,
         cache=None if reporting.no_cache or plan.asks_registries else _cache(plan),
     )
     with progress() as bars:
-        verdicts = list(validation.run(expand(named, lambda repository: registry().tags(repository)), progress=bars))
+        verdicts = list(validation.run(sources, progress=bars))
     if plan.profile.everything and len(verdicts) > 1:
         from opmkit.bundle.validation.catalogue import validators
 
         verdicts = beside_each_other(verdicts, validators().get("across", ()))
     verdicts = [plan.policy.apply(verdict) for verdict in verdicts]
-    return verdicts if known is None else [without_known(verdict, known) for verdict in verdicts]
+    return verdicts if plan.known is None else [without_known(verdict, plan.known) for verdict in verdicts]
 
 
 def _platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
@@ -379,31 +450,63 @@ def _cache(plan: _Plan) -> VerdictCache:
     return VerdictCache.open(ImageStore.open().results("verdicts"), plan.choices())
 
 
-def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity) -> None:
+def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity, selection: _Selection) -> None:
     """Print the report."""
     from opmkit.bundle.validation import reports
 
+    skipped = selection.skipped
+    if skipped.total and form not in (Report.TEXT, Report.JSON):  # these forms have no member for it
+        print_to_stderr(f"skipped {skipped}")
     if form is Report.TEXT:
-        _print_text(reports.text.lines(verdicts))
+        _print_text(reports.text.lines(verdicts, skipped))
     elif form is Report.JSON:
-        print_json(reports.json.report(verdicts, fail_on))
+        print_json(reports.json.report(verdicts, fail_on, skipped.total))
     elif form is Report.SARIF:
         from opmkit.bundle.validation.catalogue import rules
 
-        print_json(reports.sarif.report(verdicts, rules()))
+        print_json(reports.sarif.report(verdicts, rules(), selection.sources))
     elif form is Report.JUNIT:
-        print(reports.junit.report(verdicts, fail_on), end="")
+        print_bytes([reports.junit.report(verdicts, fail_on).encode()])
     elif form is Report.GITHUB:
-        print("\n".join(reports.github.lines(verdicts)))
+        for line in reports.github.lines(verdicts):
+            print_line(line)
     else:
         print_json(reports.json.json_alpha1(verdicts[0]))
+
+
+def _log_result(verdict: Verdict, tool: str, fail_on: Severity) -> None:
+    """Print the last line of Go opm's log to stderr: scripts that call it search for this line."""
+    if verdict.passes(fail_on):
+        from opmkit.cli.serverlogs import format_record
+
+        success = "All validation tests have been completed successfully"
+        print_to_stderr(format_record("info", success, {"container-tool": tool}))
+        return
+    from opmkit.bundle.errors import InvalidBundle
+
+    messages = [finding.message for finding in verdict.findings] or [verdict.error]
+    more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
+    print_error(InvalidBundle(f"Bundle validation errors: {messages[0]}{more}"))
+
+
+def _print_first_cause(failed: Verdict, fail_on: Severity) -> None:
+    """Print the first cause of a failure in the line that callers read, on stderr; the report has all of them."""
+    from opmkit.bundle.errors import InvalidBundle
+
+    message = failed.error.removeprefix(f"{failed.target}: ")
+    if not message:
+        first = next(finding for finding in failed.findings if finding.fails(fail_on))
+        others = sum(finding.fails(fail_on) for finding in failed.findings) - 1
+        place = f"{first.place}: " if first.file else ""
+        message = f"invalid bundle: {place}{first.message}{f' (and {others} more)' if others else ''}"
+    print_error(InvalidBundle(f"{failed.target}: {message}"))
 
 
 def _print_text(lines: Iterable[tuple[str, str]]) -> None:
     """Print lines, coloured on a terminal."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         for line, _ in lines:
-            print(line)
+            print_line(line)
         return
     from rich.console import Console
     from rich.text import Text
@@ -448,10 +551,10 @@ def _described(rule: Rule) -> dict[str, str]:
 def _explain(rule: Rule) -> None:
     from inspect import cleandoc
 
-    print(f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}\n")
+    print_text(f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}\n")
     if rule.explanation:
-        print(f"{cleandoc(rule.explanation)}\n")
-    print(f"Remedy: {rule.remedy}")
+        print_text(f"{cleandoc(rule.explanation)}\n")
+    print_text(f"Remedy: {rule.remedy}")
     for title, example in (("Bad", rule.bad), ("Good", rule.good)):
         if example:
-            print(f"\n{title}:\n\n" + "\n".join(f"    {line}" for line in example.rstrip().splitlines()))
+            print_text(f"\n{title}:\n\n" + "\n".join(f"    {line}" for line in example.rstrip().splitlines()))

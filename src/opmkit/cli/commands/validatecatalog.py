@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.catalogformats import Compat
-from opmkit.cli.console import ValueFormat, ValueOutput, print_value, printable
+from opmkit.cli.console import ValueFormat, ValueOutput, print_value
+from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.params import Connection
 from opmkit.index.catalog.dialect import Dialect
 
@@ -50,17 +50,23 @@ def validate(
 
 
 def _tell(verdict: Verdict, catalog: str) -> None:
-    """Print each finding to stderr, as compilers do, so that editors find the place."""
+    """Print each finding to stderr, as compilers do, so that editors find the place; then the first error again.
+
+    Callers take the ``Error:`` line alone.
+    """
+    from opmkit.bundle.validation.finding import Severity
+
     directory = f"{catalog.rstrip('/')}/" if Path(catalog).is_dir() else ""
     for severity, fault in verdict.findings:
         place = f"{directory}{fault.place}: " if fault.place.file else ""
         subject = f"{fault.subject}: " if str(fault.subject) else ""
-        print(printable(f"{place}{severity}: {subject}{fault.message}"), file=sys.stderr)
+        print_to_stderr(f"{place}{severity}: {subject}{fault.message}")
         if fault.advice:
-            print(printable(f"  hint: {fault.advice}"), file=sys.stderr)
+            print_to_stderr(f"  hint: {fault.advice}")
     if not verdict.passed:
+        first = next(fault for severity, fault in verdict.findings if severity is Severity.ERROR)
         counts = f"{_many(len(verdict.errors), 'error')}, {_many(len(verdict.warnings), 'warning')}"
-        print(printable(f"Error: {catalog} is no valid catalog: {counts}"), file=sys.stderr)
+        print_to_stderr(f"Error: {catalog}: invalid catalog: {first} ({counts})")
 
 
 def _many(count: int, noun: str) -> str:

@@ -1,0 +1,248 @@
+"""Shell completion: scripts that ask ``opm __complete``, the protocol of programs built with cobra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from importlib.resources import files
+from itertools import islice
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperGroup, TyperOption
+
+from opmkit.cli.console import print_bytes, print_line
+from opmkit.cli.errors import print_to_stderr
+from opmkit.cli.params import GLOBAL_FLAGS
+from opmkit.imagetools.escape import escape_controls
+
+COMPLETE, COMPLETE_PLAIN = "__complete", "__completeNoDesc"
+"""The hidden commands of the scripts; the second one prints no descriptions."""
+
+SCRIPTS = {"bash": "opm.bash", "zsh": "opm.zsh", "fish": "opm.fish", "powershell": "opm.ps1", "pwsh": "opm.ps1"}
+"""The script of each shell."""
+
+CHOICES = {
+    "TOOL": ("none", "docker", "podman", "buildah"),
+    "MODE": ("replaces", "semver", "semver-skippatch"),
+    "LEVEL": ("none", "bundle-object-to-csv-metadata", "all"),
+    "FORM": ("text", "json", "sarif", "junit", "github", "json-alpha1"),
+    "SEVERITY": ("error", "warning"),
+    "[TYPE]": ("basic", "semver", "substitutes", "composite"),
+    "SHELL": ("bash", "zsh", "fish", "powershell"),
+}
+"""The values of text parameters that take one of a few, by metavar."""
+
+_NO_PATHS = frozenset(
+    [
+        "1s",
+        "ADDRESS",
+        "BUNDLE",
+        "BYTES",
+        "CHANNEL",
+        "CONTEXT",
+        "DURATION",
+        "HOST:PORT",
+        "HOURS",
+        "KEY=VALUE",
+        "N",
+        "NAME",
+        "NAMESPACE",
+        "OS/ARCH[/VARIANT]",
+        "PACKAGE",
+        "PACKAGE=CHANNEL",
+        "PACKAGE[:CHANNEL",
+        "PORT",
+        "RANGE",
+        "RULE",
+        "SECONDS",
+        "SELECTOR",
+        "TEXT",
+        "VERSION",
+    ]
+)
+"""Metavars, up to their first comma and without brackets around them, of values that are never paths."""
+
+
+class Directive(IntFlag):
+    """Instructions to the shell, with cobra's numbers (ShellCompDirective)."""
+
+    DEFAULT = 0
+    NO_SPACE = 2
+    NO_FILES = 4
+    DIRECTORIES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to complete a word."""
+
+    value: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The candidates for the last word of a command line; without any, the shell may offer paths."""
+
+    candidates: tuple[Candidate, ...] = ()
+    directive: Directive = Directive.NO_FILES
+
+
+def script(shell: str, *, descriptions: bool = True) -> str:
+    """Return the completion script of ``shell``, a key of SCRIPTS."""
+    text = (files("opmkit.cli") / "completions" / SCRIPTS[shell]).read_text("utf-8")
+    return text.replace("@COMPLETE@", COMPLETE if descriptions else COMPLETE_PLAIN)
+
+
+def print_completion(completion: Completion, *, descriptions: bool) -> None:
+    """Print candidates, one per line, and the directive, as programs built with cobra do."""
+    for candidate in completion.candidates:
+        described = descriptions and candidate.description
+        texts = [candidate.value, candidate.description] if described else [candidate.value]
+        print_bytes(["\t".join(map(escape_controls, texts)).encode() + b"\n"])
+    print_line(f":{completion.directive:d}")
+    print_to_stderr(f"Completion ended with directive: {completion.directive:d}")
+
+
+def complete(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]) -> Completion:
+    """Complete the last of ``words``, which follow the program's name.
+
+    ``build`` returns the commands that a command line needs.
+    """
+    *before, current = words or [""]
+    line = _Line(_root(build, before))
+    for word in before:
+        line.read(word)
+    if isinstance(line.awaits, TyperOption):
+        return _values(line.awaits, line.context, current)
+    if line.awaits or line.lost:
+        return Completion(directive=Directive.DEFAULT if line.awaits else Directive.NO_FILES)
+    if current.startswith("-") and not line.only_arguments:
+        return _flags(line, current)
+    if isinstance(line.command, TyperGroup):
+        return _commands(line, current)
+    argument = _argument(line)
+    if argument is None:
+        return Completion()
+    if argument.metavar == "[COMMAND]...":  # of `opm help`
+        return complete(build, [*line.arguments, current]) if not current.startswith("-") else Completion()
+    return _values(argument, line.context, current)
+
+
+def _root(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]) -> Any:
+    command: Any = typer.main.get_command(build(words))
+    return command.make_context("opm", [], resilient_parsing=True)
+
+
+class _Line:
+    """The words before the cursor: the command that they name, and what is missing to it."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.arguments: list[str] = []
+        self.given: set[str] = set()
+        self.awaits: TyperOption | str | None = None
+        """The flag whose value comes next; its name if this command has no use for it."""
+        self.only_arguments = False
+        self.lost = False
+        """Whether a word names no command."""
+        self.options = self._options()
+
+    @property
+    def command(self) -> Any:
+        return self.context.command
+
+    def read(self, word: str) -> None:
+        if self.awaits:
+            self.awaits = None
+        elif word == "--":
+            self.only_arguments = True
+        elif word.startswith("-") and len(word) > 1 and not self.only_arguments:
+            self._read_flag(word)
+        elif isinstance(self.command, TyperGroup):
+            self._enter(word)
+        else:
+            self.arguments.append(word)
+
+    def _read_flag(self, word: str) -> None:
+        name, equals, _ = word.partition("=")
+        if equals:
+            self.given.add(name)
+            return
+        for letter in [name] if name.startswith("--") else [f"-{letter}" for letter in name[1:]]:
+            option = self.options.get(letter)
+            self.given.add(letter)
+            takes_value = GLOBAL_FLAGS.get(letter, False) if option is None else not option.is_flag
+            if takes_value:
+                self.awaits = (option or letter) if name.endswith(letter.lstrip("-")) else None
+                return
+
+    def _enter(self, word: str) -> None:
+        command = self.command.get_command(self.context, word)
+        if command is None:
+            self.lost = True
+            return
+        self.context = command.make_context(word, [], parent=self.context, resilient_parsing=True)
+        self.options = self._options()
+
+    def _options(self) -> dict[str, TyperOption]:
+        params = self.command.get_params(self.context)
+        options = [param for param in params if isinstance(param, TyperOption) and not param.hidden]
+        return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
+
+
+def _commands(line: _Line, current: str) -> Completion:
+    names = line.command.list_commands(line.context)
+    commands = {name: line.command.get_command(line.context, name) for name in names if name.startswith(current)}
+    candidates = [
+        Candidate(name, _first_line(command.help)) for name, command in commands.items() if not command.hidden
+    ]
+    return Completion(tuple(candidates))
+
+
+def _flags(line: _Line, current: str) -> Completion:
+    name, equals, value = current.partition("=")
+    if equals and (option := line.options.get(name)):
+        found = _values(option, line.context, value)
+        candidates = [Candidate(f"{name}={one.value}", one.description) for one in found.candidates]
+        return Completion(tuple(candidates), found.directive)
+    used = {id(option) for name in line.given if (option := line.options.get(name)) and not option.multiple}
+    return Completion(
+        tuple(
+            Candidate(name, _first_line(option.help))
+            for name, option in line.options.items()
+            if name.startswith(current) and id(option) not in used
+        )
+    )
+
+
+def _argument(line: _Line) -> TyperArgument | None:
+    """Return the argument that the current word is for."""
+    arguments = (param for param in line.command.get_params(line.context) if isinstance(param, TyperArgument))
+    slots = (param for param in arguments if not param.hidden for _ in _times(param))
+    return next(islice(slots, len(line.arguments), None), None)
+
+
+def _times(argument: TyperArgument) -> Iterator[None]:
+    left = argument.nargs
+    while left:
+        yield None
+        left -= 1
+
+
+def _values(param: TyperOption | TyperArgument, context: Any, current: str) -> Completion:
+    metavar = param.metavar or ""
+    choices = CHOICES.get(metavar) or [item.value for item in param.shell_complete(context, "") if item.value]
+    if choices:
+        return Completion(tuple(Candidate(choice) for choice in choices if choice.startswith(current)))
+    kind = metavar.partition(",")[0].removesuffix("...")
+    kind = kind[1:-1] if kind.startswith("[") else kind
+    if kind == "DIR":
+        return Completion(directive=Directive.DIRECTORIES)
+    return Completion(directive=Directive.NO_FILES if kind in _NO_PATHS else Directive.DEFAULT)
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]

@@ -1,0 +1,66 @@
+"""Entry points of the installed commands; they handle signals before anything else is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from opmkit.imagetools import interrupts
+
+TYPE_CHECKING = False  # typing takes longer to load than all else here
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def opm() -> NoReturn:
+    """Run the program ``opm``."""
+    _run("opmkit.cli.main", "run")
+
+
+def initializer() -> NoReturn:
+    """Run the program ``initializer``."""
+    _run("opmkit.cli.companions", "run_initializer")
+
+
+def registry_server() -> NoReturn:
+    """Run the program ``registry-server``."""
+    _run("opmkit.cli.companions", "run_registry_server")
+
+
+def configmap_server() -> NoReturn:
+    """Run the program ``configmap-server``."""
+    _run("opmkit.cli.companions", "run_configmap_server")
+
+
+def _run(module: str, function: str) -> NoReturn:
+    """Run a function of a module with the command line, and exit with the status that it returns."""
+    _open_closed_descriptors()
+    interrupts.install()
+    from importlib import import_module
+
+    from opmkit.cli.streams import replace_streams
+
+    replace_streams()
+    try:
+        status = getattr(import_module(module), function)(sys.argv[1:])
+        sys.stdout.flush()
+    except interrupts.Interrupted:
+        status = 1
+    except BrokenPipeError:  # the reader of the output has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 1
+    interrupts.end()
+    number = interrupts.received()
+    sys.exit(interrupts.report(number) if number else status)
+
+
+def _open_closed_descriptors() -> None:
+    """Open each standard descriptor that is closed: the next file or socket would get its number.
+
+    Standard output gets a descriptor that can't be written, so that writing fails as it does to a closed one.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)  # gets the lowest free number

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+from opmkit.cli.bars import Bars
+from opmkit.cli.console import print_json, print_line, print_table
+from opmkit.cli.errors import print_error, print_traceback, print_warning
+from opmkit.cli.logs import configure_logs
+from opmkit.cli.serverlogs import format_record
+from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.escape import escape_controls
+from opmkit.index.errors import CatalogError, SeveralErrors
+
+if TYPE_CHECKING:
+    import pytest
+
+CONTROLS = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F)]))
+CONTROLS += "\u2066\u2067\u2068\u2069\ufeff\udc80"
+
+
+def harmless(text: str) -> bool:
+    return all(line.isprintable() and not line.startswith("Error: forged") for line in text.split("\n"))
+
+
+def test_escapes_are_visible_and_leave_other_text_alone() -> None:
+    assert escape_controls("\x1b[2J\n\x9b\u202e\udc80") == r"\x1b[2J\n\x9b\u202e\udc80"
+    assert escape_controls(CONTROLS).isprintable()
+    assert escape_controls("Größe 日本 C:\\dir 🚀") == "Größe 日本 C:\\dir 🚀"
+
+
+def test_everything_printed_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = f"{CONTROLS}\nError: forged"
+    configure_logs(debug=True)
+    logging.getLogger("opmkit.test").debug("redirected to %s", hostile)
+    logging.getLogger("opmkit.test").warning("%s", hostile)
+    print_line(hostile)
+    print_table(("A", "B"), [(hostile, hostile)])
+    print_warning(hostile, hostile)
+    print_error(AdvisedError(hostile, advice=hostile, details=[hostile]))
+    print_error(ValueError(hostile))
+    print_line(format_record("info", hostile, {"error": hostile}))
+    try:
+        raise AdvisedError(hostile) from ValueError(hostile)
+    except AdvisedError as error:
+        print_traceback(error)
+
+    printed = capsys.readouterr()
+
+    assert harmless(printed.out)
+    assert harmless(printed.err)
+    assert "redirected to \\x00" in printed.err
+
+
+def test_errors_of_several_lines_remain_so(capsys: pytest.CaptureFixture[str]) -> None:
+    errors = [CatalogError("a\nb"), SeveralErrors([CatalogError("c"), CatalogError("d", advice="try")])]
+
+    print_error(SeveralErrors(errors))
+
+    assert capsys.readouterr().err == "Error: a\\nb\nc\nd\n  hint: try\n"
+
+
+def test_json_preserves_values_without_raw_controls(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    value = {"name": CONTROLS.replace("\udc80", "") + "ä\u2030"}
+
+    print_json(value)
+
+    printed = capfdbinary.readouterr().out.decode()
+    assert json.loads(printed) == value
+    assert harmless(printed.replace("\ufeff", ""))
+    assert "ä\u2030" in printed
+
+
+def test_labels_of_progress_bars_are_neither_markup_nor_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", output)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Bars() as bars:
+        bars.begin("[link=http://evil]\x07\u202ename", 1)
+        bars.advance(1)
+        bars._bars.refresh()
+
+    assert "[link=http://evil]" in output.getvalue()
+    assert "\u202e" not in output.getvalue()
+    assert "\x07" not in output.getvalue()

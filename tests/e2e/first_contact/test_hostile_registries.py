@@ -1,0 +1,49 @@
+"""Registries that answer without end, or report success for what they do not do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.opm import LAGOON
+from kit.rawserver import RawServer, endless
+from kit.webserver import QuietHandler, WebServer
+
+if TYPE_CHECKING:
+    from kit.installed import InstalledOpm
+
+BUILD = ("bundle", "build", "-d", str(LAGOON / "0.1.0" / "manifests"), "-p", "lagoon-operator", "-c", "alpha", "--push")
+
+
+class Forgetful(QuietHandler):
+    """Has every blob and accepts every manifest, but stores none."""
+
+    def do_HEAD(self) -> None:  # noqa: N802 (http.server names it)
+        self.answer(200 if "/blobs/" in self.path else 404)
+
+    def do_PUT(self) -> None:  # noqa: N802
+        self.request_body()
+        self.answer(201)
+
+
+@pytest.mark.parametrize(
+    ("piece", "start"),
+    [(b"HTTP/1.1 100 Continue\r\n\r\n", b""), (b"X: %s\r\n" % (b"a" * 60_000), b"HTTP/1.1 200 OK\r\n")],
+    ids=["continue", "header"],
+)
+def test_a_response_without_end(newcomer: InstalledOpm, piece: bytes, start: bytes) -> None:
+    with RawServer(lambda _: endless(piece, start)) as server:
+        done = newcomer.attempt("image", "inspect", f"{server.host}/team/app:1", "--use-http")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: {server.host}/team/app:1: invalid response from {server.host}: ")
+    assert "hint: " in done.stderr
+
+
+def test_a_push_that_the_registry_does_not_store(newcomer: InstalledOpm) -> None:
+    with WebServer(Forgetful) as server:
+        done = newcomer.attempt(*BUILD, "--tag", f"{server.host}/team/app:1", "--use-http")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "the registry accepted the manifest sha256:" in done.stderr
+    assert "but did not store it" in done.stderr

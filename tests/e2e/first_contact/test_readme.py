@@ -1,0 +1,51 @@
+"""The README's commands and tour, in the hands of somebody who has just cloned the project."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import TYPE_CHECKING
+
+from kit.installed import ROOT
+
+if TYPE_CHECKING:
+    from kit.installed import InstalledOpm
+
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
+
+
+def test_the_tour_runs_without_a_warning(newcomer: InstalledOpm) -> None:
+    (newcomer.directory / "fixtures").symlink_to(ROOT / "fixtures")
+    blocks = BLOCK.findall((ROOT / "README.md").read_text())
+    commands = [command for block in blocks for command in COMMAND.findall(block)]
+    assert len(commands) > 10
+    done = newcomer.shell_out(["bash", "-euo", "pipefail", "-c", "\n".join(commands)])
+    assert done.returncode == 0, done.stderr
+    assert "lagoon-operator.v0.3.0" in done.stdout
+    assert "Warning" not in done.stderr
+    assert "quay.io/me/lagoon-operator:0.3.0" in done.stdout
+
+
+def test_the_demo_runs_without_a_warning_and_ends_with_the_next_step(newcomer: InstalledOpm) -> None:
+    environment = newcomer.bin.parent
+    shutil.copy(ROOT / "requirements.lock", environment / ".opmkit-requirements.lock")  # has these dependencies
+    demo = newcomer.with_env(OPMKIT_VENV=str(environment), OPMKIT_INSTALL="no")
+    done = demo.shell_out([str(ROOT / "scripts" / "demo"), "kept"])
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("Created three bundle images and an index image")
+    next_step = re.search(r"run '(.*?)'", last)
+    assert next_step
+    assert newcomer.shell_out(["bash", "-c", next_step[1]]).returncode == 0
+    page = (newcomer.directory / "catalog.html").read_text()
+    assert "lagoon-operator.v0.3.0" in page
+
+
+def test_the_install_section_shows_no_command_that_fails() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert not re.search(r"^ {4}pip install opmkit", text, re.MULTILINE)
+    assert "pip install ." in text
+    assert "uv tool install ." in text
+    assert "pipx install ." in text

@@ -1,0 +1,33 @@
+"""Reports that people and services read: repeated findings once, and URIs that are valid."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from kit.bundles import bundle_image, put_under
+from kit.uris import is_uri_reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.installed import InstalledOpm
+    from kit.registry import Registry
+
+
+def test_reports_on_many_tags(newcomer: InstalledOpm, registry: Registry, tmp_path: Path) -> None:
+    repository = f"{registry.host}/reports/lagoon"
+    for patch in range(12):
+        put_under(f"{repository}:0.1.{patch}", bundle_image("lagoon", f"0.1.{patch}", tmp_path))
+    report = newcomer.attempt("bundle", "validate", "--use-http", repository).stdout.splitlines()
+    (finding,) = [number for number, line in enumerate(report) if "warning MINKUBE-MISSING: " in line]
+    listed = report[finding:]
+    assert "  in 12 bundles:" in listed[:4]
+    assert f"    {repository}:0.1.0/manifests/csv.yaml" in "\n".join(listed)
+    assert "    and 2 more" in listed
+    assert report[-1].startswith("12 bundles, ")
+    sarif = json.loads(newcomer.attempt("bundle", "validate", "--use-http", repository, "--output", "sarif").stdout)
+    results = sarif["runs"][0]["results"]
+    uris = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in results}
+    assert f"docker://{repository}:0.1.0/manifests/csv.yaml" in uris
+    assert all(map(is_uri_reference, uris))

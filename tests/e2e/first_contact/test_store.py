@@ -1,0 +1,127 @@
+"""The default image store, whichever command comes first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kit.opm import LAGOON
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kit.installed import InstalledOpm
+
+MANIFESTS = str(LAGOON / "0.1.0" / "manifests")
+BUILD = ("bundle", "build", "-d", MANIFESTS, "-p", "lagoon-operator", "-c", "alpha", "-t", "example.com/lagoon:1")
+FIRST_COMMANDS = [
+    ("bundle", "validate", "bundle"),
+    ("render", "bundle"),
+    ("image", "ls"),
+    ("image", "prune"),
+    ("image", "pull", "oci:missing:1"),
+    ("index", "add", "-b", "", "-i", "scratch", "-t", "example.com/catalog:0"),
+    ("registry", "add", "-d", "index.db", "-b", "./bundle"),
+]
+
+
+@pytest.fixture
+def bundle(newcomer: InstalledOpm) -> Path:
+    """Return a bundle directory, which its author has made by hand."""
+    directory = newcomer.directory / "bundle"
+    metadata = directory / "metadata" / "annotations.yaml"
+    metadata.parent.mkdir(parents=True)
+    (directory / "manifests").symlink_to(MANIFESTS)
+    prefix = "operators.operatorframework.io.bundle"
+    metadata.write_text(
+        f"annotations:\n  {prefix}.package.v1: lagoon-operator\n  {prefix}.channels.v1: alpha\n"
+        f"  {prefix}.manifests.v1: manifests/\n  {prefix}.metadata.v1: metadata/\n"
+        f"  {prefix}.mediatype.v1: registry+v1\n"
+    )
+    return directory
+
+
+def store_of(newcomer: InstalledOpm) -> Path:
+    return newcomer.home / ".local" / "share" / "opmkit"
+
+
+@pytest.mark.usefixtures("bundle")
+@pytest.mark.parametrize("first", FIRST_COMMANDS, ids=lambda argv: " ".join(argv[:2]))
+def test_every_first_command_leaves_a_usable_store(newcomer: InstalledOpm, first: tuple[str, ...]) -> None:
+    newcomer.attempt(*first)
+    newcomer(*BUILD)
+    newcomer("index", "add", "-b", "./bundle", "-i", "scratch", "-t", "example.com/catalog:1")
+    newcomer("image", "prune")
+    images = newcomer("image", "ls")
+    assert "example.com/lagoon:1" in images
+    assert "example.com/catalog:1" in images
+
+
+@pytest.mark.usefixtures("bundle")
+def test_a_store_with_cached_results_alone_is_repaired(newcomer: InstalledOpm) -> None:
+    cached = store_of(newcomer) / "results" / "verdicts" / "00" / "0.json"
+    cached.parent.mkdir(parents=True)
+    cached.write_text("{}")
+    newcomer("image", "prune")
+    newcomer(*BUILD)
+    assert "example.com/lagoon:1" in newcomer("image", "ls")
+    assert (store_of(newcomer) / "oci-layout").is_file()
+
+
+def test_a_directory_with_other_files_is_not_taken_for_a_store(newcomer: InstalledOpm) -> None:
+    directory = newcomer.directory / "notes"
+    directory.mkdir()
+    (directory / "letter.txt").write_text("Dear all")
+    done = newcomer.with_env(OPM_STORE=str(directory)).attempt(*BUILD)
+    assert done.returncode == 1
+    assert str(directory) in done.stderr
+    assert [path.name for path in directory.iterdir() if path.suffix != ".lock"] == ["letter.txt"]
+
+
+def modes(directory: Path) -> set[str]:
+    """Return the modes of a directory and of all that is in it, by kind."""
+    return {
+        f"{'d' if path.is_dir() else 'f'}{path.stat().st_mode & 0o777:o}" for path in (directory, *directory.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("umask", [0, 0o022])
+def test_only_its_user_can_read_the_store(newcomer: InstalledOpm, bundle: Path, umask: int) -> None:
+    def run(*arguments: str) -> None:
+        newcomer.start(*arguments, umask=umask).communicate()
+
+    run("bundle", "validate", "bundle")  # writes cached results alone
+    assert modes(store_of(newcomer)) == {"d700", "f600"}
+    run(*BUILD)
+    assert (store_of(newcomer) / "index.json").exists()
+    run("image", "prune")
+    assert modes(store_of(newcomer)) == {"d700", "f600"}
+    assert newcomer.home.joinpath(".local").stat().st_mode & 0o022 == 0
+
+
+@pytest.mark.parametrize("writing", [BUILD, ("bundle", "validate", "bundle"), ("image", "prune")], ids=" ".join)
+def test_a_store_that_others_can_read_is_restricted_by_the_next_write(
+    newcomer: InstalledOpm, bundle: Path, writing: tuple[str, ...]
+) -> None:
+    newcomer(*BUILD)
+    store = store_of(newcomer)
+    for path in (store, *store.rglob("*")):
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    newcomer.attempt(*writing)
+    assert modes(store) == {"d700", "f600"}
+
+
+def test_a_directory_with_other_files_is_not_restricted(newcomer: InstalledOpm) -> None:
+    other = newcomer.directory / "other"
+    other.mkdir(mode=0o755)
+    (other / "file").touch(mode=0o644)
+    assert newcomer.with_env(OPM_STORE=str(other)).attempt(*BUILD).returncode == 1
+    assert other.stat().st_mode & 0o777 == 0o755
+    assert modes(other / "file") == {"f644"}
+
+
+def test_a_layout_that_the_user_names_follows_the_umask(newcomer: InstalledOpm) -> None:
+    tagged = (*BUILD[:-1], "oci:layout:1")
+    assert newcomer.start(*tagged, umask=0o022).wait(60) == 0
+    assert modes(newcomer.directory / "layout") == {"d755", "f644"}

@@ -1,0 +1,155 @@
+"""HTTP/2 clients for tests: one that sends any frames over a socket, and a transport that needs no socket."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from typing import TYPE_CHECKING, Self
+
+import hpack
+
+from kit.server import PATIENCE
+from opmkit.index.server.http2.frames import LARGEST, PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LIST_PACKAGES = b"\0\0\0\0\0"
+END = Flag.END_HEADERS | Flag.END_STREAM
+
+
+class Peer:
+    """A client that sends whatever a test wants, frame by frame."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self._encoder = hpack.Encoder()
+        self._data = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def send(self, *data: bytes) -> None:
+        self._socket.sendall(b"".join(data))
+
+    def greet(self, **values: int) -> None:
+        self.send(PREFACE, settings({Setting[name.upper()]: value for name, value in values.items()}))
+
+    def headers(self, path: str = "/api.Registry/ListPackages", **more: str) -> bytes:
+        named = {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"} | more
+        return self._encoder.encode(named)
+
+    def ask(self, stream: int, path: str = "/api.Registry/ListPackages", data: bytes = LIST_PACKAGES) -> None:
+        self.send(pack(Kind.HEADERS, Flag.END_HEADERS, stream, self.headers(path)))
+        self.send(pack(Kind.DATA, Flag.END_STREAM, stream, data))
+
+    def ask_on(self, path: str, patience: float) -> None:
+        """Ask, and read no answer, until the server reads no more either: raises TimeoutError then."""
+        self._socket.settimeout(patience)
+        for stream in range(1, 1_000_001, 2):
+            self.ask(stream, path)
+
+    def frames(self) -> Iterator[Frame]:
+        """What comes from the server until it closes."""
+        while True:
+            while len(self._data) >= 9:
+                high, low, kind, flags, stream = struct.unpack(">HBBBI", self._data[:9])
+                size = high << 8 | low
+                if len(self._data) < 9 + size:
+                    break
+                payload, self._data = self._data[9 : 9 + size], self._data[9 + size :]
+                yield Frame(kind, flags, stream, payload)
+            try:
+                more = self._socket.recv(65536)
+            except ConnectionResetError:
+                return
+            if not more:
+                return
+            self._data += more
+
+    def answer(self, stream: int) -> tuple[bytes, dict[bytes, bytes]]:
+        """The content of a stream, and its trailers."""
+        content = b""
+        for frame in self.frames():
+            assert frame.kind not in (Kind.GOAWAY, Kind.RST_STREAM), frame
+            assert len(frame.payload) <= LARGEST, frame
+            if frame.stream == stream and frame.kind == Kind.DATA:
+                content += frame.payload
+            if frame.stream == stream and frame.flags & Flag.END_STREAM:
+                return content, dict(hpack.Decoder().decode(frame.payload, raw=True))
+        raise AssertionError(f"no end of stream {stream}")
+
+    def end(self) -> ErrorCode:
+        """Why the server closes the connection, which it must do."""
+        codes = [frame.payload[4:8] for frame in self.frames() if frame.kind == Kind.GOAWAY]
+        return ErrorCode(int.from_bytes(codes[-1], "big"))
+
+    def flood(self, chunks: Iterable[bytes]) -> ErrorCode:
+        """Send chunks until the server ends the connection, reading all the while, and return why it ended it."""
+        codes: list[ErrorCode] = []
+
+        def read() -> None:
+            codes.append(self.end())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            for chunk in chunks:
+                self.send(chunk)
+                if codes:
+                    break
+        except OSError:
+            pass  # the server has ended the connection
+        reader.join()
+        return codes[0]
+
+
+class MemoryTransport(asyncio.Transport):
+    """A transport that keeps what is written; ``closed`` once the protocol closes it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1)})
+        self.written = bytearray()
+        self.closed = self.aborted = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self.closed, "written after the end"
+        self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.closed = True
+
+    def resume_reading(self) -> None:
+        pass
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def frames(self) -> list[Frame]:
+        """Return the frames written since the last call."""
+        data, self.written = bytes(self.written), bytearray()
+        return list(split_frames(data))
+
+
+def split_frames(data: bytes) -> Iterator[Frame]:
+    """Yield the frames that bytes consist of; they must be complete."""
+    while data:
+        high, low, kind, flags, stream = struct.unpack(">HBBBI", data[:9])
+        size = high << 8 | low
+        assert len(data) >= 9 + size
+        yield Frame(kind, flags, stream, data[9 : 9 + size])
+        data = data[9 + size :]

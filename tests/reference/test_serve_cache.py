@@ -1,0 +1,160 @@
+"""Caches that operator-registry and opmkit exchange: each serves from what the other wrote, and answers the same.
+
+``OPMKIT_REFERENCE_OPM_NEWEST`` names the newest operator-registry. It writes its cache in the format ``json`` where it
+finds an empty one of that format, else in the format ``pogreb.v1``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from golden.test_grpc import CATALOG, GOLDEN
+from index.replay import REGISTRY
+from kit.cachedcatalog import BLOBS, DIGEST, ODD_TREE_DIGEST, write_catalog, write_odd_tree
+from kit.catalogmaker import catalog_of
+from kit.catalogs import free_port
+from kit.opm import PROGRAM
+from kit.randomcatalogs import requests_for_catalog
+from kit.server import Server, channel
+from kit.shared import SHARED, needs_shared
+from opmkit.index.catalog.layout import write_catalog as write_blobs
+from opmkit.index.catalog.load import read_blobs
+from opmkit.index.catalog.write import to_json
+from reference.test_serve import NEWEST, STRANGE, assert_same, needs_newest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = needs_newest
+LOG = ("-t", os.devnull)
+METADATA = {"displayName": "Lagoon", "annotations": {"a": "<&>"}, "crdDescriptions": {"owned": []}}
+
+
+def build_theirs(catalog: Path, cache: Path, *, json_format: bool = True) -> None:
+    cache.mkdir(mode=0o750)
+    if json_format:
+        (cache / "cache").mkdir(mode=0o750)
+        (cache / "digest").touch()
+    run_theirs(catalog, cache, "--cache-only").check_returncode()
+
+
+def run_theirs(catalog: Path, cache: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    argv = [NEWEST, "serve", str(catalog), "--cache-dir", str(cache), "--pprof-addr=", *LOG, *flags]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+
+
+def build_ours(catalog: Path, cache: Path) -> None:
+    argv = [PROGRAM, "serve", catalog, "--cache-dir", cache, "--cache-only", *LOG]
+    subprocess.run(argv, check=True, capture_output=True, timeout=120)
+
+
+def theirs(catalog: Path, cache: Path) -> Server:
+    flags = ("--cache-dir", str(cache), "--cache-enforce-integrity=true", "--pprof-addr=")
+    argv = ("sh", "-c", 'exec "$@" 2>&1', "sh", NEWEST, "serve", str(catalog), *flags)
+    return Server(program=argv, port=free_port())
+
+
+def contents(cache: Path) -> dict[str, object]:
+    """Every file of a cache with its permissions, and its JSON apart from the order of keys in manifests."""
+    paths = (path for path in cache.rglob("*") if path.name != "digest")
+    return {
+        str(path.relative_to(cache)): (path.stat().st_mode, _parsed(path) if path.is_file() else None) for path in paths
+    }
+
+
+def _parsed(path: Path) -> object:
+    document = json.loads(path.read_bytes())
+    if "csvJson" in document:
+        document["csvJson"] = json.loads(document["csvJson"])
+        document["object"] = [json.loads(text) for text in document["object"]]
+    return document
+
+
+def with_metadata(root: Path) -> Path:
+    """The small catalog with a bundle whose manifests are not in the catalog."""
+    (root / "lagoon").mkdir(parents=True)
+    blobs = json.loads(json.dumps(BLOBS[:-1]))
+    blobs[4]["properties"].append({"type": "olm.csv.metadata", "value": METADATA})
+    (root / "lagoon" / "catalog.json").write_text("\n".join(map(json.dumps, blobs)))
+    return root
+
+
+def golden(root: Path) -> Path:
+    root.mkdir()
+    text = (GOLDEN / f"{CATALOG}.catalog.json").read_text().replace("{registry}", REGISTRY)
+    (root / "catalog.json").write_text(text)
+    return root
+
+
+def corpus(root: Path) -> Path:
+    """All published bundles of the corpus, several hundred."""
+    directories = sorted(path.parent for path in (SHARED / "corpus" / "bundles").glob("*/*/metadata"))
+    published = [path for path in directories if not path.parent.name.startswith(("syn-", "opreg-"))]
+    blobs = catalog_of(published)
+    assert len(blobs.bundles) > 300
+    write_blobs(blobs, root, "json", to_json)
+    return root
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(
+    "make",
+    [write_catalog, with_metadata, pytest.param(golden, marks=needs_shared), pytest.param(corpus, marks=needs_shared)],
+)
+def test_each_serves_from_the_cache_of_the_other(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    catalog = make(tmp_path / "catalog")
+    build_theirs(catalog, tmp_path / "theirs")
+    build_ours(catalog, tmp_path / "ours")
+    assert contents(tmp_path / "ours") == contents(tmp_path / "theirs")
+    before = contents(tmp_path / "theirs")
+    with (
+        theirs(catalog, tmp_path / "ours") as first,
+        Server(str(catalog), "--cache-dir", str(tmp_path / "theirs"), program=(str(PROGRAM), "serve")) as second,
+        channel(first.address) as wanted,
+        channel(second.address) as found,
+    ):
+        assert_same(wanted, found, requests_for_catalog(read_blobs(catalog)), STRANGE)
+    assert contents(tmp_path / "theirs") == before
+
+
+def test_the_recorded_digests_are_theirs(tmp_path: Path) -> None:
+    build_theirs(write_catalog(tmp_path / "catalog"), tmp_path / "cache")
+    assert (tmp_path / "cache" / "digest").read_text() == DIGEST
+    (tmp_path / "empty" / "cache").mkdir(parents=True)
+    (tmp_path / "empty" / "cache").chmod(0o750)
+    (tmp_path / "empty" / "digest").touch()
+    done = run_theirs(write_odd_tree(tmp_path / "odd"), tmp_path / "empty", "--cache-enforce-integrity=true")
+    assert f'computed digest is \\"{ODD_TREE_DIGEST}\\"' in done.stderr
+
+
+def test_they_refuse_our_cache_of_another_catalog(tmp_path: Path) -> None:
+    catalog = write_catalog(tmp_path / "catalog")
+    build_ours(catalog, tmp_path / "cache")
+    (catalog / "more.json").write_text('{"schema": "note"}')
+    done = run_theirs(catalog, tmp_path / "cache", "--cache-enforce-integrity=true")
+    assert done.returncode == 1
+    assert "cache requires rebuild" in done.stderr
+
+
+def test_their_other_format_is_not_used_and_replaced_on_demand(tmp_path: Path) -> None:
+    catalog, cache = write_catalog(tmp_path / "catalog"), tmp_path / "cache"
+    build_theirs(catalog, cache, json_format=False)
+    assert [path.name for path in cache.iterdir()] == ["pogreb.v1"]
+    with (
+        theirs(catalog, cache) as first,
+        Server(str(catalog), "--cache-dir", str(cache), program=(str(PROGRAM), "serve")) as second,
+        channel(first.address) as wanted,
+        channel(second.address) as found,
+    ):
+        assert_same(wanted, found, requests_for_catalog(read_blobs(catalog)), STRANGE)
+    assert "pogreb.v1" in second.err
+    build_ours(catalog, cache)
+    assert sorted(path.name for path in cache.iterdir()) == ["cache", "digest"]
+    with theirs(catalog, cache):
+        pass
