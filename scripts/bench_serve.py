@@ -72,12 +72,12 @@ def copy_packages(path: Path, copies: int) -> None:
     with closing(sqlite3.connect(path)) as database:
         last = database.execute("SELECT max(entry_id) FROM channel_entry").fetchone()[0]
         for table in _NAMED:
-            database.execute(f"CREATE TEMP TABLE first_{table} AS SELECT * FROM {table}")  # noqa: S608
+            database.execute(f"CREATE TEMP TABLE first_{table} AS SELECT * FROM {table}")  # noqa: S608 - constant names
         for number in range(1, copies):
             for table, named in _NAMED.items():
                 columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
                 values = [_copied(column, named, f"-c{number}", number * last) for column in columns]
-                database.execute(f"INSERT INTO {table} SELECT {', '.join(values)} FROM first_{table}")  # noqa: S608
+                database.execute(f"INSERT INTO {table} SELECT {', '.join(values)} FROM first_{table}")  # noqa: S608 - constant names
         database.commit()
 
 

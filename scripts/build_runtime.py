@@ -1,7 +1,7 @@
 """An image that runs opm, of the interpreter and the packages that run this script, and of the libraries both need.
 
 It is made of three layers, so that those below stay as they are when the one above changes: the interpreter, what
-opmkit depends on, and opmkit. The same environment gives the same digest.
+opmkit depends on, and opmkit with the bill of materials of all three. The same environment gives the same digest.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 import certifi
 import typer
 from packaging.requirements import Requirement
+from sbom import cyclonedx_json, normalized, requirements
 
 import opmkit
 from opmkit.cli.console import progress
@@ -46,10 +47,10 @@ PYTHON = HOME / "bin" / "python"
 PACKAGES = Path(site.getsitepackages([f"/{HOME}"])[-1]).relative_to("/")
 AUTHORITIES = Path("etc/ssl/certs/ca-certificates.crt")
 PROGRAMS = {
-    "opm": "opmkit.cli.main:main",
-    "initializer": "opmkit.cli.companions:initializer",
-    "registry-server": "opmkit.cli.companions:registry_server",
-    "configmap-server": "opmkit.cli.companions:configmap_server",
+    "opm": "opmkit.cli.entry:opm",
+    "initializer": "opmkit.cli.entry:initializer",
+    "registry-server": "opmkit.cli.entry:registry_server",
+    "configmap-server": "opmkit.cli.entry:configmap_server",
     "grpc_health_probe": "opmkit.cli.healthprobe:main",
 }
 """The programs in /bin. Catalog pods of OLM probe themselves by the last."""
@@ -64,6 +65,8 @@ UNUSED_PREFIXES = ("config-", "_tkinter.")
 """What of the standard library stays behind."""
 UNSTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
 """Files of packages that tell how they came to be installed here."""
+SBOM = HOME / "sbom.cdx.json"
+"""The bill of materials, under a name by which scanners of images find it."""
 LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 UID = "1001"
 
@@ -114,7 +117,8 @@ def staged(stages: Mapping[str, Path]) -> list[Path]:
     stage_packages(stages["packages"])
     stage_opmkit(stages["opmkit"])
     directories = list(dict.fromkeys(stages.values()))
-    stage_libraries(stages["interpreter"], directories)
+    libraries = stage_libraries(stages["interpreter"], directories)
+    stage_sbom(stages["opmkit"], libraries)
     for directory in directories:
         compile_modules(directory)
     return directories
@@ -152,8 +156,8 @@ def stage_opmkit(stage: Path) -> None:
         _put(stage / "bin" / name, text.encode(), 0o755)
 
 
-def stage_libraries(stage: Path, stages: Iterable[Path]) -> None:
-    """The shared libraries that the files of all stages are linked to.
+def stage_libraries(stage: Path, stages: Iterable[Path]) -> dict[str, Path]:
+    """Copy the shared libraries that the files of all stages are linked to; return them by path in the image.
 
     They go where the loader looks by itself, which is where the C library is; the loader has its place.
     """
@@ -164,10 +168,17 @@ def stage_libraries(stage: Path, stages: Iterable[Path]) -> None:
     ).stdout
     found = {Path(path) for path in LIBRARY.findall(linked)}
     home = next(path.parent for path in found if path.name.startswith(("libc.so", "ld-musl")))
-    for path in found:
-        if not any(path.is_relative_to(each) for each in stages):
-            place = path if path.name.startswith("ld-") else home / path.name
-            _put(stage / place.relative_to("/"), path.read_bytes(), 0o755)
+    outside = [path for path in found if not any(path.is_relative_to(each) for each in stages)]
+    placed = {str(path if path.name.startswith("ld-") else home / path.name): path for path in outside}
+    for place, path in placed.items():
+        _put(stage / Path(place).relative_to("/"), path.read_bytes(), 0o755)
+    return placed
+
+
+def stage_sbom(stage: Path, libraries: Mapping[str, Path]) -> None:
+    """Write the bill of materials of all stages."""
+    needed = dependencies("opmkit")
+    _put(stage / SBOM, cyclonedx_json(metadata.distribution("opmkit"), needed, libraries, source_date_epoch()))
 
 
 def dependencies(name: str) -> list[metadata.Distribution]:
@@ -175,14 +186,12 @@ def dependencies(name: str) -> list[metadata.Distribution]:
     found: dict[str, metadata.Distribution] = {}
 
     def find(requirement: Requirement) -> None:
-        key = re.sub(r"[-_.]+", "-", requirement.name).lower()
+        key = normalized(requirement.name)
         if key in found:
             return
         found[key] = metadata.distribution(requirement.name)
-        extras = (*requirement.extras, "")
-        for needed in map(Requirement, found[key].requires or ()):
-            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in extras):
-                find(needed)
+        for needed in requirements(found[key], requirement.extras):
+            find(needed)
 
     find(Requirement(name))
     return [found[key] for key in sorted(found) if key != name]

@@ -1,0 +1,32 @@
+# Common tasks; `just --list` explains them. scripts/test creates the virtual environment that they use.
+
+venv := env("OPMKIT_VENV", ".venv")
+bin := venv / "bin"
+
+# Format the code and apply safe fixes
+fix:
+    {{bin}}/ruff check --fix .
+    {{bin}}/ruff format .
+
+# Check formatting, lint, types and the direction of imports
+check:
+    {{bin}}/ruff check .
+    {{bin}}/ruff format --check .
+    {{bin}}/mypy
+    {{bin}}/lint-imports --no-cache
+
+# Run the tests; arguments go to pytest, for example: just test tests/index -k graph
+test *arguments:
+    scripts/test {{arguments}}
+
+# Run the pipeline from manifests to an index image
+demo *arguments:
+    scripts/demo {{arguments}}
+
+# Update the lock files after a change to the dependencies
+lock *arguments:
+    scripts/lock {{arguments}}
+
+# Check the locked dependencies for known vulnerabilities
+audit *arguments:
+    scripts/audit {{arguments}}
