@@ -20,10 +20,12 @@ from google.protobuf.message_factory import GetMessageClass
 from index.old_databases import write_old_database
 from kit.catalogs import write_library
 from kit.certificates import certificate_authority, server_certificate
+from kit.h2peer import Peer
 from kit.opm import PROGRAM
 from kit.requirements import require
 from kit.server import PATIENCE, SERVE, Server, call, channel, fields
 from opmkit.index.api import METHODS
+from opmkit.index.server.http2.frames import window_update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +47,13 @@ def library(tmp_path: Path) -> Path:
 @pytest.fixture
 def large(library: Path) -> Path:
     """An index whose list of bundles is larger than what a connection has room for."""
+    add_large_bundles(library, LARGE)
+    return library
+
+
+def add_large_bundles(library: Path, count: int) -> None:
     with closing(sqlite3.connect(library)) as database:
-        for number in range(LARGE):
+        for number in range(count):
             name = f"large.v{number}"
             database.execute(
                 "INSERT INTO operatorbundle (name, version, bundlepath) VALUES (?, '1.0.0', 'quay.io/x/y')", (name,)
@@ -54,7 +61,6 @@ def large(library: Path) -> Path:
             database.execute("INSERT INTO channel_entry VALUES (NULL, 'stable', 'large', ?, NULL, 0)", (name,))
             database.execute("INSERT INTO properties VALUES ('x', ?, ?, '1.0.0', 'quay.io/x/y')", ("x" * 20_000, name))
         database.commit()
-    return library
 
 
 def packages(server: Server) -> list[str]:
@@ -359,6 +365,23 @@ def test_a_stream_in_progress_may_end_when_the_server_stops(large: Path, number:
             time.sleep(0.01)
         assert len(list(bundles)) == LARGE + 6 - 1
         assert server.process.wait(PATIENCE) == 0
+
+
+def test_a_client_that_reads_late_gets_the_whole_answer_of_a_stopping_server(library: Path) -> None:
+    add_large_bundles(library, 100)
+    with Server("-d", str(library), "--processes", "1") as server, Peer(int(server.address.rpartition(":")[2])) as peer:
+        peer.greet(initial_window_size=2**30)
+        peer.send(window_update(0, 2**30))
+        peer.ask(1, "/api.Registry/ListBundles")
+        time.sleep(0.5)  # everything is in the buffers of the two sockets
+        server.process.send_signal(signal.SIGTERM)
+        for _ in range(3):
+            time.sleep(1)
+            peer.send(window_update(0, 1))
+        content, trailers = peer.answer(1)
+        assert len(content) > 2_000_000
+        assert trailers[b"grpc-status"] == b"0"
+    assert server.process.wait(PATIENCE) == 0
 
 
 def refused(server: Server) -> bool:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import termios
 import time
+from array import array
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -47,7 +51,7 @@ _WINDOW_STEP = LARGEST
 _SMALL = 1024
 """DATA frames below this size, but for the last of a request, count as overhead."""
 _LINGER = 1.0
-"""Seconds that a client has to close a connection on which everything was sent, when the server stops."""
+"""Seconds without a byte from the client after which a connection is closed that has nothing left to deliver."""
 _MAX_DISCARDED = 1_048_576
 """Bytes that are discarded after a connection has failed, before it is closed."""
 _PILE = 65_536
@@ -218,9 +222,8 @@ class Connection(asyncio.Protocol):
         self._close_if_idle()
 
     def lingers(self) -> bool:
-        """Return whether everything is sent, and the client had time to close the connection."""
-        sent = self._closing and not self._transport.get_write_buffer_size()
-        return sent and time.monotonic() - self._left > _LINGER
+        """Return whether the client has received everything, and had time to close the connection."""
+        return self._closing and not self._undelivered() and time.monotonic() - self._left > _LINGER
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -228,7 +231,10 @@ class Connection(asyncio.Protocol):
 
     def check(self, now: float, limits: ConnectionLimits) -> None:
         """Close the connection if it was without progress for too long; called from time to time."""
-        if self._activity.update(now, (self._last, self._answered, self._sender.sent, self._unreturned, self.working)):
+        progress: tuple[int, ...] = (self._last, self._answered, self._sender.sent, self._unreturned, self.working)
+        if self._closing:
+            progress = (self._discarded, self._undelivered())
+        if self._activity.update(now, progress):
             return
         idle = now - self._activity.since
         if self._closing or not self._greeted:
@@ -497,7 +503,21 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.close()
 
+    def _undelivered(self) -> int:
+        """Return the number of bytes that the client's system has not acknowledged.
+
+        The kernel discards them when the client sends anything to a connection that the server has closed.
+        """
+        waiting = self._transport.get_write_buffer_size()
+        queued = array("i", [0])
+        connection = self._transport.get_extra_info("socket")
+        if connection is not None:
+            with suppress(OSError):  # systems other than Linux support this request for terminals only
+                fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, queued)
+        return waiting + queued[0]
+
     def _discard(self, size: int) -> None:
+        self._left = time.monotonic()
         self._discarded += size
         if self._discarded > _MAX_DISCARDED:
             self._transport.abort()
