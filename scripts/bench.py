@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from bench_serve import bench_serve, bench_soak
 from bench_serve_catalog import bench_serve_catalog
+from tests.kit.catalogmaker import catalog_of
+from tests.kit.corpus import bundle_files, bundle_labels, save_files
+from tests.kit.registry import Registry
+from tests.kit.shared import SHARED
 
-from kit.catalogmaker import catalog_of
-from kit.corpus import bundle_files, bundle_labels, save_files
-from kit.registry import Registry
-from kit.shared import SHARED
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer

@@ -17,9 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kit.catalogs import free_port
-from kit.server import Server
-from kit.soak import memory, requests_for, soak
+from tests.kit.catalogs import free_port
+from tests.kit.server import Server
+from tests.kit.soak import memory, requests_for, soak
+
 from opmkit.index.api import METHODS
 
 if TYPE_CHECKING:

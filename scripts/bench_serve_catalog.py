@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench_serve import LoadClient, chosen_bundles, list_bundles, started
+from tests.kit.catalogmaker import catalog_of
+from tests.kit.catalogs import free_port
+from tests.kit.soak import memory
 
-from kit.catalogmaker import catalog_of
-from kit.catalogs import free_port
-from kit.soak import memory
 from opmkit.index.catalog.layout import write_catalog
 from opmkit.index.catalog.write import to_json
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kit.crowd import Crowd
-from kit.engines import DockerDaemon, Engine
-from kit.opm import Opm
-from kit.registry import Registry
-from kit.tokenserver import TokenServer
+from tests.kit.engines import DockerDaemon, Engine
+from tests.kit.forkserver import ForkServer
+from tests.kit.opm import Opm
+from tests.kit.registry import Registry
+from tests.kit.tokenserver import TokenServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,16 +43,16 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypa
 
 
 @pytest.fixture(scope="session")
-def crowd() -> Iterator[Crowd]:
+def forkserver() -> Iterator[ForkServer]:
     """Processes of the command that begin quickly, one or many at once."""
-    with Crowd() as started:
+    with ForkServer() as started:
         yield started
 
 
 @pytest.fixture
-def opm(tmp_path: Path, crowd: Crowd) -> Opm:
+def opm(tmp_path: Path, forkserver: ForkServer) -> Opm:
     """The command in an empty working directory."""
-    return Opm(tmp_path, crowd=crowd)
+    return Opm(tmp_path, forkserver=forkserver)
 
 
 @pytest.fixture(scope="session")

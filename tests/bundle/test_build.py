@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bundle.samples import CSV, FIXTURE, LABEL, annotations, csv
 from opmkit.bundle import BundleError, InvalidBundle
 from opmkit.bundle.build import bundle_recipe
 from opmkit.bundle.generate import Generated, Place, generate
@@ -22,6 +21,7 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
+from tests.bundle.samples import CSV, FIXTURE, LABEL, annotations, csv
 
 if TYPE_CHECKING:
     from pathlib import Path

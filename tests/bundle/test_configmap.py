@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from kit.apiserver import ApiServer
-from kit.bundles import bundle_content, bundle_labels
-from kit.webserver import QuietHandler, WebServer
 from opmkit.bundle.cluster import Cluster, ClusterError
 from opmkit.bundle.configmap import OWN_ANNOTATIONS, ConfigMap, Extraction, bundle_config_map
 from opmkit.bundle.errors import BundleError, InvalidBundle
+from tests.kit.apiserver import ApiServer
+from tests.kit.bundles import bundle_content, bundle_labels
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -173,9 +173,9 @@ def test_who_one_is(auth: str, user: str, cluster: Cluster, server: ApiServer, t
 
 
 def test_a_user_that_the_cluster_does_not_know(server: ApiServer, tmp_path: Path) -> None:
-    stranger = Cluster.connect(str(server.kubeconfig(tmp_path / "kubeconfig", auth="none")))
+    unprivileged = Cluster.connect(str(server.kubeconfig(tmp_path / "kubeconfig", auth="none")))
     with pytest.raises(ClusterError, match=r"^Unauthorized$") as failure:
-        stranger.read("olm", "demo")
+        unprivileged.read("olm", "demo")
     assert failure.value.status == 401
 
 

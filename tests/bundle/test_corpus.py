@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.shared import SHARED, Case, cases, dump_tool, needs_shared
 from opmkit.bundle import Bundle, BundleError, ManifestCache
 from opmkit.bundle.load import load_bundle_directory
+from tests.kit.shared import SHARED, Case, cases, dump_tool, needs_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bundle.samples import FIXTURE, LABEL, crd, csv
 from opmkit.bundle import InvalidBundle, goyaml
 from opmkit.bundle.generate import Place, annotations_yaml, bundle_annotations, generate
 from opmkit.imagetools.errors import StoreError
+from tests.bundle.samples import FIXTURE, LABEL, crd, csv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

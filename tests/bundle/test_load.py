@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bundle.samples import CRD, crd, files
 from opmkit.bundle import InvalidBundle, NotABundle
 from opmkit.bundle.load import load_bundle_directory, load_bundle_image, read_files
 from opmkit.imagetools.image import Image
@@ -16,6 +15,7 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
+from tests.bundle.samples import CRD, crd, files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

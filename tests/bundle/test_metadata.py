@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bundle.samples import LABEL, annotations
 from opmkit.bundle import BundleAnnotations, InvalidBundle, TypedValue
 from opmkit.bundle.metadata import read_metadata
+from tests.bundle.samples import LABEL, annotations
 
 
 def yaml(**entries: str) -> bytes:

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from bundle.samples import CRD, CSV, LABEL, annotations, crd, csv, files
 from opmkit.bundle import ApiKey, InvalidBundle, ManifestCache, TypedValue, parse_bundle
+from tests.bundle.samples import CRD, CSV, LABEL, annotations, crd, csv, files
 
 THING = ApiKey("example.com", "v1", "Thing", "things")
 

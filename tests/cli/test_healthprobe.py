@@ -8,9 +8,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from kit.catalogs import ScriptedCatalog, free_port
-from kit.certificates import certificate_authority, server_certificate
 from opmkit.cli.healthprobe import probe
+from tests.kit.catalogs import ScriptedCatalog, free_port
+from tests.kit.certificates import certificate_authority, server_certificate
 
 if TYPE_CHECKING:
     from pathlib import Path

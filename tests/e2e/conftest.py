@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatyp
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.opm import Opm
-    from kit.registry import Registry
     from opmkit.imagetools.repository import Repository
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 PLATFORMS = ("linux/amd64", "linux/arm64", "linux/s390x")
 

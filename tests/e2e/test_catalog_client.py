@@ -10,14 +10,14 @@ import grpc
 import pytest
 import yaml
 
-from kit.catalogs import ScriptedCatalog, free_port, write_library
-from kit.server import SERVE, Server
 from opmkit.index.api import message_class
+from tests.kit.catalogs import ScriptedCatalog, free_port, write_library
+from tests.kit.server import SERVE, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 REFERENCE = os.environ.get("OPMKIT_REFERENCE_OPM", "")
 SHELF = "shelfs.example.com/v1/Shelf"

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from kit.engines import Engine
-from kit.opm import FIXTURES, Opm, run
 from opmkit.bundle.labels import INDEX_CONFIGS
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.image import Image
@@ -21,6 +19,8 @@ from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.index.catalog.dockerfile import CatalogImage
 from opmkit.index.errors import CatalogError
+from tests.kit.engines import Engine
+from tests.kit.opm import FIXTURES, Opm, run
 
 if TYPE_CHECKING:
     from pathlib import Path

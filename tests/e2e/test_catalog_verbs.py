@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.opm import Opm
+from tests.kit.opm import Opm
 
 if TYPE_CHECKING:
     from pathlib import Path

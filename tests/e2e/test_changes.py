@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 FIRST, SECOND, THIRD = (f"oci:images/lagoon-operator:{version}" for version in ("0.1.0", "0.2.0", "0.3.0"))
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from kit.apiserver import ApiServer
-from kit.bundles import bundle_content, bundle_image, put_under
-from kit.crowd import Command
-from kit.opm import LAGOON, PROGRAM, Opm
-from kit.requirements import require
-from kit.server import Server, fields
 from opmkit.index.client import Registry
+from tests.kit.apiserver import ApiServer
+from tests.kit.bundles import bundle_content, bundle_image, put_under
+from tests.kit.forkserver import Command
+from tests.kit.opm import LAGOON, PROGRAM, Opm
+from tests.kit.requirements import require
+from tests.kit.server import Server, fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.crowd import Crowd, Done
-    from kit.registry import Registry as ImageRegistry
+    from tests.kit.forkserver import Done, ForkServer
+    from tests.kit.registry import Registry as ImageRegistry
 
 CONFIGMAP_SERVER = PROGRAM.with_name("configmap-server")
 NAMED = ("--configMapName", "catalog", "--configMapNamespace", "olm")
@@ -66,10 +66,10 @@ def serving(kubeconfig: str, *flags: str, directory: Path) -> Server:
     return Server(*NAMED, "--kubeconfig", kubeconfig, "--database", database, *flags, program=[str(CONFIGMAP_SERVER)])
 
 
-def attempt(*flags: str, directory: Path, crowd: Crowd) -> Done:
+def attempt(*flags: str, directory: Path, forkserver: ForkServer) -> Done:
     """Run ``configmap-server`` where it is to end by itself."""
     termination = ("--termination-log", str(directory / "termination-log"), "--port", "0")
-    (done,) = crowd.run([Command([*flags, *termination], directory=directory, program="configmap-server")])
+    (done,) = forkserver.run([Command([*flags, *termination], directory=directory, program="configmap-server")])
     return done
 
 
@@ -118,11 +118,16 @@ def test_permissive_serves_what_there_is(server: ApiServer, kubeconfig: str, tmp
     ids=["missing", "empty", "broken"],
 )
 def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
-    content: dict[str, str] | None, problem: str, server: ApiServer, kubeconfig: str, crowd: Crowd, tmp_path: Path
+    content: dict[str, str] | None,
+    problem: str,
+    server: ApiServer,
+    kubeconfig: str,
+    forkserver: ForkServer,
+    tmp_path: Path,
 ) -> None:
     if content is not None:
         server.put("olm", "catalog", content)
-    done = attempt(*NAMED, "--kubeconfig", kubeconfig, directory=tmp_path, crowd=crowd)
+    done = attempt(*NAMED, "--kubeconfig", kubeconfig, directory=tmp_path, forkserver=forkserver)
     assert (done.status, done.stdout) == (1, "")
     assert problem in done.stderr
     assert "advice=" in done.stderr
@@ -131,13 +136,13 @@ def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
     assert not (tmp_path / "bundles.db").exists()
 
 
-def test_a_cluster_that_cannot_be_asked(server: ApiServer, crowd: Crowd, tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_asked(server: ApiServer, forkserver: ForkServer, tmp_path: Path) -> None:
     gone = str(server.kubeconfig(tmp_path / "gone", server="https://127.0.0.1:1"))
     for flags, problem in (
         (["--kubeconfig", gone], "the API server https://127.0.0.1:1 can't be reached"),
         ([], "this is no pod with a service account"),
     ):
-        done = attempt(*NAMED, *flags, directory=tmp_path, crowd=crowd)
+        done = attempt(*NAMED, *flags, directory=tmp_path, forkserver=forkserver)
         assert done.status == 1
         assert problem in done.stderr
         assert done.stderr.count("\n") == 1
@@ -146,8 +151,8 @@ def test_a_cluster_that_cannot_be_asked(server: ApiServer, crowd: Crowd, tmp_pat
 @pytest.mark.parametrize(
     "flags", [("--bogus",), ("--configMapNamespace", "olm"), ("--configMapName", "catalog"), (*NAMED, "--port", "x")]
 )
-def test_a_wrong_command_line_exits_with_2(flags: tuple[str, ...], crowd: Crowd, tmp_path: Path) -> None:
-    (done,) = crowd.run([Command(flags, directory=tmp_path, program="configmap-server")])
+def test_a_wrong_command_line_exits_with_2(flags: tuple[str, ...], forkserver: ForkServer, tmp_path: Path) -> None:
+    (done,) = forkserver.run([Command(flags, directory=tmp_path, program="configmap-server")])
     assert done.status == 2
     assert done.stderr.startswith("Error: ")
     assert "--help" in done.stderr

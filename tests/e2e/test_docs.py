@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.main import get_command
 
-from kit.opm import FIXTURES, PROGRAM
 from opmkit.cli.main import build_app
+from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.images import small_image
-from kit.opm import LAGOON
-from kit.requirements import require
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
+from tests.kit.images import small_image
+from tests.kit.opm import LAGOON
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.engines import Engine
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.engines import Engine
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 ENGINES = ("docker", "podman", "buildah")
 VERSIONS = ("0.1.0", "0.2.0")

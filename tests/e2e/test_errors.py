@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.corpus import save_files
-from kit.opm import LAGOON, Opm
-from kit.registry import Registry
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from tests.kit.corpus import save_files
+from tests.kit.opm import LAGOON, Opm
+from tests.kit.registry import Registry
 
 if TYPE_CHECKING:
     from pathlib import Path

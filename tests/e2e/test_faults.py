@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import bundle_image, put_under, tag_of
-from kit.faults import (
+from opmkit.imagetools.registry import RetryPolicy
+from opmkit.imagetools.spec import mediatypes
+from tests.kit.bundles import bundle_image, put_under, tag_of
+from tests.kit.faults import (
     Answer,
     Corrupt,
     CorruptUpload,
@@ -23,16 +25,14 @@ from kit.faults import (
     Trickle,
     Truncate,
 )
-from kit.opm import run
-from opmkit.imagetools.registry import RetryPolicy
-from opmkit.imagetools.spec import mediatypes
+from tests.kit.opm import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.registry import Registry
-    from kit.tokenserver import TokenServer
+    from tests.kit.registry import Registry
+    from tests.kit.tokenserver import TokenServer
 
 ALWAYS = 1 << 20
 IMAGE = "quay.io/tests/a:1.0.0"

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from kit import golang
-from kit.catalogs import write_library
-from kit.server import Server
 from opmkit.index.api import METHODS, message_class
 from opmkit.index.client import Api, Registry
 from opmkit.index.client.values import bundle_of, entry_of, package_of
+from tests.kit import golang
+from tests.kit.catalogs import write_library
+from tests.kit.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 pytestmark = pytest.mark.timeout(900)  # building takes minutes, the first time
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.browser import Browser
-from kit.opm import Opm
+from tests.kit.browser import Browser
+from tests.kit.opm import Opm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

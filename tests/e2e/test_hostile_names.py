@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.crowd import Command
-from kit.hostile import HostileRegistry, config, layer
-from kit.images import member
-from kit.opm import LAGOON
-from kit.server import SERVE, Server
+from tests.kit.forkserver import Command
+from tests.kit.hostile import HostileRegistry, config, layer
+from tests.kit.images import member
+from tests.kit.opm import LAGOON
+from tests.kit.server import SERVE, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 HOSTILE = "\x1b[2J\x07\x7f\x9b31m\u202e\u2066\u200f\u061c\u2028\nError: forged\n  hint: forged"
 IN_YAML = json.dumps(HOSTILE)[1:-1].replace("\x7f", "\\x7f")
@@ -239,8 +239,8 @@ def test_servers_and_companions_log_hostile_names_escaped(opm: Opm, database: Pa
         ("registry-server", "-d", f"none{HOSTILE}"),
         ("configmap-server", "-c", HOSTILE, "-n", HOSTILE, "-k", f"none{HOSTILE}"),
     ):
-        assert opm.crowd is not None
-        (done,) = opm.crowd.run([Command(arguments, directory=opm.directory, program=program)])
+        assert opm.forkserver is not None
+        (done,) = opm.forkserver.run([Command(arguments, directory=opm.directory, program=program)])
         assert done.status in (1, 2), (program, done)
         assert "Traceback" not in done.stderr
         assert_harmless(done.output)

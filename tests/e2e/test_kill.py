@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.crowd import Command
-from kit.faults import Action, FaultProxy, Reset, Seen
+from tests.kit.faults import Action, FaultProxy, Reset, Seen
+from tests.kit.forkserver import Command
 
 if TYPE_CHECKING:
-    from kit.crowd import Crowd
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.forkserver import ForkServer
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 
 class KillingProxy(FaultProxy):
@@ -105,7 +105,7 @@ STEPS = ("os.replace", "os.rename", "os.fsync", "sqlite3.connect", "shutil.copyf
 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_at_every_step_on_disk_the_database_stays_whole(
-    step: str, crowd: Crowd, opm_http: Opm, registry: Registry, prefix: str
+    step: str, forkserver: ForkServer, opm_http: Opm, registry: Registry, prefix: str
 ) -> None:
     name = f"{registry.host}/{prefix}/lagoon-operator"
     database = opm_http.directory / "index.db"
@@ -115,7 +115,7 @@ def test_killed_at_every_step_on_disk_the_database_stays_whole(
     at = 0
     while True:
         at += 1
-        (killed,) = crowd.run([Command(argv, directory=opm_http.directory, killed_at=(step, at))])
+        (killed,) = forkserver.run([Command(argv, directory=opm_http.directory, killed_at=(step, at))])
         if killed.status == 0:
             break
         assert killed.status == -signal.SIGKILL, killed.stderr

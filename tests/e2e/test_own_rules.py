@@ -8,12 +8,12 @@ import tomllib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kit.opm import FIXTURES
+from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 DOCUMENT = FIXTURES.parent / "docs" / "validation.md"
 BASE = FIXTURES / "broken-bundles" / "base"
@@ -38,7 +38,7 @@ def install(site: Path, opm: Opm) -> Opm:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
     listed = "\n".join(f"{key} = {value}" for key, value in entries.items())
     (metadata / "entry_points.txt").write_text(f"[opmkit.rules]\n{listed}\n")
-    return replace(opm, env={**opm.env, "PYTHONPATH": str(site)}, crowd=None)
+    return replace(opm, env={**opm.env, "PYTHONPATH": str(site)}, forkserver=None)
 
 
 def test_rules_of_other_distributions_run_and_are_explained(opm: Opm, tmp_path: Path) -> None:

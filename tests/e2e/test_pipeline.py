@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.opm import Opm
-from kit.requirements import require
+from tests.kit.opm import Opm
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 
 def pipeline(opm: Opm, where: str) -> list[str]:

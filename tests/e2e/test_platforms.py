@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import bundle_image, put_under, repository_of, tag_of
-from kit.content import put_image
-from kit.images import multi_image, small_image
 from opmkit.imagetools.image import Image, MultiImage, load_any
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import Descriptor, ImageIndex, Platform
+from tests.kit.bundles import bundle_image, put_under, repository_of, tag_of
+from tests.kit.content import put_image
+from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 PLATFORMS = ["linux/amd64", "linux/arm/v6", "linux/arm/v7", "linux/arm64", "linux/s390x"]
 

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import bundle_image, put_under, tag_of
-from kit.crowd import Command
-from kit.faults import Answer, FaultProxy, Seen, Unheard
 from opmkit.imagetools.errors import NotFound
+from tests.kit.bundles import bundle_image, put_under, tag_of
+from tests.kit.faults import Answer, FaultProxy, Seen, Unheard
+from tests.kit.forkserver import Command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kit.crowd import Crowd
-    from kit.faults import Action
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.faults import Action
+    from tests.kit.forkserver import ForkServer
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 UPLOAD = ("POST", "/v2/.*/catalog/blobs/uploads/")
 """The first request that writes to the catalog's repository: its run has read the old index by then."""
@@ -71,7 +71,7 @@ ROUNDS = int(os.environ.get("OPMKIT_ROUNDS", "4"))
 
 @pytest.mark.timeout(900)
 def test_ten_processes_add_ten_bundles_to_one_tag_at_once_again_and_again(
-    crowd: Crowd, opm_http: Opm, prefix: str, catalog: str, tmp_path: Path
+    forkserver: ForkServer, opm_http: Opm, prefix: str, catalog: str, tmp_path: Path
 ) -> None:
     """On 1, 2, 5 or 10 machines: processes that have neither the directory for temporary files nor the store in common
     know no more of each other than those of different machines."""
@@ -80,7 +80,9 @@ def test_ten_processes_add_ten_bundles_to_one_tag_at_once_again_and_again(
     for repetition in range(ROUNDS):
         machines = (1, 2, 5, 10)[repetition % 4]
         opm_http.here("image", "copy", f"{catalog.rpartition(':')[0]}@{empty}", catalog)
-        done = crowd.run([Command(line, of_machine(number % machines, tmp_path)) for number, line in enumerate(lines)])
+        done = forkserver.run(
+            [Command(line, of_machine(number % machines, tmp_path)) for number, line in enumerate(lines)]
+        )
         assert [each for each in done if each.status] == []
         assert packages(opm_http, catalog) == list("abcdefghij")
 
@@ -92,15 +94,19 @@ def of_machine(number: int, directory: Path) -> dict[str, str]:
     return {"TMPDIR": str(own), "OPM_STORE": str(own / "store")}
 
 
-def test_ten_processes_add_ten_bundles_to_one_layout(crowd: Crowd, opm: Opm, prefix: str, tmp_path: Path) -> None:
+def test_ten_processes_add_ten_bundles_to_one_layout(
+    forkserver: ForkServer, opm: Opm, prefix: str, tmp_path: Path
+) -> None:
     layout = f"oci:{tmp_path}/images/catalog"
     catalog = f"{layout}:latest"
     opm.here("index", "add", "-b", "", "-i", "scratch", "-t", catalog)
     lines = [adding(prefix, name, catalog=layout)[:-1] for name in "abcdefghij"]
-    adds = crowd.run([Command([*line, "--on-conflict", "rebase", "--use-http"]) for line in lines])
+    adds = forkserver.run([Command([*line, "--on-conflict", "rebase", "--use-http"]) for line in lines])
     assert [done for done in adds if done.status] == []
     assert packages(opm, catalog) == list("abcdefghij")
-    removals = crowd.run([Command(["index", "rm", "-o", name, "-f", catalog, "-t", catalog]) for name in "abcdefghij"])
+    removals = forkserver.run(
+        [Command(["index", "rm", "-o", name, "-f", catalog, "-t", catalog]) for name in "abcdefghij"]
+    )
     left = packages(opm, catalog)
     assert len(left) == sum(done.status == 4 for done in removals)  # those that didn't go had been told so
     assert len(left) < len(removals)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from kit.blobs import read_stream
-from kit.bundles import bundle_content, bundle_image, put_under
-from kit.catalogs import write_library
+from tests.kit.blobs import read_stream
+from tests.kit.bundles import bundle_content, bundle_image, put_under
+from tests.kit.catalogs import write_library
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from kit.catalogs import free_port
-from kit.opm import FIXTURES, Opm
-from kit.requirements import require
 from opmkit.index.client import Registry, ServerUnreachable
+from tests.kit.catalogs import free_port
+from tests.kit.opm import FIXTURES, Opm
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,21 +17,21 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-from index.old_databases import write_old_database
-from kit.catalogs import write_library
-from kit.certificates import certificate_authority, server_certificate
-from kit.h2peer import Peer
-from kit.opm import PROGRAM
-from kit.requirements import require
-from kit.server import PATIENCE, SERVE, Server, call, channel, fields
 from opmkit.index.api import METHODS
 from opmkit.index.server.http2.frames import window_update
+from tests.index.old_databases import write_old_database
+from tests.kit.catalogs import write_library
+from tests.kit.certificates import certificate_authority, server_certificate
+from tests.kit.h2peer import Peer
+from tests.kit.opm import PROGRAM
+from tests.kit.requirements import require
+from tests.kit.server import PATIENCE, SERVE, Server, call, channel, fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 REGISTRY_SERVER = (str(PROGRAM.with_name("registry-server")),)
 LARGE = 400

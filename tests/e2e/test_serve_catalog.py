@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import put_under
-from kit.images import small_image
-from kit.opm import PROGRAM
-from kit.server import Server, call, channel
+from tests.kit.bundles import put_under
+from tests.kit.images import small_image
+from tests.kit.opm import PROGRAM
+from tests.kit.server import Server, call, channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 SERVE = (str(PROGRAM), "serve")
 CSV = {"kind": "ClusterServiceVersion", "metadata": {"name": "lagoon.v1"}}

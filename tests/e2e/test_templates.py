@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from kit.blobs import read_stream
-from kit.randomcatalogs import sound_catalog, write_catalog
-from kit.webserver import QuietHandler, WebServer
+from tests.kit.blobs import read_stream
+from tests.kit.randomcatalogs import sound_catalog, write_catalog
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 BUNDLE = "oci:bundles:1"
 SEMVER = {"schema": "olm.semver", "stable": {"bundles": [{"image": BUNDLE}]}}

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.engines import skopeo
-from kit.images import multi_image, small_image
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.store import LayoutRepository
+from tests.kit.engines import skopeo
+from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.engines import DockerDaemon, Engine
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.engines import DockerDaemon, Engine
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 KINDS = ("oci-archive", "docker-archive", "docker-daemon", "containers-storage", "store")
 CSV = "manifests/lagoon-operator.clusterserviceversion.yaml"

@@ -11,16 +11,16 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kit.broken import Broken
-from kit.bundles import bundle_image, put_under
-from kit.faults import Answer, Fault, FaultProxy
-from kit.images import small_image
+from tests.kit.broken import Broken
+from tests.kit.bundles import bundle_image, put_under
+from tests.kit.faults import Answer, Fault, FaultProxy
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.corpus import Corpus, LayoutCorpus, RegistryCorpus
+from tests.kit.corpus import Corpus, LayoutCorpus, RegistryCorpus
 
 if TYPE_CHECKING:
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.opm import run
-from kit.shared import SHARED, Case, cases, needs_shared
+from tests.kit.opm import run
+from tests.kit.shared import SHARED, Case, cases, needs_shared
 
 pytestmark = needs_shared
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.opm import run
-from kit.shared import INCOMPLETE, REFUSED, SHARED, Case, assert_equal_index, cases, defective, needs_shared
 from opmkit.cli.companions import run_initializer
+from tests.kit.opm import run
+from tests.kit.shared import INCOMPLETE, REFUSED, SHARED, Case, assert_equal_index, cases, defective, needs_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.corpus import Corpus
+    from tests.kit.corpus import Corpus
 
 pytestmark = needs_shared
 

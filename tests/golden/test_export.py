@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.opm import run
-from kit.shared import Case, cases, found_files, needs_shared
+from tests.kit.opm import run
+from tests.kit.shared import Case, cases, found_files, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.corpus import Corpus
+    from tests.kit.corpus import Corpus
 
 pytestmark = needs_shared
 

@@ -16,11 +16,11 @@ from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from index.replay import REGISTRY, add_steps
-from kit.opm import PROGRAM, run
-from kit.server import Server, call, channel
-from kit.shared import SHARED, needs_shared
 from opmkit.cli.companions import run_initializer
+from tests.index.replay import REGISTRY, add_steps
+from tests.kit.opm import PROGRAM, run
+from tests.kit.server import Server, call, channel
+from tests.kit.shared import SHARED, needs_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.opm import run
-from kit.shared import Case, assert_equal_index, cases, needs_shared
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.image import Image, load_image
 from opmkit.imagetools.layer import LayerFile, extract_tree, write_layer
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.index.image import DEFAULT_BINARY_IMAGE
+from tests.kit.opm import run
+from tests.kit.shared import Case, assert_equal_index, cases, needs_shared
 
 if TYPE_CHECKING:
-    from kit.corpus import Corpus
+    from tests.kit.corpus import Corpus
 
 pytestmark = needs_shared
 

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.opm import run
-from kit.shared import Case, cases, needs_shared
 from opmkit.index.catalog.database_blobs import blobs_of_database
 from opmkit.index.catalog.layout import write_catalog
 from opmkit.index.catalog.write import to_yaml
 from opmkit.index.database import open_database
 from opmkit.index.errors import InvalidCatalog
+from tests.kit.opm import run
+from tests.kit.shared import Case, cases, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.corpus import Corpus
+    from tests.kit.corpus import Corpus
 
 pytestmark = needs_shared
 

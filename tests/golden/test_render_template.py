@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.blobs import canonical_blobs, in_fixed_order
-from kit.opm import run
-from kit.shared import SHARED, Case, cases, needs_shared
+from tests.kit.blobs import canonical_blobs, in_fixed_order
+from tests.kit.opm import run
+from tests.kit.shared import SHARED, Case, cases, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.corpus import Corpus
+    from tests.kit.corpus import Corpus
 
 pytestmark = needs_shared
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.shared import needs_shared
-from kit.validation import RECORDS, deviations, found, judged
 from opmkit.bundle.validation.gvk import crd_group
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.shared import needs_shared
+from tests.kit.validation import RECORDS, deviations, found, judged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kit.validation import Judged
+    from tests.kit.validation import Judged
 
 pytestmark = needs_shared
 

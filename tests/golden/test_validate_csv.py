@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.shared import needs_shared
-from kit.validation import RECORDS, found, judged, view_of
+from tests.kit.shared import needs_shared
+from tests.kit.validation import RECORDS, found, judged, view_of
 
 if TYPE_CHECKING:
-    from kit.validation import Judged
     from opmkit.bundle.validation.rule import Dialect
+    from tests.kit.validation import Judged
 
 pytestmark = needs_shared
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kit.shared import needs_shared
-from kit.validation import deviations, judged
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.shared import needs_shared
+from tests.kit.validation import deviations, judged
 
 pytestmark = needs_shared
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.registry_of_numbers import platforms_of
-from kit.shared import needs_shared
-from kit.validation import DOCKERFILES, RECORDS, found, judged
 from opmkit.bundle.validation.bundle import Options
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import EVERY, Dialect
 from opmkit.bundle.validation.run import run_rules
+from tests.kit.fake_platforms import platforms_of
+from tests.kit.shared import needs_shared
+from tests.kit.validation import DOCKERFILES, RECORDS, found, judged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kit.validation import Judged
+    from tests.kit.validation import Judged
 
 pytestmark = needs_shared
 

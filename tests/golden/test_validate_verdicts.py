@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.shared import SHARED, cases, needs_shared
-from kit.validation import view_of
 from opmkit.bundle.validation.profiles import PROFILES
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import run_profile
+from tests.kit.shared import SHARED, cases, needs_shared
+from tests.kit.validation import view_of
 
 if TYPE_CHECKING:
-    from kit.shared import Case
+    from tests.kit.shared import Case
 
 pytestmark = needs_shared
 

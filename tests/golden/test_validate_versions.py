@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.shared import SHARED, needs_shared
 from opmkit.bundle.validation.versions import VersionRange, strict_version, tolerant_version
+from tests.kit.shared import SHARED, needs_shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable

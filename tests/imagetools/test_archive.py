@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import zstandard
 
-from kit.engines import skopeo
-from kit.images import Member, directory, hardlink, layer_source, member, multi_image, small_image, symlink, tar
-from kit.requirements import require
 from opmkit.imagetools.archive import (
     ArchivedLayout,
     TarArchive,
@@ -45,11 +42,14 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Descriptor, Manifest, Platform, mediatypes, sha256_digest
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.store.reader import LayoutReader
+from tests.kit.engines import skopeo
+from tests.kit.images import Member, directory, hardlink, layer_source, member, multi_image, small_image, symlink, tar
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kit.engines import DockerDaemon, Engine
+    from tests.kit.engines import DockerDaemon, Engine
 
 FILES = {"manifests/a.yaml": b"a: 1\n", "é/" + "x" * 120: b"\0" * 1000}
 LABELS = {"a": "b"}

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.content import put_image
-from kit.images import small_image
-from kit.registry import Registry
-from kit.tokenserver import TokenServer
-from kit.webserver import QuietHandler, WebServer
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from tests.kit.content import put_image
+from tests.kit.images import small_image
+from tests.kit.registry import Registry
+from tests.kit.tokenserver import TokenServer
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 SECRET = "s3cr3t-w0rd"
 USERS = ("source", "bundles", "target")

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.images import multi_image, small_image
-from kit.requirements import require
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import (
     EngineError,
@@ -25,15 +23,17 @@ from opmkit.imagetools.spec import ConfigChanges, mediatypes
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.imagetools.transports import check_holds_all, pinned
+from tests.kit.images import multi_image, small_image
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kit.engines import DockerDaemon, Engine
-    from kit.registry import Registry
     from opmkit.imagetools.repository import BlobOpener, Source
     from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
+    from tests.kit.engines import DockerDaemon, Engine
+    from tests.kit.registry import Registry
 
 
 class Recording(LayoutRepository):

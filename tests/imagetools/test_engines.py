@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.engines import skopeo
-from kit.images import small_image
-from kit.requirements import require
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
@@ -43,11 +40,14 @@ from opmkit.imagetools.tools.mounted import find_inside
 from opmkit.imagetools.tools.podman_service import PodmanService
 from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.imagetools.tools.registry import RegistryTool
+from tests.kit.engines import skopeo
+from tests.kit.images import small_image
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
-    from kit.engines import Engine
-    from kit.registry import Registry
     from opmkit.imagetools.tools.engine import EngineTool
+    from tests.kit.engines import Engine
+    from tests.kit.registry import Registry
 
 ENGINES = ("docker", "podman", "buildah")
 HTTP = RegistryOptions(plain_http=True)

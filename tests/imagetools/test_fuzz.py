@@ -20,7 +20,6 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kit.images import directory, hardlink, layer_source, member, symlink, tar
 from opmkit.imagetools.archive import ArchivedLayout, TarArchive, read_docker_archive
 from opmkit.imagetools.auth.authfile import AuthFile
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
@@ -31,6 +30,7 @@ from opmkit.imagetools.registry.challenge import Challenge
 from opmkit.imagetools.spec import ConfigChanges, ImageConfig, Manifest, parse_manifest
 from opmkit.imagetools.store.layout import parse_index
 from opmkit.imagetools.store.reader import LayoutReader
+from tests.kit.images import directory, hardlink, layer_source, member, symlink, tar
 
 
 def examples(count: int) -> settings:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.crowd import Command
-from kit.hostile import HOSTILE, HostileRegistry
+from tests.kit.forkserver import Command
+from tests.kit.hostile import HOSTILE, HostileRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kit.crowd import Crowd, Done
+    from tests.kit.forkserver import Done, ForkServer
 
 MEMORY = 256 << 20
 """The most memory, in bytes, that reading any image may take."""
@@ -55,7 +55,7 @@ def assert_harmless(tree: Path) -> None:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_images(name: str, crowd: Crowd, hostile_registry: HostileRegistry, tmp_path: Path) -> None:
+def test_hostile_images(name: str, forkserver: ForkServer, hostile_registry: HostileRegistry, tmp_path: Path) -> None:
     image = HOSTILE[name]
     reference = hostile_registry.put(re.sub("[^a-z0-9]+", "-", name.lower()), image.make())
     for directory in ("outside", "temp"):
@@ -66,8 +66,8 @@ def test_hostile_images(name: str, crowd: Crowd, hostile_registry: HostileRegist
     add = ("index", "add", "-b", reference, "-i", "scratch", "-t", f"oci:{index}:1", "--use-http")
     before = contents(tmp_path)
 
-    (unpacked,) = crowd.run([Command(["bundle", "unpack", reference, "--out", str(tree), "--use-http"], env)])
-    (added,) = crowd.run([Command(add, env)])
+    (unpacked,) = forkserver.run([Command(["bundle", "unpack", reference, "--out", str(tree), "--use-http"], env)])
+    (added,) = forkserver.run([Command(add, env)])
 
     judge(unpacked, reference, image.says)
     judge(added, reference, image.says_of_adding)

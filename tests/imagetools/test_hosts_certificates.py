@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.certificates import certificate_authority, server_certificate
-from kit.content import described, noise, put_image
-from kit.engines import skopeo
-from kit.registry import Registry
-from kit.requirements import require
-from kit.webserver import QuietHandler, WebServer
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, InsecureTransport
 from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from tests.kit.certificates import certificate_authority, server_certificate
+from tests.kit.content import described, noise, put_image
+from tests.kit.engines import skopeo
+from tests.kit.registry import Registry
+from tests.kit.requirements import require
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.opm import Opm
+    from tests.kit.opm import Opm
 
 
 @pytest.fixture(scope="module")

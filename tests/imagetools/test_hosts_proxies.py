@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.content import noise, put_image
-from kit.forwardproxy import ForwardProxy
 from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from tests.kit.content import noise, put_image
+from tests.kit.forwardproxy import ForwardProxy
 
 if TYPE_CHECKING:
-    from kit.opm import Opm
-    from kit.registry import Registry
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
 
 HOST = "registry.test:5000"
 PLAIN = "plain.test:5000"

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.content import described, noise, put, put_image
-from kit.engines import Engine
-from kit.faults import Answer, Fault, FaultProxy, Reset
-from kit.images import small_image
-from kit.registry import Registry
-from kit.requirements import require
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, InsecureTransport, NotFound
 from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from tests.kit.content import described, noise, put, put_image
+from tests.kit.engines import Engine
+from tests.kit.faults import Answer, Fault, FaultProxy, Reset
+from tests.kit.images import small_image
+from tests.kit.registry import Registry
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     import io

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.images import multi_image, small_image
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
 from opmkit.imagetools.image import Image, MultiImage, load_any, load_image
@@ -21,6 +20,7 @@ from opmkit.imagetools.spec import (
     sha256_digest,
 )
 from opmkit.imagetools.store import LayoutRepository
+from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
     from pathlib import Path

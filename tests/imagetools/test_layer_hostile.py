@@ -12,10 +12,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.images import Member, directory, hardlink, layer, layer_source, member, symlink, tar
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, LimitExceeded
 from opmkit.imagetools.layer import LayerSource, Limits, extract_tree, find_file, read_tree
 from opmkit.imagetools.spec import mediatypes
+from tests.kit.images import Member, directory, hardlink, layer, layer_source, member, symlink, tar
 
 
 def refused(source: LayerSource, scratch: Path, error: type[ImageToolsError], *said: str) -> None:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.images import directory, hardlink, layer, layer_source, member, symlink, tar
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage
 from opmkit.imagetools.layer import FoundFile, LayerSource, extract_tree, find_file, read_tree
 from opmkit.imagetools.repository import verified
 from opmkit.imagetools.spec import mediatypes
+from tests.kit.images import directory, hardlink, layer, layer_source, member, symlink, tar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.images import multi_image, small_image
-from kit.requirements import require
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
 from opmkit.imagetools.image import Image, load_any, load_image
 from opmkit.imagetools.layer import read_tree
 from opmkit.imagetools.spec import ConfigChanges, Descriptor, ImageIndex, mediatypes, sha256_digest
 from opmkit.imagetools.store import ImageStore, LayoutRepository
+from tests.kit.images import multi_image, small_image
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from kit.content import CONFIG, described, noise, put, put_image
-from kit.registry import Registry
 from opmkit.imagetools.errors import (
     DigestMismatch,
     ImageToolsError,
@@ -22,6 +20,8 @@ from opmkit.imagetools.errors import (
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.spec import CONFIG_SIZE, Descriptor, ImageIndex, Manifest, Platform, mediatypes, sha256_digest
+from tests.kit.content import CONFIG, described, noise, put, put_image
+from tests.kit.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

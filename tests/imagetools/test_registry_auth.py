@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.content import described, noise, put, put_image
-from kit.faults import Answer, Fault, FaultProxy
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from tests.kit.content import described, noise, put, put_image
+from tests.kit.faults import Answer, Fault, FaultProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kit.registry import Registry
-    from kit.tokenserver import TokenServer
+    from tests.kit.registry import Registry
+    from tests.kit.tokenserver import TokenServer
 
 PUSH_A = ("repository:team/a:pull,push",)
 PULL_A = ("repository:team/a:pull",)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.engines import DockerDaemon, Engine, skopeo
 from opmkit.imagetools.image import Image, MultiImage
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
@@ -16,11 +15,12 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatypes
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
+from tests.kit.engines import DockerDaemon, Engine, skopeo
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 CSV = b"kind: ClusterServiceVersion\nmetadata: {name: demo.v1.0.0}\n"
 DOCKERFILE = """FROM scratch

@@ -12,8 +12,21 @@ from zlib import crc32
 
 import pytest
 
-from kit.content import described, noise, put, put_image
-from kit.faults import (
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.errors import (
+    DigestMismatch,
+    ImageToolsError,
+    InvalidImage,
+    LimitExceeded,
+    NotFound,
+    RegistryUnavailable,
+)
+from opmkit.imagetools.image import load_any
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
+from opmkit.imagetools.spec import MANIFEST_SIZE, Manifest, mediatypes
+from tests.kit.content import described, noise, put, put_image
+from tests.kit.faults import (
     Action,
     Answer,
     Corrupt,
@@ -28,26 +41,13 @@ from kit.faults import (
     Trickle,
     Truncate,
 )
-from kit.images import multi_image, small_image
-from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.errors import (
-    DigestMismatch,
-    ImageToolsError,
-    InvalidImage,
-    LimitExceeded,
-    NotFound,
-    RegistryUnavailable,
-)
-from opmkit.imagetools.image import load_any
-from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
-from opmkit.imagetools.spec import MANIFEST_SIZE, Manifest, mediatypes
+from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 NAME = "faults/image"
 BLOBS, MANIFESTS = f"/v2/{NAME}/blobs/sha256", f"/v2/{NAME}/manifests/"

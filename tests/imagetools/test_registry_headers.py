@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.content import described, noise
-from kit.rawserver import RawServer, endless
 from opmkit.imagetools.errors import ImageToolsError, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.registry.connections import MAX_HEADER_SIZE, MAX_INFORMATIONAL
+from tests.kit.content import described, noise
+from tests.kit.rawserver import RawServer, endless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

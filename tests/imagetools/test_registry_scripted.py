@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.content import described, noise
-from kit.webserver import QuietHandler, WebServer
 from opmkit.imagetools.auth import Credentials, Keychain
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
@@ -28,6 +26,8 @@ from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.retry import Deadline
 from opmkit.imagetools.registry.tokens import Authenticator
 from opmkit.imagetools.spec import Manifest, mediatypes
+from tests.kit.content import described, noise
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,9 +6,9 @@ import io
 
 import pytest
 
-from kit.content import described
 from opmkit.imagetools.errors import DigestMismatch
 from opmkit.imagetools.repository import verified
+from tests.kit.content import described
 
 CONTENT = b"content" * 100_000
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.stranger import UID
 from opmkit.imagetools import scratch
 from opmkit.imagetools.scratch import ScratchDirectory, collect_stale
+from tests.kit.unprivileged import UID
 
 HOLD = """
 import sys

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from kit.images import multi_image, small_image
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import DigestMismatch, NotFound, StoreError
 from opmkit.imagetools.image import load_image
@@ -20,6 +19,7 @@ from opmkit.imagetools.layer import read_tree
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Descriptor, Platform, sha256_digest
 from opmkit.imagetools.store import ImageStore, layout
+from tests.kit.images import multi_image, small_image
 
 SPAWN = multiprocessing.get_context("spawn")
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.content import noise
 from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, LimitExceeded, NotFound, RegistryUnavailable
 from opmkit.imagetools.image import Image, MultiImage
 from opmkit.imagetools.layer import FoundFile, LayerFile, Limits, write_layer
@@ -22,11 +21,12 @@ from opmkit.imagetools.tools import open_tool
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.imagetools.tools.registry import RegistryTool
+from tests.kit.content import noise
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.registry import Access, Registry
+    from tests.kit.registry import Access, Registry
 
 FILES = {"manifests/csv.yaml": b"kind: ClusterServiceVersion\n", "metadata/annotations.yaml": b"annotations: {}\n"}
 LABELS = {"operators.operatorframework.io.bundle.package.v1": "demo"}

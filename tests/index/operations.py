@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from index.replay import REGISTRY, AddStep
-from kit.shared import assert_equal_index
 from opmkit.index.database import replace_database
 from opmkit.index.deprecate import deprecate_bundles
 from opmkit.index.errors import CatalogError
 from opmkit.index.prune import prune_packages, prune_stranded
 from opmkit.index.remove import remove_packages
+from tests.index.replay import REGISTRY, AddStep
+from tests.kit.shared import assert_equal_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kit.shared import Case
     from opmkit.index.database import IndexDatabase
+    from tests.kit.shared import Case
 
     Change = Callable[[IndexDatabase, list[str], list[str]], object]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from kit.shared import SHARED
 from opmkit.bundle import Bundle, BundleError, ManifestCache, parse_bundle
 from opmkit.index.add import add_bundles
 from opmkit.index.database import replace_database
 from opmkit.index.errors import CatalogError
+from tests.kit.shared import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

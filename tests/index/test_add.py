@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
 from opmkit.bundle import ApiKey
 from opmkit.bundle.model import BundleAnnotations
 from opmkit.index.add import UpdateMode, add_bundles
@@ -15,6 +14,7 @@ from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import replace_database
 from opmkit.index.errors import AdditionRefused, BundleExists, CatalogError, GraphError, InvalidCatalog
 from opmkit.index.listing import list_channels
+from tests.index.builders import bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

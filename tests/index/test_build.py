@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import put_under
-from kit.images import multi_image, small_image
 from opmkit.imagetools.image import Image, MultiImage, load_any
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.store import ImageStore, LayoutRepository
@@ -17,6 +15,8 @@ from opmkit.index.build import BuiltIndex, IndexPlan, build_index
 from opmkit.index.catalog.edit.values import Edit
 from opmkit.index.change import Change, Outcome, pruning_stranded
 from opmkit.index.image import MADE_FROM, made_from
+from tests.kit.bundles import put_under
+from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
     from pathlib import Path

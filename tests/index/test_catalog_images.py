@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import put_under
-from kit.images import member, multi_image, small_image, symlink, tar
-from kit.requirements import require
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.imagetools.image import Image, MultiImage, load_any
 from opmkit.imagetools.layer import LayerFile, write_layer
@@ -29,12 +26,15 @@ from opmkit.index.change import Change, Outcome, pruning, removing
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.image import made_from
 from opmkit.index.modes import OnConflict
+from tests.kit.bundles import put_under
+from tests.kit.images import member, multi_image, small_image, symlink, tar
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.engines import Engine
     from opmkit.index.database import IndexDatabase
+    from tests.kit.engines import Engine
 
 LABELS = {INDEX_CONFIGS: "/configs"}
 CACHED = ("serve", "/configs", "--cache-dir=/tmp/cache")

@@ -10,9 +10,6 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from kit.catalogs import ScriptedCatalog, free_port, write_library
-from kit.certificates import certificate_authority, server_certificate
-from kit.server import SERVE, Server
 from opmkit.index.api import message_class
 from opmkit.index.client import (
     Api,
@@ -29,6 +26,9 @@ from opmkit.index.client import (
 )
 from opmkit.index.client.queries import bundles, head, packages, provided_apis, updates
 from opmkit.index.errors import CatalogError
+from tests.kit.catalogs import ScriptedCatalog, free_port, write_library
+from tests.kit.certificates import certificate_authority, server_certificate
+from tests.kit.server import SERVE, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

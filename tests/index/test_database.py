@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
-from kit.shared import SHARED, needs_shared
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.index.add import add_bundles
 from opmkit.index.database import SCHEMA_VERSION, open_database, replace_database
 from opmkit.index.errors import DatabaseUnavailable, InvalidDatabase
+from tests.index.builders import bundle
+from tests.kit.shared import SHARED, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -133,7 +133,7 @@ def test_a_failed_change_leaves_the_file_as_it_was(path: Path, tmp_path: Path) -
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from index.builders import bundle
+from tests.index.builders import bundle
 from opmkit.index.add import add_bundles
 from opmkit.index.database import compaction, files, replace_database
 

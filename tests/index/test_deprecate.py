@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
-from index.operations import replay
-from kit.shared import Case, cases, needs_shared
 from opmkit.index.add import add_bundles
 from opmkit.index.database import replace_database
 from opmkit.index.deprecate import Deprecation, deprecate_bundles
 from opmkit.index.errors import CatalogError, GraphError
+from tests.index.builders import bundle
+from tests.index.operations import replay
+from tests.kit.shared import Case, cases, needs_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.images import small_image
-from kit.requirements import require
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.progress import SILENT
 from opmkit.imagetools.reference import Reference
@@ -20,13 +18,15 @@ from opmkit.index.content import DatabaseContent
 from opmkit.index.engines import EngineBuild
 from opmkit.index.errors import IndexMoved
 from opmkit.index.image import BASE_NAME, DEFAULT_BINARY_IMAGE
+from tests.kit.images import small_image
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kit.engines import Engine
-    from kit.registry import Registry
+    from tests.kit.engines import Engine
+    from tests.kit.registry import Registry
 
 HTTP = RegistryOptions(plain_http=True)
 

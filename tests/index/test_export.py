@@ -9,11 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
-from index.operations import step
-from index.replay import REGISTRY
-from kit.corpus import LayoutCorpus, save_files
-from kit.shared import Case, cases, found_files, needs_shared
 from opmkit.bundle import NotABundle
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry import RegistryOptions
@@ -25,6 +20,11 @@ from opmkit.index.database import open_database, replace_database
 from opmkit.index.database.packages import deprecated_bundles
 from opmkit.index.errors import CatalogError
 from opmkit.index.export import export_packages, packages_of_catalog, packages_of_database
+from tests.index.builders import bundle
+from tests.index.operations import step
+from tests.index.replay import REGISTRY
+from tests.kit.corpus import LayoutCorpus, save_files
+from tests.kit.shared import Case, cases, found_files, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from semver import Version
 
-from index.replay import REGISTRY, add_steps
-from kit.shared import INCOMPLETE, REFUSED, Case, assert_equal_index, cases, defective, dump_index, needs_shared
+from tests.index.replay import REGISTRY, add_steps
+from tests.kit.shared import INCOMPLETE, REFUSED, Case, assert_equal_index, cases, defective, dump_index, needs_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
-from kit.opm import run
 from opmkit.index.add import add_bundles
 from opmkit.index.database import connect, open_database, replace_database
 from opmkit.index.database.serving import served_database
 from opmkit.index.errors import InvalidDatabase
+from tests.index.builders import bundle
+from tests.kit.opm import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kit.shared import SHARED, Case, assert_equal_index, cases, needs_shared
 from opmkit.index.database import IndexDatabase, replace_database
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
 from opmkit.index.initialize import Initialization, initialize
+from tests.kit.shared import SHARED, Case, assert_equal_index, cases, needs_shared
 
 
 @needs_shared

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from index.replay import REGISTRY, add_steps
-from kit.shared import Case, cases, needs_shared
 from opmkit.index.catalog.blobs import BundleBlob, EntryBlob
 from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.catalog.model import Catalog, Channel, Package
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.listing import list_bundles, list_channels, list_packages
+from tests.index.replay import REGISTRY, add_steps
+from tests.kit.shared import Case, cases, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from kit.catalogs import write_library
-from kit.corpus import save_files
-from kit.opm import run
 from opmkit.bundle import parse_bundle
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
@@ -26,12 +23,15 @@ from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.installation import Installation, fitted, fitted_to_catalog
 from opmkit.index.manifests import Source, manifests, reaches
 from opmkit.index.objectnames import as_label
-from reference.samples import Sample
+from tests.kit.catalogs import write_library
+from tests.kit.corpus import save_files
+from tests.kit.opm import run
+from tests.reference.samples import Sample
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 SOURCE = Source("catalog", "olm", image=Reference.parse("quay.io/me/catalog:1"))
 SHELF = Installation("shelf", "shelf")

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from index.builders import bundle
-from index.old_databases import BUNDLES, write_old_database
-from kit.shared import dump_index, needs_shared
 from opmkit.index.add import add_bundles
 from opmkit.index.database import SCHEMA_VERSION, open_database, replace_database
 from opmkit.index.errors import InvalidDatabase
 from opmkit.index.prune import prune_packages
 from opmkit.index.remove import remove_packages
+from tests.index.builders import bundle
+from tests.index.old_databases import BUNDLES, write_old_database
+from tests.kit.shared import dump_index, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
 from opmkit.index.add import add_bundles
 from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import open_database, replace_database
 from opmkit.index.listing import list_bundles
+from tests.index.builders import bundle
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.builders import bundle
-from index.operations import replay
-from kit.shared import Case, cases, needs_shared
 from opmkit.index.add import add_bundles
 from opmkit.index.database import IndexDatabase, replace_database
 from opmkit.index.database.removal import package_names, remove_bundle
 from opmkit.index.database.schema import create_schema, create_work_indexes
 from opmkit.index.errors import DatabaseUnavailable, UnknownPackage
 from opmkit.index.remove import remove_packages
+from tests.index.builders import bundle
+from tests.index.operations import replay
+from tests.kit.shared import Case, cases, needs_shared
 
 
 @pytest.fixture

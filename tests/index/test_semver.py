@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.builders import bundle
 from opmkit.index.add import add_bundles
 from opmkit.index.database import replace_database
 from opmkit.index.errors import GraphError, SeveralErrors
 from opmkit.index.graph import Member, PackageGraph, Placed, precedence, pruned_members, semver_graph
+from tests.index.builders import bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

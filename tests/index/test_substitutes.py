@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
 from opmkit.index.add import add_bundles
 from opmkit.index.catalog.from_database import load_catalog
 from opmkit.index.database import replace_database
 from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.graph import Node, substituted_edges
+from tests.index.builders import bundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from kit.certificates import certificate_authority, client_certificate, server_certificate
-from kit.webserver import QuietHandler, WebServer
+from tests.kit.certificates import certificate_authority, client_certificate, server_certificate
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from kit.validation import view
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.run import run_profile, run_rules
+from tests.kit.validation import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

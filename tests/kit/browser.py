@@ -14,7 +14,7 @@ from typing import Any, Self
 import requests
 import websocket
 
-from kit.requirements import require
+from tests.kit.requirements import require
 
 PATIENCE = 60
 """Seconds until a test gives up on a browser, or on what a page is to show."""

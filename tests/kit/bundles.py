@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kit.images import small_image
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import Platform
 from opmkit.imagetools.store import LayoutRepository
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Sequence
 
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 IIB_ERROR_LINE = re.compile(r"^(?:Error: )(.+)$")
 """IIB ``run_cmd``: the last line of stderr that matches becomes the error of the request."""

@@ -12,13 +12,13 @@ from opmkit.bundle import parse_bundle
 from opmkit.index.add import add_bundles
 from opmkit.index.api import METHODS, SERVICE
 from opmkit.index.database import replace_database
-from reference.samples import Api, Sample
+from tests.reference.samples import Api, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from kit.certificates import Certificate
+    from tests.kit.certificates import Certificate
 
 SHELF, BOOK = Api("Shelf", ("v1",)), Api("Book", ("v1",))
 SAMPLES = (

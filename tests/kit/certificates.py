@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kit.requirements import require
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from kit.shared import SHARED
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer
@@ -18,6 +17,7 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import LayoutRepository
+from tests.kit.shared import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kit.broken import BASE
-from kit.validation import view
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.broken import BASE
+from tests.kit.validation import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

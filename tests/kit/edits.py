@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle import Bundle
     from opmkit.index.catalog.blobs import BundleBlob, ChannelBlob, EntryBlob
-    from reference.samples import Sample
+    from tests.reference.samples import Sample
 
 _CACHE = ManifestCache()
 DIALECT = Dialect.OPM_1_26

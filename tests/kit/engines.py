@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Self
 
-from kit.requirements import require
+from tests.kit.requirements import require
 
 
 class Engine:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
-from kit.webserver import QuietHandler, WebServer
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -9,7 +9,7 @@ import socket
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
-from kit.webserver import QuietHandler, WebServer
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 import hpack
 
-from kit.server import PATIENCE
 from opmkit.index.server.http2.frames import LARGEST, PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
+from tests.kit.server import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,10 +17,10 @@ from urllib.parse import unquote
 
 import zstandard
 
-from kit.bundles import bundle_content, bundle_labels
-from kit.images import Member, directory, hardlink, member, symlink, tar
-from kit.webserver import QuietHandler, WebServer
 from opmkit.imagetools.spec import mediatypes
+from tests.kit.bundles import bundle_content, bundle_labels
+from tests.kit.images import Member, directory, hardlink, member, symlink, tar
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from hypothesis import strategies as st
 
-from kit.broken import BASE, files_below
-from kit.shared import SHARED
+from tests.kit.broken import BASE, files_below
+from tests.kit.shared import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from typer.main import get_command
 
-from kit.crowd import Command
 from opmkit.cli.main import build_app, run_app
+from tests.kit.forkserver import Command
 
 if TYPE_CHECKING:
-    from kit.crowd import Crowd
+    from tests.kit.forkserver import ForkServer
 
 PROGRAM = Path(sys.executable).with_name("opm")
 FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -42,13 +42,13 @@ def _commands() -> Any:
 class Opm:
     """The command, run in ``directory``; ``flags`` go on every command line.
 
-    With a ``crowd``, processes are forked from its one, which is quicker than to start python and to load the program.
+    Forking from a ``forkserver`` is quicker than starting Python and loading the program.
     """
 
     directory: Path
     flags: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
-    crowd: Crowd | None = None
+    forkserver: ForkServer | None = None
 
     def argv(self, *arguments: str) -> list[str]:
         return [str(PROGRAM), *arguments, *self.flags]
@@ -56,8 +56,8 @@ class Opm:
     def attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run to the end, whatever it is."""
         argv = self.argv(*arguments)
-        if self.crowd is not None:
-            (done,) = self.crowd.run([Command(argv[1:], self.env, self.directory)])
+        if self.forkserver is not None:
+            (done,) = self.forkserver.run([Command(argv[1:], self.env, self.directory)])
             return subprocess.CompletedProcess(argv, done.status, done.stdout, done.stderr)
         return subprocess.run(
             argv,

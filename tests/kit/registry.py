@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Self
 
 import yaml
 
-from kit.certificates import Certificate, certificate_authority, client_certificate, server_certificate
-from kit.requirements import require
+from tests.kit.certificates import Certificate, certificate_authority, client_certificate, server_certificate
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kit.tokenserver import TokenServer
+    from tests.kit.tokenserver import TokenServer
 
 _ACCESS = re.compile(r'"(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status>\d+) (?P<size>\d+)')
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 
-from kit.opm import PROGRAM
 from opmkit.index.api import METHODS
+from tests.kit.opm import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from kit.server import channel, children, descriptors
 from opmkit.index.api import METHODS
+from tests.kit.server import channel, children, descriptors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

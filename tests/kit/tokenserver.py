@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from urllib.parse import parse_qs, urlsplit
 
-from kit.certificates import certificate_authority
-from kit.requirements import require
-from kit.webserver import QuietHandler, WebServer
+from tests.kit.certificates import certificate_authority
+from tests.kit.requirements import require
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from kit.shared import SHARED
 from opmkit.bundle.validation.bundle import BundleView, Options
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.content import ContentCache
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import run_rules
+from tests.kit.shared import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

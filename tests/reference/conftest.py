@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reference.samples import Publisher
+from tests.reference.samples import Publisher
 
 if TYPE_CHECKING:
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 
 from opmkit.index.graph import precedence
-from reference.play import Step
-from reference.samples import Api, Sample
+from tests.reference.play import Step
+from tests.reference.samples import Api, Sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

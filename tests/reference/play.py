@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from kit.shared import dump_index
 from opmkit.cli.main import run
 from opmkit.index.graph import precedence
+from tests.kit.shared import dump_index
 
 if TYPE_CHECKING:
-    from reference.samples import Publisher, Sample
+    from tests.reference.samples import Publisher, Sample
 
 REFERENCE = os.environ.get("OPMKIT_REFERENCE_OPM", "")
 needs_reference = pytest.mark.skipif(not REFERENCE, reason="OPMKIT_REFERENCE_OPM does not name the reference tool")

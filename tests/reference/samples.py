@@ -9,9 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kit.corpus import save_files
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from tests.kit.corpus import save_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.load import load_blobs
 from opmkit.index.catalog.verdict import judge
+from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

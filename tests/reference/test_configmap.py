@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from kit.apiserver import ApiServer
-from kit.shared import SHARED, dump_index, needs_shared
 from opmkit.bundle.cluster import Cluster
 from opmkit.bundle.configmap import OWN_ANNOTATIONS, Extraction, bundle_config_map
 from opmkit.bundle.load import fetch_bundle_files
@@ -20,7 +18,9 @@ from opmkit.bundle.source import BundleSource
 from opmkit.index.configmap import write_config_map_database
 from opmkit.index.errors import CatalogError
 from opmkit.index.packagemanifest import walk
-from reference.play import REFERENCE, needs_reference
+from tests.kit.apiserver import ApiServer
+from tests.kit.shared import SHARED, dump_index, needs_shared
+from tests.reference.play import REFERENCE, needs_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.shared import needs_shared
 from opmkit.cli.main import run
-from reference.histories import FLAVOURS, histories, repeated
-from reference.play import Comparison, Player, Rows, needs_reference, reference, run_reference
+from tests.kit.shared import needs_shared
+from tests.reference.histories import FLAVOURS, histories, repeated
+from tests.reference.play import Comparison, Player, Rows, needs_reference, reference, run_reference
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reference.samples import Publisher
+    from tests.reference.samples import Publisher
 
 pytestmark = [needs_reference, needs_shared, pytest.mark.timeout(0)]
 

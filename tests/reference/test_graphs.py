@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kit.corpus import RegistryCorpus
-from kit.opm import Opm
-from kit.shared import SHARED, needs_shared
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.drawing.mermaid import mermaid
 from opmkit.index.catalog.drawing.selection import Selection
 from opmkit.index.catalog.load import read_blobs
+from tests.kit.corpus import RegistryCorpus
+from tests.kit.opm import Opm
+from tests.kit.shared import SHARED, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 TOOLS = [tool for name in ("", "_NEWEST") if (tool := os.environ.get(f"OPMKIT_REFERENCE_OPM{name}"))]
 GRAPHS = 60

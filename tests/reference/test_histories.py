@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.shared import needs_shared
-from reference.histories import FLAVOURS, histories, repeated
-from reference.play import Comparison, needs_reference
+from tests.kit.shared import needs_shared
+from tests.reference.histories import FLAVOURS, histories, repeated
+from tests.reference.play import Comparison, needs_reference
 
 if TYPE_CHECKING:
-    from reference.samples import Publisher
+    from tests.reference.samples import Publisher
 
 pytestmark = [needs_reference, needs_shared, pytest.mark.timeout(0)]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.opm import run
-from kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
+from tests.kit.opm import run
+from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

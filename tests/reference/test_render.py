@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.corpus import RegistryCorpus
-from kit.opm import Opm
-from kit.randomcatalogs import sound_catalog, write_catalog
-from kit.shared import SHARED, needs_shared
+from tests.kit.corpus import RegistryCorpus
+from tests.kit.opm import Opm
+from tests.kit.randomcatalogs import sound_catalog, write_catalog
+from tests.kit.shared import SHARED, needs_shared
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.registry import Registry
+    from tests.kit.registry import Registry
 
 REFERENCE = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST") or os.environ.get("OPMKIT_REFERENCE_OPM", "")
 CATALOGS = 20

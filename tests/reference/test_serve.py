@@ -18,21 +18,21 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from golden.test_grpc import CATALOG, GOLDEN, build
-from index.replay import REGISTRY
-from kit.catalogs import free_port, write_library
-from kit.opm import PROGRAM
-from kit.randomcatalogs import requests_for_catalog
-from kit.server import Server, call, channel
-from kit.shared import needs_shared
-from kit.soak import requests_for
 from opmkit.cli.main import run
 from opmkit.index.api import METHODS
 from opmkit.index.catalog.dialect import Dialect
 from opmkit.index.catalog.load import load_blobs, read_blobs
 from opmkit.index.catalog.verdict import judge
-from reference.play import REFERENCE, needs_reference
-from reference.test_catalog_verdicts import COUNT, SEED, SHARES, made_up
+from tests.golden.test_grpc import CATALOG, GOLDEN, build
+from tests.index.replay import REGISTRY
+from tests.kit.catalogs import free_port, write_library
+from tests.kit.opm import PROGRAM
+from tests.kit.randomcatalogs import requests_for_catalog
+from tests.kit.server import Server, call, channel
+from tests.kit.shared import needs_shared
+from tests.kit.soak import requests_for
+from tests.reference.play import REFERENCE, needs_reference
+from tests.reference.test_catalog_verdicts import COUNT, SEED, SHARES, made_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

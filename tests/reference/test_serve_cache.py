@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from golden.test_grpc import CATALOG, GOLDEN
-from index.replay import REGISTRY
-from kit.cachedcatalog import BLOBS, DIGEST, ODD_TREE_DIGEST, write_catalog, write_odd_tree
-from kit.catalogmaker import catalog_of
-from kit.catalogs import free_port
-from kit.opm import PROGRAM
-from kit.randomcatalogs import requests_for_catalog
-from kit.server import Server, channel
-from kit.shared import SHARED, needs_shared
 from opmkit.index.catalog.layout import write_catalog as write_blobs
 from opmkit.index.catalog.load import read_blobs
 from opmkit.index.catalog.write import to_json
-from reference.test_serve import NEWEST, STRANGE, assert_same, needs_newest
+from tests.golden.test_grpc import CATALOG, GOLDEN
+from tests.index.replay import REGISTRY
+from tests.kit.cachedcatalog import BLOBS, DIGEST, ODD_TREE_DIGEST, write_catalog, write_odd_tree
+from tests.kit.catalogmaker import catalog_of
+from tests.kit.catalogs import free_port
+from tests.kit.opm import PROGRAM
+from tests.kit.randomcatalogs import requests_for_catalog
+from tests.kit.server import Server, channel
+from tests.kit.shared import SHARED, needs_shared
+from tests.reference.test_serve import NEWEST, STRANGE, assert_same, needs_newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kit.demo import demo
-from kit.shared import needs_shared
-from kit.validation import findings, judged, view
 from opmkit.bundle.validation.across import AcrossRule, Summary, judge_across
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.demo import demo
+from tests.kit.shared import needs_shared
+from tests.kit.validation import findings, judged, view
 
 
 def bundle(version: str, replaces: str = "", /, **more: Any) -> Summary:

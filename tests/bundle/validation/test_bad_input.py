@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from kit.broken import BASE
-from kit.demo import ANNOTATIONS, CRD, CSV
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.validation.bundle import Options
 from opmkit.bundle.validation.judging import Judging
@@ -18,6 +16,8 @@ from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import ProfileJudge
 from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.validate import Validation
+from tests.kit.broken import BASE
+from tests.kit.demo import ANNOTATIONS, CRD, CSV
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,11 +7,11 @@ from collections import Counter
 
 import pytest
 
-from kit.demo import CRD, CSV, FILES, demo, line_of
-from kit.validation import findings, found, view
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.rules.bundle import MAX_SIZE
+from tests.kit.demo import CRD, CSV, FILES, demo, line_of
+from tests.kit.validation import findings, found, view
 
 IMAGE = FILES[CSV].partition("    image: ")[2].partition("\n")[0]
 ACCOUNT = "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n"

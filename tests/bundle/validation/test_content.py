@@ -10,10 +10,10 @@ import orjson
 import pytest
 import yaml
 
-from kit.broken import BASE
-from kit.validation import findings, view
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.broken import BASE
+from tests.kit.validation import findings, view
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle import BundleView

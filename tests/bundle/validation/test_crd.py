@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kit.validation import findings, view
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.validation import findings, view
 
 FILE = "manifests/crd.yaml"
 GOOD = """\

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.demo import CSV, FILES, demo, line_of
-from kit.validation import findings, found
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.demo import CSV, FILES, demo, line_of
+from tests.kit.validation import findings, found
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.finding import Finding

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.broken import BASE, Broken, broken_bundles
-from kit.validation import view
 from opmkit.bundle.validation.catalogue import rules
 from opmkit.bundle.validation.profiles import PROFILES, profile_named
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import run_profile
+from tests.kit.broken import BASE, Broken, broken_bundles
+from tests.kit.validation import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.validation import findings, view
 from opmkit.bundle.validation.cel import compile_problem
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import Dialect
+from tests.kit.validation import findings, view
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle import BundleView

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.broken import BASE
-from kit.demo import CSV
 from opmkit.bundle.validation import judging as module
 from opmkit.bundle.validation.bundle import Options
 from opmkit.bundle.validation.content import ContentCache
@@ -20,6 +18,8 @@ from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import ProfileJudge
 from opmkit.bundle.validation.sources import BundleFiles
+from tests.kit.broken import BASE
+from tests.kit.demo import CSV
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle import BundleView

@@ -15,8 +15,6 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kit.mutants import VALUES, mutants
-from kit.validation import view
 from opmkit.bundle.labels import CHANNELS, PACKAGE
 from opmkit.bundle.validation import reports
 from opmkit.bundle.validation.across import Summary, judge_across
@@ -28,6 +26,8 @@ from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import run_profile, run_rules
 from opmkit.bundle.validation.verdict import Verdict
+from tests.kit.mutants import VALUES, mutants
+from tests.kit.validation import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

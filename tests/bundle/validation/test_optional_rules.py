@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.demo import CSV, demo, line_of
-from kit.registry_of_numbers import platforms_of
-from kit.validation import findings
 from opmkit.bundle.validation.bundle import Options
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.platforms import ImagePlatforms
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.imagetools.spec import Platform
+from tests.kit.demo import CSV, demo, line_of
+from tests.kit.fake_platforms import platforms_of
+from tests.kit.validation import findings
 
 if TYPE_CHECKING:
     from pathlib import Path

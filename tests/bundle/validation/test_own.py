@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kit.demo import ANNOTATIONS, CRD, CSV, FILES, demo, line_of
-from kit.validation import findings, view
 from opmkit.bundle import labels
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.rules.own_annotations import channels_odd
+from tests.kit.demo import ANNOTATIONS, CRD, CSV, FILES, demo, line_of
+from tests.kit.validation import findings, view
 
 EXAMPLE = '{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}'
 IMAGE = FILES[CSV].partition("    image: ")[2].partition("\n")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.validation import findings, view
+from tests.kit.validation import findings, view
 
 GOOD = """\
 packageName: demo

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from kit.validation import view
 from opmkit.bundle.validation.bundle import BundleView
 from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.profiles import OPTIONAL, PROFILES, UnknownName, profile_named
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import run_profile
+from tests.kit.validation import view
 
 CSV = """\
 kind: ClusterServiceVersion

@@ -10,7 +10,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kit.uris import is_uri_reference
 from opmkit.bundle.source import parse_place
 from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.reports import github, junit, sarif, text
@@ -18,6 +17,7 @@ from opmkit.bundle.validation.reports import json as json_report
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.verdict import Verdict
+from tests.kit.uris import is_uri_reference
 
 BAD = Finding(
     "CSV-X", "csv", Severity.ERROR, "spec.x is 7%", "Write 6,\nor: less.", "x", "manifests/a b.yaml", 3, 5, "x: 7%"

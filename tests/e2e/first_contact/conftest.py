@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from filelock import FileLock
 
-from kit.installed import InstalledOpm, create_environment
+from tests.kit.installed import InstalledOpm, create_environment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from kit import callers
-from kit.callers import iib_documents, iib_error, iib_remove
-from kit.installed import InstalledOpm
-from kit.opm import LAGOON
-from kit.registry import Registry
+from tests.kit import callers
+from tests.kit.callers import iib_documents, iib_error, iib_remove
+from tests.kit.installed import InstalledOpm
+from tests.kit.opm import LAGOON
+from tests.kit.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

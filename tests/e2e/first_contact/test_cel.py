@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
-from kit.opm import FIXTURES
+from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 CONSTRAINT = "dependencies:\n- type: olm.constraint\n  value: {{failureMessage: why, cel: {{rule: '{rule}'}}}}\n"
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.requirements import require
-from kit.terminal import Terminal
+from tests.kit.requirements import require
+from tests.kit.terminal import Terminal
 
 if TYPE_CHECKING:
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 CASES = {
     "opm ind": "opm index",

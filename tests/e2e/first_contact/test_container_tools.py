@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.images import small_image
-from kit.opm import LAGOON
-from kit.requirements import require
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from tests.kit.images import small_image
+from tests.kit.opm import LAGOON
+from tests.kit.requirements import require
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.engines import Engine
-    from kit.installed import InstalledOpm
-    from kit.registry import Registry
+    from tests.kit.engines import Engine
+    from tests.kit.installed import InstalledOpm
+    from tests.kit.registry import Registry
 
 BUNDLE = ("bundle", "build", "-d", str(LAGOON / "0.1.0" / "manifests"), "-p", "lagoon-operator", "-c", "alpha")
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from kit.bundles import bundle_labels
-from kit.opm import LAGOON
+from tests.kit.bundles import bundle_labels
+from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 GO_OPM = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST", "")
 BUNDLE = "operators.operatorframework.io.bundle"

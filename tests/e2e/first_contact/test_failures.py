@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.opm import FIXTURES
+from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 BUNDLES = ("0.1.0", "0.2.0", "0.3.0")
 

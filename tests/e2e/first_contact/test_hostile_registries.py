@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.opm import LAGOON
-from kit.rawserver import RawServer, endless
-from kit.webserver import QuietHandler, WebServer
+from tests.kit.opm import LAGOON
+from tests.kit.rawserver import RawServer, endless
+from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 BUILD = ("bundle", "build", "-d", str(LAGOON / "0.1.0" / "manifests"), "-p", "lagoon-operator", "-c", "alpha", "--push")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 
 @pytest.mark.parametrize("program", ["opm", "initializer", "registry-server", "configmap-server"])

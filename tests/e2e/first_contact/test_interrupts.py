@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import bundle_image, put_under, tag_of
-from kit.faults import Answer, Delay, Fault, FaultProxy, Trickle
-from kit.opm import FIXTURES
 from opmkit.imagetools.errors import NotFound
+from tests.kit.bundles import bundle_image, put_under, tag_of
+from tests.kit.faults import Answer, Delay, Fault, FaultProxy, Trickle
+from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from kit.installed import InstalledOpm
-    from kit.registry import Registry
+    from tests.kit.installed import InstalledOpm
+    from tests.kit.registry import Registry
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BOUND = 5

@@ -6,13 +6,13 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kit.rawserver import RawServer
+from tests.kit.rawserver import RawServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 
 @contextmanager

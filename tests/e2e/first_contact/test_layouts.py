@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from kit.broken import BASE
+from tests.kit.broken import BASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 PACKAGE = "packageName: demo\nchannels:\n- {name: stable, currentCSV: demo.v1.2.3}\n- {name: beta}\n"
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.main import get_command
 
-from kit.installed import InstalledOpm
-from kit.opm import LAGOON
-from kit.registry import Registry
 from opmkit.cli.main import build_app
+from tests.kit.installed import InstalledOpm
+from tests.kit.opm import LAGOON
+from tests.kit.registry import Registry
 
 if TYPE_CHECKING:
     from pathlib import Path

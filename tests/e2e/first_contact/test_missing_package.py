@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.bundles import bundle_content, put_under
-from kit.images import small_image
+from tests.kit.bundles import bundle_content, put_under
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
-    from kit.registry import Registry
+    from tests.kit.installed import InstalledOpm
+    from tests.kit.registry import Registry
 
 ANNOTATION = "operators.operatorframework.io.bundle.package.v1"
 

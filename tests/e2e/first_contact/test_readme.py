@@ -6,10 +6,10 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
-from kit.installed import ROOT
+from tests.kit.installed import ROOT
 
 if TYPE_CHECKING:
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from kit.bundles import bundle_image, put_under
-from kit.uris import is_uri_reference
+from tests.kit.bundles import bundle_image, put_under
+from tests.kit.uris import is_uri_reference
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
-    from kit.registry import Registry
+    from tests.kit.installed import InstalledOpm
+    from tests.kit.registry import Registry
 
 
 def test_reports_on_many_tags(newcomer: InstalledOpm, registry: Registry, tmp_path: Path) -> None:

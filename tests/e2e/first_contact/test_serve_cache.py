@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.cachedcatalog import DIGEST, FILES, write_catalog
-from kit.server import Server, call, channel
+from tests.kit.cachedcatalog import DIGEST, FILES, write_catalog
+from tests.kit.server import Server, call, channel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 
 @pytest.fixture

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit import golang
-from kit.catalogs import write_library
-from kit.h2peer import Peer
-from kit.server import PATIENCE, Server, call, channel, descriptors
 from opmkit.index.server.http2.frames import ErrorCode, Kind, pack
+from tests.kit import golang
+from tests.kit.catalogs import write_library
+from tests.kit.h2peer import Peer
+from tests.kit.server import PATIENCE, Server, call, channel, descriptors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 pytestmark = pytest.mark.timeout(900)  # h2spec is built once
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.opm import LAGOON
+from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 MANIFESTS = str(LAGOON / "0.1.0" / "manifests")
 BUILD = ("bundle", "build", "-d", MANIFESTS, "-p", "lagoon-operator", "-c", "alpha", "-t", "example.com/lagoon:1")

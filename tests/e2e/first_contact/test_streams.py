@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.opm import LAGOON
+from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
     import subprocess
 
-    from kit.installed import InstalledOpm
-    from kit.registry import Registry
+    from tests.kit.installed import InstalledOpm
+    from tests.kit.registry import Registry
 
 
 def shell(newcomer: InstalledOpm, redirection: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.installed import InstalledOpm
-from kit.opm import LAGOON
+from tests.kit.installed import InstalledOpm
+from tests.kit.opm import LAGOON
 
 if TYPE_CHECKING:
     from pathlib import Path

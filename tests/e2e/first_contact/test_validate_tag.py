@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from kit.broken import BASE
-from kit.bundles import put_under
-from kit.images import small_image
+from tests.kit.broken import BASE
+from tests.kit.bundles import put_under
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kit.installed import InstalledOpm
-    from kit.registry import Registry
+    from tests.kit.installed import InstalledOpm
+    from tests.kit.registry import Registry
 
 GO_OPM = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST", "")
 SUCCESS = re.compile(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kit.installed import InstalledOpm
+    from tests.kit.installed import InstalledOpm
 
 GO_RELEASE = re.compile(r'OpmVersion:"v([\d.]+)"')
 """How IIB reads the version."""

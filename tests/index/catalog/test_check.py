@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 from opmkit.index.catalog.blobs import BlobProperty, Blobs, BundleBlob, EntryBlob, PackageBlob
 from opmkit.index.catalog.check import check_blobs, valid_catalog
 from opmkit.index.catalog.dialect import Dialect
@@ -17,6 +16,7 @@ from opmkit.index.catalog.graphcheck import channel_heads, graph_fault
 from opmkit.index.catalog.load import Loaded, load_blobs, load_files, read_blobs
 from opmkit.index.catalog.verdict import judge
 from opmkit.index.errors import InvalidCatalog
+from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.finding import Severity

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
-from kit.edits import catalog, shown
 from opmkit.index.arrivals import AddPlan
 from opmkit.index.catalog.blobs import BUNDLE_OBJECT, CSV_METADATA, Blobs, Icon, PackageBlob
 from opmkit.index.catalog.check import check_blobs
@@ -25,6 +23,8 @@ from opmkit.index.errors import (
     SeveralErrors,
 )
 from opmkit.index.modes import UpdateMode
+from tests.index.builders import bundle
+from tests.kit.edits import catalog, shown
 
 if TYPE_CHECKING:
     from opmkit.index.catalog.edit.values import Edit

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kit.edits import catalog
 from opmkit.index.catalog.blobs import Blobs, Deprecation
 from opmkit.index.catalog.check import check_blobs
 from opmkit.index.catalog.edit.deprecations import Statement, deprecate
 from opmkit.index.errors import CatalogError, InvalidCatalog, SeveralErrors, UnknownPackage
+from tests.kit.edits import catalog
 
 PLAIN = catalog(
     {

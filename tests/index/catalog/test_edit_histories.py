@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 
-from index.replay import REGISTRY, corpus_bundle
-from kit.edits import Twins, canonical, sample_bundle
-from kit.shared import Case, cases, needs_shared
 from opmkit.bundle import BundleError
 from opmkit.index.errors import CatalogError, InvalidCatalog, SeveralErrors
-from reference.histories import histories, repeated
+from tests.index.replay import REGISTRY, corpus_bundle
+from tests.kit.edits import Twins, canonical, sample_bundle
+from tests.kit.shared import Case, cases, needs_shared
+from tests.reference.histories import histories, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opmkit.bundle import Bundle
-    from reference.play import Step
+    from tests.reference.play import Step
 
 _REFUSED_BY_DATABASES = re.compile(
     r"neither in the index nor among the bundles added|more than one bundle with its highest version"

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from index.builders import bundle
-from kit.randomcatalogs import sound_catalog
 from opmkit.index.arrivals import AddPlan
 from opmkit.index.catalog.blobs import Blobs, Deprecation
 from opmkit.index.catalog.check import check_blobs
@@ -21,6 +19,8 @@ from opmkit.index.catalog.edit.values import Arrival, Edit, Placement
 from opmkit.index.catalog.load import parse_blobs
 from opmkit.index.errors import CatalogError
 from opmkit.index.modes import UpdateMode
+from tests.index.builders import bundle
+from tests.kit.randomcatalogs import sound_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kit.edits import catalog
 from opmkit.index.catalog.edit.remove import with_only_packages, without_packages, without_stranded
 from opmkit.index.errors import UnknownPackage
+from tests.kit.edits import catalog
 
 TWO = catalog(
     {"ape": {"alpha": ["ape.v1.0.0", "ape.v1.1.0 > ape.v1.0.0"]}, "bee": {"beta": ["bee.v1.0.0"]}},

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from kit.edits import catalog, shown
 from opmkit.index.catalog.blobs import BlobProperty, Blobs
 from opmkit.index.catalog.check import check_blobs
 from opmkit.index.catalog.edit.truncate import truncate
 from opmkit.index.catalog.load import parse_blobs
 from opmkit.index.catalog.write import in_order, to_json
 from opmkit.index.errors import CatalogError, GraphError, InvalidCatalog
+from tests.kit.edits import catalog, shown
 
 ALPHA = [
     "demo.v1.0.0",

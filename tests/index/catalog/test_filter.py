@@ -7,7 +7,6 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.kit.randomcatalogs import sound_catalog
 
 from opmkit.bundle.validation.versions import VersionRange, strict_version
 from opmkit.index.catalog.blobs import Blobs, BundleBlob, EntryBlob, OtherBlob
@@ -20,6 +19,7 @@ from opmkit.index.catalog.filtering.wanted import Wanted, parse_wanted
 from opmkit.index.catalog.graphcheck import graph_fault
 from opmkit.index.catalog.load import parse_blobs
 from opmkit.index.errors import CatalogError, InvalidCatalog, UnknownPackage
+from tests.kit.randomcatalogs import sound_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bundle.samples import CRD, CSV, crd, csv, files
 from opmkit.bundle import parse_bundle
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, RelatedImage
 from opmkit.index.catalog.from_bundle import bundle_blob, with_image
+from tests.bundle.samples import CRD, CSV, crd, csv, files
 
 THING = {"owned": [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]}
 

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bundle.samples import files
-from kit.bundles import bundle_content, bundle_image, put_under
-from kit.catalogs import write_library
-from kit.images import small_image
 from opmkit.bundle import labels, parse_bundle
 from opmkit.bundle.errors import BundleError
 from opmkit.imagetools.errors import ImageToolsError, StoreError
@@ -29,12 +25,16 @@ from opmkit.index.catalog.render import Rendering, kept_bundles, render
 from opmkit.index.catalog.write import to_json, to_yaml
 from opmkit.index.database import open_database
 from opmkit.index.errors import CatalogError, InvalidCatalog
+from tests.bundle.samples import files
+from tests.kit.bundles import bundle_content, bundle_image, put_under
+from tests.kit.catalogs import write_library
+from tests.kit.images import small_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kit.registry import Registry
     from opmkit.index.catalog.blobs import BundleBlob
+    from tests.kit.registry import Registry
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.kit.randomcatalogs import sound_catalog, write_catalog
 
 from opmkit.index.catalog.blobs import (
     Blob,
@@ -25,6 +24,7 @@ from opmkit.index.catalog.load import parse_blobs, read_blobs
 from opmkit.index.catalog.rewrite import Rewritten, apply, rewrite
 from opmkit.index.catalog.write import fingerprint
 from opmkit.index.errors import CatalogError
+from tests.kit.randomcatalogs import sound_catalog, write_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable

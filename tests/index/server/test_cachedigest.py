@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.cachedcatalog import ODD_TREE_DIGEST, write_odd_tree
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.server.cachedigest import Fnv1a, fnv1a, hash_tree, tar_header
+from tests.kit.cachedcatalog import ODD_TREE_DIGEST, write_odd_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from kit.cachedcatalog import BLOBS, DIGEST, FILES, write_catalog, write_file
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.server.cachelayout import bundle_file
 from opmkit.index.server.catalogcache import CacheUnfit, load_cache, unreadable_format
+from tests.kit.cachedcatalog import BLOBS, DIGEST, FILES, write_catalog, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

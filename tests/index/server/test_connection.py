@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from kit.h2peer import END, MemoryTransport
 from opmkit.index.server.calls import Calls, Method
 from opmkit.index.server.http2 import budget
 from opmkit.index.server.http2.budget import FrameBudget, PingGuard
@@ -27,6 +26,7 @@ from opmkit.index.server.http2.frames import (
 )
 from opmkit.index.server.http2.headers import MAX_CACHED_BYTES, HeaderReader, MalformedHeaders, RequestHeaders
 from opmkit.index.server.settings import ConnectionLimits
+from tests.kit.h2peer import END, MemoryTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from kit.catalogs import write_library
-from kit.h2peer import END, LIST_PACKAGES, Peer
-from kit.server import Server, call, channel
-from kit.soak import own_memory
 from opmkit.index.server.http2.frames import ErrorCode, Flag, Kind, Setting, pack, settings
+from tests.kit.catalogs import write_library
+from tests.kit.h2peer import END, LIST_PACKAGES, Peer
+from tests.kit.server import Server, call, channel
+from tests.kit.soak import own_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

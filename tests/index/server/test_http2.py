@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from kit.catalogs import write_library
-from kit.h2peer import END, LIST_PACKAGES, Peer
-from kit.server import PATIENCE, Server, call, channel
-from kit.soak import memory
 from opmkit.index.api import METHODS
 from opmkit.index.server.calls import MOST_TEXT
 from opmkit.index.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
 from opmkit.index.server.http2.headers import compressed
 from opmkit.index.server.http2.streams import Sender
+from tests.kit.catalogs import write_library
+from tests.kit.h2peer import END, LIST_PACKAGES, Peer
+from tests.kit.server import PATIENCE, Server, call, channel
+from tests.kit.soak import memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

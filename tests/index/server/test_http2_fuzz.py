@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from kit.h2peer import END, MemoryTransport, split_frames
 from opmkit.index.server.calls import MOST_WAITING, Calls, Method
 from opmkit.index.server.http2.connection import (
     MAX_BUFFERED,
@@ -41,6 +40,7 @@ from opmkit.index.server.http2.headers import (
     RequestHeaders,
     parse_request,
 )
+from tests.kit.h2peer import END, MemoryTransport, split_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kit.certificates import certificate_authority, server_certificate
-from kit.h2peer import Peer
-from kit.server import PATIENCE
 from opmkit.index.server import acceptor
 from opmkit.index.server.listener import Listener
 from opmkit.index.server.ports import ReservedPort
 from opmkit.index.server.processes import Life
 from opmkit.index.server.service import Loaded
 from opmkit.index.server.settings import ConnectionLimits, ServerSettings, TlsFiles
+from tests.kit.certificates import certificate_authority, server_certificate
+from tests.kit.h2peer import Peer
+from tests.kit.server import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

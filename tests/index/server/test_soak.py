@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kit.catalogs import write_library
-from kit.server import Server
-from kit.soak import soak
+from tests.kit.catalogs import write_library
+from tests.kit.server import Server
+from tests.kit.soak import soak
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,16 +13,16 @@ from typing import Self
 
 import pytest
 
-from kit.opm import PROGRAM
-from kit.requirements import require
+from tests.kit.opm import PROGRAM
+from tests.kit.requirements import require
 
 UID = 12345
-_AS_STRANGER = ("--reuid", str(UID), "--regid", "0", "--clear-groups")
+_UNPRIVILEGED = ("--reuid", str(UID), "--regid", "0", "--clear-groups")
 _READING_ALL = tuple(f"--{which}=-all,+dac_read_search" for which in ("inh-caps", "ambient-caps", "bounding-set"))
 
 
 @dataclass
-class Stranger:
+class UnprivilegedUser:
     """Runs ``opm`` as a pod does whose user id was picked by chance, in a directory that can't be written.
 
     The group is root's, as OpenShift has it. ``home`` is the variable HOME, None to have none.
@@ -34,7 +34,7 @@ class Stranger:
         if os.getuid():
             pytest.skip("only root may start processes of other users")
         require("setpriv")
-        self._directory = tempfile.TemporaryDirectory(prefix="opmkit-stranger-")
+        self._directory = tempfile.TemporaryDirectory(prefix="opmkit-unprivileged-")
         self.path = Path(self._directory.name)
         self.path.chmod(0o755)
         self.temporary.mkdir()
@@ -73,7 +73,7 @@ class Stranger:
 @cache
 def _becoming() -> tuple[str, ...]:
     """The start of command lines; where the program lies in a place that is closed to others, it opens that."""
-    become = (require("setpriv"), *_AS_STRANGER)
+    become = (require("setpriv"), *_UNPRIVILEGED)
     argv = [*become, str(PROGRAM), "--version"]
     closed = subprocess.run(argv, cwd="/", env={"PATH": os.defpath}, capture_output=True, check=False).returncode
     return (*become, *_READING_ALL) if closed else become

@@ -58,7 +58,7 @@ class Done:
         return self.stdout + self.stderr
 
 
-class Crowd:
+class ForkServer:
     """The process that the others are forked from, as a context manager."""
 
     def __enter__(self) -> Self:
