@@ -33,8 +33,8 @@ from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.index.catalog.layout import write_catalog
-from opmkit.index.catalog.write import to_json, to_yaml
+from opmkit.index.fbc.layout import write_catalog
+from opmkit.index.fbc.write import to_json, to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

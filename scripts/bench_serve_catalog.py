@@ -16,8 +16,8 @@ from tests.kit.catalogmaker import catalog_of
 from tests.kit.catalogs import free_port
 from tests.kit.soak import memory
 
-from opmkit.index.catalog.layout import write_catalog
-from opmkit.index.catalog.write import to_json
+from opmkit.index.fbc.layout import write_catalog
+from opmkit.index.fbc.write import to_json
 
 if TYPE_CHECKING:
     import argparse

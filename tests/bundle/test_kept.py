@@ -37,4 +37,4 @@ def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:
 
 
 def test_code_of_other_packages_has_another_digest() -> None:
-    assert code_digest("opmkit.bundle") == code_digest("opmkit.bundle") != code_digest("opmkit.index.catalog")
+    assert code_digest("opmkit.bundle") == code_digest("opmkit.bundle") != code_digest("opmkit.index.fbc")

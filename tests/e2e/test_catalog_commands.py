@@ -17,8 +17,8 @@ from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.index.catalog.dockerfile import CatalogImage
 from opmkit.index.errors import CatalogError
+from opmkit.index.image.dockerfile import CatalogImage
 from tests.kit.engines import Engine
 from tests.kit.opm import FIXTURES, Opm, run
 

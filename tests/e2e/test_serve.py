@@ -19,7 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from opmkit.index.api import METHODS
 from opmkit.index.server.http2.frames import window_update
-from tests.index.old_databases import write_old_database
+from tests.index.sqlite.old_databases import write_old_database
 from tests.kit.catalogs import write_library
 from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.h2peer import Peer

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.catalog.database_blobs import blobs_of_database
-from opmkit.index.catalog.layout import write_catalog
-from opmkit.index.catalog.write import to_yaml
-from opmkit.index.database import open_database
 from opmkit.index.errors import InvalidCatalog
+from opmkit.index.fbc.layout import write_catalog
+from opmkit.index.fbc.write import to_yaml
+from opmkit.index.rendering.database_blobs import blobs_of_database
+from opmkit.index.sqlite import open_database
 from tests.kit.opm import run
 from tests.kit.shared import Case, cases, needs_shared
 

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle import Bundle, BundleError, ManifestCache, parse_bundle
-from opmkit.index.add import add_bundles
-from opmkit.index.database import replace_database
 from opmkit.index.errors import CatalogError
+from opmkit.index.operations.add.sqlite import add_bundles
+from opmkit.index.sqlite import replace_database
 from tests.kit.shared import SHARED
 
 if TYPE_CHECKING:

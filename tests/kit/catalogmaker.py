@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.validation.versions import strict_version
-from opmkit.index.catalog.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
-from opmkit.index.catalog.bundlecheck import stated_version
-from opmkit.index.catalog.imagetemplate import ImageTemplate
-from opmkit.index.catalog.open import Kind
-from opmkit.index.catalog.render import Rendering, render
+from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
+from opmkit.index.fbc.bundlecheck import stated_version
+from opmkit.index.image.open_fbc import Kind
+from opmkit.index.render import Rendering, render
+from opmkit.index.rendering.image_template import ImageTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 
 from opmkit.bundle import parse_bundle
-from opmkit.index.add import add_bundles
 from opmkit.index.api import METHODS, SERVICE
-from opmkit.index.database import replace_database
+from opmkit.index.operations.add.sqlite import add_bundles
+from opmkit.index.sqlite import replace_database
 from tests.reference.samples import Api, Sample
 
 if TYPE_CHECKING:

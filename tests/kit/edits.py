@@ -7,29 +7,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle import ManifestCache, parse_bundle
-from opmkit.index.add import add_bundles as add_to_database
-from opmkit.index.arrivals import AddPlan
-from opmkit.index.catalog.blobs import BUNDLE_OBJECT, Blobs
-from opmkit.index.catalog.database_blobs import blobs_of_database
-from opmkit.index.catalog.dialect import Dialect
-from opmkit.index.catalog.edit.add import add_bundles
-from opmkit.index.catalog.edit.remove import with_only_packages, without_packages, without_stranded
-from opmkit.index.catalog.edit.truncate import truncate
-from opmkit.index.catalog.edit.values import Arrival, Edit
-from opmkit.index.catalog.load import parse_blobs
-from opmkit.index.database import IndexDatabase, replace_database
-from opmkit.index.deprecate import deprecate_bundles
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.blobs import BUNDLE_OBJECT, Blobs
+from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
-from opmkit.index.prune import prune_packages, prune_stranded
-from opmkit.index.remove import remove_packages
+from opmkit.index.operations.add.fbc import add_bundles
+from opmkit.index.operations.add.session import AddPlan
+from opmkit.index.operations.add.sqlite import add_bundles as add_to_database
+from opmkit.index.operations.prune import prune_packages, prune_stranded
+from opmkit.index.operations.remove import remove_packages
+from opmkit.index.operations.remove_fbc import with_only_packages, without_packages, without_stranded
+from opmkit.index.operations.truncate import deprecate_bundles
+from opmkit.index.operations.truncate_fbc import truncate
+from opmkit.index.operations.values import Arrival, Edit
+from opmkit.index.rendering.database_blobs import blobs_of_database
+from opmkit.index.sqlite import IndexDatabase, replace_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from opmkit.bundle import Bundle
-    from opmkit.index.catalog.blobs import BundleBlob, ChannelBlob, EntryBlob
+    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
     from tests.reference.samples import Sample
 
 _CACHE = ManifestCache()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from opmkit.index.catalog.blobs import Blobs
+    from opmkit.index.fbc.blobs import Blobs
 
 Document: TypeAlias = dict[str, Any]
 Catalog: TypeAlias = list[Document]

@@ -15,8 +15,8 @@ from opmkit.bundle.cluster import Cluster
 from opmkit.bundle.configmap import OWN_ANNOTATIONS, Extraction, bundle_config_map
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
-from opmkit.index.configmap import write_config_map_database
 from opmkit.index.errors import CatalogError
+from opmkit.index.operations.configmap import write_config_map_database
 from opmkit.index.packagemanifest import walk
 from tests.kit.apiserver import ApiServer
 from tests.kit.shared import SHARED, dump_index, needs_shared

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.catalog.dialect import Dialect
-from opmkit.index.catalog.drawing.mermaid import mermaid
-from opmkit.index.catalog.drawing.selection import Selection
-from opmkit.index.catalog.load import read_blobs
+from opmkit.index.drawing.mermaid import mermaid
+from opmkit.index.drawing.selection import Selection
+from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.load import read_blobs
 from tests.kit.corpus import RegistryCorpus
 from tests.kit.opm import Opm
 from tests.kit.shared import SHARED, needs_shared

@@ -10,13 +10,13 @@ import typer
 
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.fbc.dialect import Dialect
 
 if TYPE_CHECKING:
     from opmkit.bundle.kept import Kept
-    from opmkit.index.catalog.blobs import Blob, Blobs
-    from opmkit.index.catalog.drawing.mermaid import Mermaid
-    from opmkit.index.catalog.levels import Level
+    from opmkit.index.drawing.mermaid import Mermaid
+    from opmkit.index.fbc.blobs import Blob, Blobs
+    from opmkit.index.fbc.levels import Level
 
 
 class CatalogFormat(StrEnum):
@@ -44,7 +44,7 @@ MigrateLevel = Annotated[
 
 def level_named(name: str) -> Level:
     """The level of that name, no migration for ""; raises UsageProblem."""
-    from opmkit.index.catalog.levels import Level
+    from opmkit.index.fbc.levels import Level
 
     if name not in [*Level, ""]:
         raise UsageProblem(f'unknown level "{name}" of --migrate-level: one of {", ".join(Level)}')
@@ -53,14 +53,14 @@ def level_named(name: str) -> Level:
 
 def writer(form: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
     """The function that writes blobs in a form."""
-    from opmkit.index.catalog.write import to_json, to_yaml
+    from opmkit.index.fbc.write import to_json, to_yaml
 
     return to_json if form is CatalogFormat.JSON else to_yaml
 
 
 def print_blobs(blobs: Blobs, form: CatalogFormat) -> None:
     """Print the blobs of a catalog in the order in which catalogs are written, one after the other."""
-    from opmkit.index.catalog.write import in_order
+    from opmkit.index.fbc.write import in_order
 
     write = writer(form)
     print_bytes(write([blob]) for blob in in_order(blobs))
@@ -76,6 +76,6 @@ def told(drawn: Mermaid) -> bytes:
 def kept_renderings() -> Kept:
     """Where bundle images are kept as they were rendered."""
     from opmkit.imagetools.store import ImageStore
-    from opmkit.index.catalog.render import kept_bundles
+    from opmkit.index.render import kept_bundles
 
     return kept_bundles(ImageStore.open().results("bundles"))

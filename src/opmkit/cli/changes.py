@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.build import BuiltIndex, IndexPlan
-    from opmkit.index.catalog.edit.values import Placement
-    from opmkit.index.catalog.levels import Level
-    from opmkit.index.change import AddOptions, Change, ChangeResult
+    from opmkit.index.fbc.levels import Level
+    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.operations.change import AddOptions, Change, ChangeResult
+    from opmkit.index.operations.values import Placement
 
 RESULT_PANEL = "Result"
 TOOLS = "none, docker, podman or buildah"
@@ -69,7 +69,7 @@ class Adding:
 
     def options(self, placement: Placement | None = None, level: Level | None = None) -> AddOptions:
         """The same for the index package."""
-        from opmkit.index.change import AddOptions
+        from opmkit.index.operations.change import AddOptions
 
         return AddOptions(
             self.mode,
@@ -137,7 +137,7 @@ class Place:
 
     def placement(self, ctx: typer.Context, bundles: list[str]) -> Placement | None:
         """The same for the index package, None if no flag is given; UsageProblem for edges of several bundles."""
-        from opmkit.index.catalog.edit.values import Placement
+        from opmkit.index.operations.values import Placement
 
         given = given_flags(ctx)
         if len(bundles) > 1 and given & {"replaces", "skips", "skip-range"}:
@@ -266,7 +266,7 @@ class Target:
     def plan(self, from_index: str | None, told: Told, also_tags: tuple[str, ...] = ()) -> IndexPlan:
         """Where the new index comes from and goes to; raises ImageToolsError for what is no platform."""
         from opmkit.imagetools.spec import Platform
-        from opmkit.index.build import DEFAULT_TAG, IndexPlan
+        from opmkit.index.image.build import DEFAULT_TAG, IndexPlan
 
         if self.generate and self.platform:
             raise UsageProblem("--platform and --generate exclude each other: no image is built")
@@ -360,7 +360,7 @@ class Tools:
 
 def build_changed(tools: OpenedTools, plan: IndexPlan, change: Change, told: Told) -> None:
     """Make a change to an index, build an image of the outcome as planned, and tell it."""
-    from opmkit.index.build import build_index
+    from opmkit.index.image.build import build_index
 
     with progress() as bars:
         built = build_index(tools.pull, tools.build, plan, change, progress=bars)
@@ -412,7 +412,7 @@ def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), di
     if told.output is OutputFormat.JSON:
         print_json(_as_json(result, references, digest))
     elif told.dry_run:
-        from opmkit.index.report import diff_as_text, diff_totals
+        from opmkit.index.operations.diff_report import diff_as_text, diff_totals
 
         print_text(diff_as_text(result.diff))
         if result.diff:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from opmkit.index.api import message_class
-from opmkit.index.database.serving import Listed, StoredBundle, Value
 from opmkit.index.server.bundles import content, listed_content, listed_place, manifests
 from opmkit.index.server.errors import Unanswerable
+from opmkit.index.sqlite.serving import Listed, StoredBundle, Value
 
 CSV = '{"kind":"ClusterServiceVersion","metadata":{"name":"a.v1"}}'
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.index.api import METHODS, message_class
-from opmkit.index.database.serving import served_database
 from opmkit.index.errors import CatalogError
 from opmkit.index.server.from_database import DatabaseAnswers
 from opmkit.index.server.prepared import PreparedAnswers
+from opmkit.index.sqlite.serving import served_database
 from tests.kit.catalogs import write_library
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from opmkit.cli.params import Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.catalog.edit.deprecations import Statement
+    from opmkit.index.operations.deprecate import Statement
 
 
 def filter_index(
@@ -53,8 +53,8 @@ def filter_index(
 
       opm index filter lagoon-operator:alpha --default-channel lagoon-operator=alpha -f index.db --to-fbc -t me/small:1
     """
-    from opmkit.index.catalog.filtering.wanted import parse_wanted
-    from opmkit.index.change import filtering
+    from opmkit.index.operations.change import filtering
+    from opmkit.index.operations.filter.wanted import parse_wanted
 
     require_flags(ctx, "from-index")
     defaults = dict(_pairs(default_channel or [], ctx.command_path))
@@ -105,7 +105,7 @@ def deprecate(
 
       opm index deprecate --package lagoon-operator --undo -f quay.io/me/catalog:2 -t quay.io/me/catalog:3 --push
     """
-    from opmkit.index.change import deprecating
+    from opmkit.index.operations.change import deprecating
 
     require_flags(ctx, "from-index", "package")
     if ("message" in given_flags(ctx)) == undo or bool(message) == undo:
@@ -115,8 +115,8 @@ def deprecate(
 
 
 def _statements(package: str, channels: list[str], bundles: list[str], message: str) -> Iterator[Statement]:
-    from opmkit.index.catalog.blobs import BUNDLE, CHANNEL, PACKAGE, Deprecation
-    from opmkit.index.catalog.edit.deprecations import Statement
+    from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Deprecation
+    from opmkit.index.operations.deprecate import Statement
 
     named = [(CHANNEL, name) for name in channels] + [(BUNDLE, name) for name in bundles]
     for schema, name in named or [(PACKAGE, "")]:

@@ -9,7 +9,7 @@ import typer
 
 from opmkit.cli.catalogformats import Compat
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.fbc.dialect import Dialect
 
 
 def dockerfile(
@@ -37,7 +37,7 @@ def dockerfile(
 
     [bold]Example:[/] opm generate dockerfile catalog --extra-labels vendor=me
     """
-    from opmkit.index.catalog.dockerfile import CatalogImage, dockerfile_beside, read_labels, write_dockerfile
+    from opmkit.index.image.dockerfile import CatalogImage, dockerfile_beside, read_labels, write_dockerfile
 
     if binary_image and base_image:
         raise UsageProblem("--binary-image and --base-image exclude each other", ctx.command_path)
@@ -54,7 +54,7 @@ def dockerfile(
 
 def _images(base: str, builder: str, binary: str, compat: Dialect) -> tuple[str, str]:
     """The base image, and the builder, "" for none."""
-    from opmkit.index.catalog.dockerfile import DEFAULT_IMAGE
+    from opmkit.index.image.dockerfile import DEFAULT_IMAGE
 
     if compat is Dialect.OPM_1_26:
         return binary or base or DEFAULT_IMAGE, ""

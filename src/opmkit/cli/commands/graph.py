@@ -12,13 +12,13 @@ from opmkit.cli.catalogformats import Compat, told
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageProblem
 from opmkit.cli.params import Connection, made_once
-from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.fbc.dialect import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.catalog.blobs import Blobs
-    from opmkit.index.catalog.drawing.subject import DrawnPackage
+    from opmkit.index.drawing.subject import DrawnPackage
+    from opmkit.index.fbc.blobs import Blobs
 
 
 def render_graph(
@@ -46,8 +46,8 @@ def render_graph(
 
     [bold]Example:[/] opm alpha render-graph ./catalog -p lagoon-operator > graph.mmd
     """
-    from opmkit.index.catalog.drawing.mermaid import mermaid
-    from opmkit.index.catalog.drawing.selection import Selection
+    from opmkit.index.drawing.mermaid import mermaid
+    from opmkit.index.drawing.selection import Selection
 
     if not references:
         raise UsageProblem("requires at least 1 arg(s), only received 0", ctx.command_path)
@@ -91,8 +91,8 @@ def graph(
 
       opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
     """
-    from opmkit.index.catalog.blobs import Blobs
-    from opmkit.index.catalog.drawing.subject import drawn_packages
+    from opmkit.index.drawing.subject import drawn_packages
+    from opmkit.index.fbc.blobs import Blobs
 
     if channel and not package:
         raise UsageProblem("--channel is for one package: name it, too", "opm index graph")
@@ -104,10 +104,10 @@ def graph(
 
 
 def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[DrawnPackage]) -> bytes:
-    from opmkit.index.catalog.drawing.dot import dot
-    from opmkit.index.catalog.drawing.mermaid import mermaid
-    from opmkit.index.catalog.drawing.page import page, problems_of
-    from opmkit.index.catalog.drawing.svg import svg
+    from opmkit.index.drawing.dot import dot
+    from opmkit.index.drawing.mermaid import mermaid
+    from opmkit.index.drawing.page import page, problems_of
+    from opmkit.index.drawing.svg import svg
 
     match output:
         case GraphFormat.HTML:
@@ -121,8 +121,8 @@ def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[Dra
 
 
 def _opened(connection: Connection, references: list[str]) -> Blobs:
-    from opmkit.index.catalog.blobs import Blobs
-    from opmkit.index.catalog.open import open_blobs
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.image.open_fbc import open_blobs
 
     tool = made_once(connection.tool)
     return Blobs.of(blob for reference in references for blob in open_blobs(tool, reference))

@@ -36,7 +36,7 @@ from opmkit.cli.params import Connection
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.change import Change
+    from opmkit.index.operations.change import Change
 
 Bundles = Annotated[
     list[str] | None,
@@ -77,8 +77,8 @@ def add(
 
       opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog --channel stable --replaces lagoon.v0.1.0
     """
-    from opmkit.index.build import build_index
-    from opmkit.index.change import adding
+    from opmkit.index.image.build import build_index
+    from opmkit.index.operations.change import adding
 
     require_flags(ctx, "bundles")
     placement = place.placement(ctx, bundles or [])
@@ -107,7 +107,7 @@ def rm(
 
     [bold]Example:[/] opm index rm --operators lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
-    from opmkit.index.change import removing
+    from opmkit.index.operations.change import removing
 
     require_flags(ctx, "from-index", "operators")
     opened = tools.open(connection, ctx.command_path)
@@ -130,7 +130,7 @@ def prune(
 
     [bold]Example:[/] opm index prune --packages lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/small:1 --push
     """
-    from opmkit.index.change import pruning
+    from opmkit.index.operations.change import pruning
 
     require_flags(ctx, "from-index", "packages")
     opened = tool.open(connection)
@@ -150,7 +150,7 @@ def prune_stranded(
 
     [bold]Example:[/] opm index prune-stranded -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
-    from opmkit.index.change import pruning_stranded
+    from opmkit.index.operations.change import pruning_stranded
 
     require_flags(ctx, "from-index")
     opened = tool.open(connection)
@@ -173,7 +173,7 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
     """
-    from opmkit.index.change import truncating
+    from opmkit.index.operations.change import truncating
 
     require_flags(ctx, "bundles")
     opened = tools.open(connection, ctx.command_path)
@@ -198,7 +198,7 @@ class Steps:
         self, ctx: typer.Context, add: Change, *, permissive: bool, allow_package_removal: bool
     ) -> Sequence[Change]:
         """Those that were asked for, in the order in which they are made."""
-        from opmkit.index.change import pruning, removing, truncating
+        from opmkit.index.operations.change import pruning, removing, truncating
 
         deprecate = truncating(self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal)
         possible = {
@@ -235,8 +235,8 @@ def update(
 
       opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
     """
-    from opmkit.index.build import build_index
-    from opmkit.index.change import adding, in_turn
+    from opmkit.index.image.build import build_index
+    from opmkit.index.operations.change import adding, in_turn
 
     placement = place.placement(ctx, steps.add or [])
     opened = tools.open(connection, ctx.command_path)
@@ -276,10 +276,10 @@ def export(
 
     [bold]Example:[/] opm index export --index quay.io/me/catalog:1 --package lagoon-operator --download-folder out
     """
-    from opmkit.index.content import DatabaseContent
-    from opmkit.index.database import open_database
-    from opmkit.index.export import export_packages, packages_of_catalog, packages_of_database
-    from opmkit.index.extract import opened_content
+    from opmkit.index.image.content import DatabaseContent
+    from opmkit.index.image.extract import opened_content
+    from opmkit.index.operations.export import export_packages, packages_of_catalog, packages_of_database
+    from opmkit.index.sqlite import open_database
 
     require_flags(ctx, "index")
     if package and xpackage:
@@ -324,8 +324,8 @@ def diff(
 
       opm index diff quay.io/me/catalog:1 ./catalog
     """
-    from opmkit.index.compare import compare_indexes
-    from opmkit.index.report import diff_as_markdown, diff_as_text
+    from opmkit.index.image.compare import compare_indexes
+    from opmkit.index.operations.diff_report import diff_as_markdown, diff_as_text
 
     difference = compare_indexes(connection.tool_named(container_tool), before, after)
     if output is DiffFormat.JSON:

@@ -33,8 +33,8 @@ def init(
     [bold]Example:[/] opm init lagoon -c stable -d README.md -i lagoon.svg -o yaml > catalog/lagoon.yaml
     """
     from opmkit.bundle.validation.names import dns1123_label
-    from opmkit.index.catalog.blobs import Blobs
-    from opmkit.index.catalog.newpackage import new_package
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.newpackage import new_package
 
     blob = new_package(package, default_channel, description, icon)
     for problem in dns1123_label(package):

@@ -9,12 +9,12 @@ import typer
 from opmkit.cli.catalogformats import Compat
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.params import Connection
-from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.fbc.dialect import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.catalog.model import Catalog
+    from opmkit.index.fbc.model import Catalog
 
 Index = Annotated[
     str, typer.Argument(metavar="INDEX", help="A catalog directory, a database file, or an index image of either.")
@@ -29,7 +29,7 @@ def packages(
 
     [bold]Example:[/] opm alpha list packages quay.io/me/catalog:1
     """
-    from opmkit.index.listing import list_packages
+    from opmkit.index.operations.list import list_packages
 
     rows = list_packages(_open(connection, index, compat))
     _print(rows, ("NAME", "DISPLAY NAME", "DEFAULT CHANNEL"), output)
@@ -46,7 +46,7 @@ def channels(
 
     [bold]Example:[/] opm alpha list channels index.db lagoon-operator
     """
-    from opmkit.index.listing import list_channels
+    from opmkit.index.operations.list import list_channels
 
     rows = list_channels(_open(connection, index, compat), package)
     _print(rows, ("PACKAGE", "CHANNEL", "HEAD"), output)
@@ -63,14 +63,14 @@ def bundles(
 
     [bold]Example:[/] opm alpha list bundles ./catalog lagoon-operator --output json
     """
-    from opmkit.index.listing import list_bundles
+    from opmkit.index.operations.list import list_bundles
 
     rows = list_bundles(_open(connection, index, compat), package)
     _print(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
 
 
 def _open(connection: Connection, index: str, compat: Dialect) -> Catalog:
-    from opmkit.index.catalog.open import open_catalog
+    from opmkit.index.image.open_fbc import open_catalog
 
     return open_catalog(connection.tool, index, compat)
 

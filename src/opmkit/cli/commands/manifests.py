@@ -17,8 +17,8 @@ from opmkit.cli.params import Connection
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
-    from opmkit.index.installation import Installation
-    from opmkit.index.manifests import Source
+    from opmkit.index.operations.installation import Installation
+    from opmkit.index.operations.manifests import Source
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Installing a package"
@@ -88,8 +88,8 @@ class SourceFlags:
     def source(self, reference: str) -> Source:
         """The source of the index ``reference``, or of what is served at the address."""
         from opmkit.index.client.address import parse_address
-        from opmkit.index.manifests import Source
         from opmkit.index.objectnames import as_label
+        from opmkit.index.operations.manifests import Source
 
         address, image = None, None
         if self.address:
@@ -157,8 +157,8 @@ class InstallFlags:
 
     def installation(self) -> Installation:
         """The same for the index package."""
-        from opmkit.index.installation import Installation
         from opmkit.index.objectnames import as_label
+        from opmkit.index.operations.installation import Installation
 
         return Installation(
             package=self.package,
@@ -203,8 +203,8 @@ def manifests(
 
       opm index manifests index.db --address catalog.olm.svc:50051 --package lagoon-operator --channel stable
     """
-    from opmkit.index.manifests import manifests as objects_of
-    from opmkit.index.manifests import reaches
+    from opmkit.index.operations.manifests import manifests as objects_of
+    from opmkit.index.operations.manifests import reaches
 
     if not reference and not source_flags.address:
         raise UsageProblem("name the index image, or give --address", ctx.command_path)
@@ -245,10 +245,10 @@ def _image(text: str) -> Reference:
 def _looked_up(installation: Installation, index: str, connection: Connection, container_tool: str) -> Installation:
     """The installation fitted to the index; as it is, with a warning, where the index can't be read."""
     from opmkit.imagetools.errors import ImageToolsError
-    from opmkit.index.content import DatabaseContent
-    from opmkit.index.database import open_database
-    from opmkit.index.extract import opened_content
-    from opmkit.index.installation import fitted, fitted_to_catalog
+    from opmkit.index.image.content import DatabaseContent
+    from opmkit.index.image.extract import opened_content
+    from opmkit.index.operations.installation import fitted, fitted_to_catalog
+    from opmkit.index.sqlite import open_database
 
     try:
         with opened_content(connection.tool_named(container_tool), index) as content:

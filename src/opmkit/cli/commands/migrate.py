@@ -30,10 +30,10 @@ def migrate(
 
     [bold]Example:[/] opm migrate quay.io/me/catalog:1 ./catalog
     """
-    from opmkit.index.catalog.layout import check_empty, write_catalog
-    from opmkit.index.catalog.open import CATALOGS
-    from opmkit.index.catalog.render import Rendering
-    from opmkit.index.catalog.render import render as rendered
+    from opmkit.index.fbc.layout import check_empty, write_catalog
+    from opmkit.index.image.open_fbc import CATALOGS
+    from opmkit.index.render import Rendering
+    from opmkit.index.render import render as rendered
 
     rendering = Rendering(kinds=CATALOGS, level=level_named(migrate_level))
     check_empty(directory)

@@ -51,7 +51,7 @@ def add(
 
       opm registry add -d index.db -b ./lagoon/0.1.0,./lagoon/0.2.0 --mode semver
     """
-    from opmkit.index.change import adding, change_database
+    from opmkit.index.operations.change import adding, change_database
 
     tool = connection.tool_named(container_tool)
     with progress() as bars:
@@ -74,7 +74,7 @@ def rm(
 
     [bold]Example:[/] opm registry rm --database index.db --packages lagoon-operator
     """
-    from opmkit.index.change import change_database, removing
+    from opmkit.index.operations.change import change_database, removing
 
     require_flags(ctx, "packages")
     change = removing(packages or [], permissive=permissive)
@@ -95,7 +95,7 @@ def prune(
 
     [bold]Example:[/] opm registry prune --database index.db --packages lagoon-operator
     """
-    from opmkit.index.change import change_database, pruning
+    from opmkit.index.operations.change import change_database, pruning
 
     require_flags(ctx, "packages")
     change = pruning(packages or [], permissive=permissive)
@@ -107,7 +107,7 @@ def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
 
     [bold]Example:[/] opm registry prune-stranded --database index.db
     """
-    from opmkit.index.change import change_database, pruning_stranded
+    from opmkit.index.operations.change import change_database, pruning_stranded
 
     change = pruning_stranded()
     tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
@@ -125,7 +125,7 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.2.0
     """
-    from opmkit.index.change import change_database, truncating
+    from opmkit.index.operations.change import change_database, truncating
 
     change = truncating(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
     tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
@@ -168,7 +168,7 @@ def _database(index: str, database: Path, connection: Connection) -> Iterator[Pa
         yield database
         return
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.index.extract import read_database
+    from opmkit.index.image.extract import read_database
 
     with ScratchDirectory("opm-index-") as scratch:
         extracted = Path(scratch, "index.db")

@@ -56,9 +56,9 @@ def render(
 
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
-    from opmkit.index.catalog.imagetemplate import ImageTemplate
-    from opmkit.index.catalog.render import Rendering
-    from opmkit.index.catalog.render import render as rendered
+    from opmkit.index.render import Rendering
+    from opmkit.index.render import render as rendered
+    from opmkit.index.rendering.image_template import ImageTemplate
 
     if migrate and migrate_level:
         raise UsageProblem("--migrate and --migrate-level exclude each other", ctx.command_path)

@@ -73,7 +73,7 @@ def _catalog(source: str, connection: Connection) -> Iterator[Path]:
     if Path(source).is_dir():
         yield Path(source)
         return
-    from opmkit.index.catalog.open import unpacked_catalog
+    from opmkit.index.image.open_fbc import unpacked_catalog
 
     with unpacked_catalog(connection.tool, source) as root:
         yield root

@@ -27,15 +27,15 @@ from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.cli.goflags import given_flags
 from opmkit.cli.params import Connection, made_once
 from opmkit.cli.tree import group
-from opmkit.index.catalog.dialect import Dialect
+from opmkit.index.fbc.dialect import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.catalog.blobs import BundleBlob, OtherBlob
-    from opmkit.index.catalog.levels import Level
-    from opmkit.index.catalog.templates.document import TemplateFile
-    from opmkit.index.catalog.templates.kinds import Kind
+    from opmkit.index.fbc.blobs import BundleBlob, OtherBlob
+    from opmkit.index.fbc.levels import Level
+    from opmkit.index.fbc.templates.document import TemplateFile
+    from opmkit.index.fbc.templates.kinds import Kind
 
 STDIN = "-"
 COMPOSITE = "composite"
@@ -114,9 +114,9 @@ def render_template(
 
       opm alpha render-template lagoon.yaml -o mermaid
     """
-    from opmkit.index.catalog.drawing.mermaid import mermaid
-    from opmkit.index.catalog.templates.kinds import kind_of
-    from opmkit.index.catalog.templates.kinds import render_template as rendered
+    from opmkit.index.drawing.mermaid import mermaid
+    from opmkit.index.fbc.templates.kinds import kind_of
+    from opmkit.index.fbc.templates.kinds import render_template as rendered
 
     level = level_named(migrate_level)
     if kind == COMPOSITE and not file:
@@ -135,7 +135,7 @@ def render_template(
 
 def _named(first: str, second: str) -> tuple[Kind | None, str]:
     """The type and the file that the arguments name; a first one that is no type is the file."""
-    from opmkit.index.catalog.templates.kinds import Kind
+    from opmkit.index.fbc.templates.kinds import Kind
 
     if first in list(Kind):
         return Kind(first), second
@@ -147,7 +147,7 @@ def _named(first: str, second: str) -> tuple[Kind | None, str]:
 
 
 def _read(name: str) -> TemplateFile:
-    from opmkit.index.catalog.templates.document import TemplateFile
+    from opmkit.index.fbc.templates.document import TemplateFile
 
     if name in ("", STDIN):
         return TemplateFile.read(sys.stdin.buffer, "standard input")
@@ -156,7 +156,7 @@ def _read(name: str) -> TemplateFile:
 
 def _build(composite: Composite, output: TemplateFormat, level: Level, compat: Dialect, connection: Connection) -> None:
     """Build the catalogs of a composite template."""
-    from opmkit.index.catalog.templates.composite import Building, build, components
+    from opmkit.index.fbc.templates.composite import Building, build, components
 
     if output is TemplateFormat.MERMAID:
         raise UsageProblem("a composite template is written to files, as json or yaml", "opm alpha render-template")
@@ -181,8 +181,8 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
 
     import requests
 
-    from opmkit.index.catalog.templates.document import MAX_TEMPLATE, TemplateFile
     from opmkit.index.errors import CatalogError
+    from opmkit.index.fbc.templates.document import MAX_TEMPLATE, TemplateFile
 
     options = connection.options()
     trusted = str(options.ca_file) if options.ca_file else options.verify_tls
@@ -197,8 +197,8 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
 
 def _renderer(connection: Connection) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     """Renders bundle images side by side; no others, for templates may come from elsewhere."""
-    from opmkit.index.catalog.open import Kind
-    from opmkit.index.catalog.render import Rendering, rendered
+    from opmkit.index.image.open_fbc import Kind
+    from opmkit.index.render import Rendering, rendered
 
     def render(images: Sequence[str]) -> dict[str, BundleBlob]:
         rendering = Rendering(kinds=frozenset({Kind.BUNDLE_IMAGE}), kept=kept_renderings(), warn=print_warning)
@@ -217,7 +217,7 @@ def convert_basic(file: Fbc = "", output: CatalogOutput = CatalogFormat.JSON) ->
 
     [bold]Example:[/] opm alpha convert-template basic catalog.yaml -o yaml > template.yaml
     """
-    from opmkit.index.catalog.templates.basic import to_basic
+    from opmkit.index.fbc.templates.basic import to_basic
 
     _print_template(to_basic(_read(file)), output)
 
@@ -227,7 +227,7 @@ def convert_substitutes(file: Fbc = "", output: CatalogOutput = CatalogFormat.JS
 
     [bold]Example:[/] opm alpha convert-template substitutes catalog.yaml -o yaml > template.yaml
     """
-    from opmkit.index.catalog.templates.substitutes import to_substitutes
+    from opmkit.index.fbc.templates.substitutes import to_substitutes
 
     _print_template(to_substitutes(_read(file)), output)
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.index.api import message_class
-from opmkit.index.database.manifests import cut_manifests
-from opmkit.index.database.serving import GVK
 from opmkit.index.server.errors import Unanswerable
+from opmkit.index.sqlite.manifests import cut_manifests
+from opmkit.index.sqlite.serving import GVK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.index.database.serving import Listed, StoredBundle, Value
+    from opmkit.index.sqlite.serving import Listed, StoredBundle, Value
 
     Plural = Callable[[str, str, str], str]
 

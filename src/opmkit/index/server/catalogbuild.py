@@ -11,12 +11,12 @@ import orjson
 
 from opmkit.bundle.jsonvalue import escape_html
 from opmkit.imagetools.store.private import make_directory
-from opmkit.index.catalog.base64text import from_base64
-from opmkit.index.catalog.blobs import BUNDLE, CHANNEL, PACKAGE
-from opmkit.index.catalog.check import packages_of, valid_catalog
-from opmkit.index.catalog.load import read_blobs
-from opmkit.index.catalog.write import compact_json
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.base64text import from_base64
+from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
+from opmkit.index.fbc.check import packages_of, valid_catalog
+from opmkit.index.fbc.load import read_blobs
+from opmkit.index.fbc.write import compact_json
 from opmkit.index.server.cachedigest import fnv1a
 from opmkit.index.server.cachelayout import DIRECTORY_MODE, METAS, PACKAGES, bundle_file, create_file
 from opmkit.index.server.catalogbundles import bundle_document, common_fields
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from opmkit.index.catalog.blobs import EntryBlob, Icon, OtherBlob
-    from opmkit.index.catalog.check import PackageBlobs
-    from opmkit.index.catalog.model import Catalog, Channel
+    from opmkit.index.fbc.blobs import EntryBlob, Icon, OtherBlob
+    from opmkit.index.fbc.check import PackageBlobs
+    from opmkit.index.fbc.model import Catalog, Channel
 
 _SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
 """Schemas and packages that operator-registry lets clients ask for."""

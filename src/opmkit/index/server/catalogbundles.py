@@ -10,16 +10,16 @@ from opmkit.bundle import goyaml
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.jsonvalue import encode, escape_html
 from opmkit.index.api import message_class
-from opmkit.index.catalog import blobs as kinds
-from opmkit.index.catalog.base64text import from_base64
-from opmkit.index.catalog.csvmetadata import csv_of_metadata
-from opmkit.index.catalog.write import writable
+from opmkit.index.fbc import blobs as kinds
+from opmkit.index.fbc.base64text import from_base64
+from opmkit.index.fbc.csvmetadata import csv_of_metadata
+from opmkit.index.fbc.write import writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from opmkit.bundle.jsonvalue import JsonValue
-    from opmkit.index.catalog.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
+    from opmkit.index.fbc.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
 
 _FIELDS = tuple(field.name for field in message_class("Bundle").DESCRIPTOR.fields)
 GVK = "olm.gvk"

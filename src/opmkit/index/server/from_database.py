@@ -7,19 +7,19 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.api import message_class
-from opmkit.index.database.serving import ServedIndex
 from opmkit.index.errors import CatalogError
 from opmkit.index.server import bundles
 from opmkit.index.server.errors import Unanswerable
 from opmkit.index.server.prepared import LIST, content_record, csv_record
 from opmkit.index.server.records import framed
+from opmkit.index.sqlite.serving import ServedIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.index.database.serving import Entry, ServedDatabase
     from opmkit.index.server.answers import Answer
     from opmkit.index.server.prepared import PreparedAnswers
+    from opmkit.index.sqlite.serving import Entry, ServedDatabase
 
 _CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
 _PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")

@@ -15,9 +15,9 @@ from opmkit.index.server.processes import run_processes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.database.serving import ServedDatabase
     from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings
+    from opmkit.index.sqlite.serving import ServedDatabase
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
         DatabaseUnavailable: no such file, or it can't be read.
         ServerError: the port or the certificate can't be used, or a process of the server has died.
     """
-    from opmkit.index.database.serving import served_database  # catalogs do without SQL
+    from opmkit.index.sqlite.serving import served_database  # catalogs do without SQL
 
     with ExitStack() as stack:
         database = stack.enter_context(served_database(path, migrate=migrate))

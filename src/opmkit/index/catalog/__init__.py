@@ -1,1 +1,0 @@
-"""Catalogs: their model, the rules they keep, and reading them."""

@@ -1,0 +1,77 @@
+"""Update graphs as text for Graphviz, in the language DOT (https://graphviz.org/doc/info/lang.html)."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.escape import escape_controls
+from opmkit.index.drawing.layout import Update, updates
+from opmkit.index.errors import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from opmkit.index.drawing.layout import Layout
+    from opmkit.index.drawing.subject import DrawnPackage
+
+MAX_UPDATES = 100_000
+"""Arrows in one drawing; Graphviz is of no use long before."""
+
+_STYLES = {
+    Update.REPLACES: "",
+    Update.SKIPS: ' [style=dashed, label="skips"]',
+    Update.RANGE: ' [style=dotted, label="skip range"]',
+}
+
+
+def dot(packages: Iterable[DrawnPackage]) -> str:
+    """Draw packages: a box for each, with one for each of its channels; arrows lead from the older to the newer bundle.
+
+    Raises:
+        CatalogError: there are too many updates.
+    """
+    lines = ["digraph updates {", "  rankdir=LR;", "  node [shape=box, fontname=sans];", "  edge [fontname=sans];"]
+    clusters, left = count(), count(MAX_UPDATES, -1)
+    for package in packages:
+        lines += [f"  subgraph cluster_{next(clusters)} {{", f"    label={_quoted(package.name)};"]
+        for channel, drawn in package.layouts():
+            cluster = next(clusters)
+            lines += [f"    subgraph cluster_{cluster} {{", *_channel(package, channel.name)]
+            lines += _nodes(package, drawn, cluster)
+            lines += _edges(drawn, cluster, left)
+            lines.append("    }")
+        lines.append("  }")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _channel(package: DrawnPackage, name: str) -> Iterator[str]:
+    yield f"      label={_quoted(f'{name} (default)' if name == package.default_channel else name)};"
+    if package.channel_deprecation(name):
+        yield "      bgcolor=lavender;"
+
+
+def _nodes(package: DrawnPackage, drawn: Layout, cluster: int) -> Iterator[str]:
+    for number, row in enumerate(drawn.rows):
+        deprecated = package.bundle_deprecation(row.name)
+        style = "filled" if deprecated else "dashed" if not row.is_entry else "solid"
+        attributes = f"label={_quoted(row.name)}, style={style}"
+        if deprecated:
+            attributes += f", fillcolor=orange, tooltip={_quoted(deprecated)}"
+        yield f"      c{cluster}_{number} [{attributes}];"
+
+
+def _edges(drawn: Layout, cluster: int, left: Iterator[int]) -> Iterator[str]:
+    for older, newer, update in updates(drawn):
+        if not next(left):
+            raise CatalogError(
+                f"there are more than {MAX_UPDATES} updates to draw",
+                advice="Name a package and, with --channel, one of its channels.",
+            )
+        yield f"      c{cluster}_{older} -> c{cluster}_{newer}{_STYLES[update]};"
+
+
+def _quoted(text: str) -> str:
+    """Return the text as a quoted string in which Graphviz finds neither escapes nor entities of HTML."""
+    escaped = escape_controls(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return f'"{escaped}"'

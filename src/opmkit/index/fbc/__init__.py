@@ -1,0 +1,1 @@
+"""File-based catalogs: model, reading, writing, checks, templates."""

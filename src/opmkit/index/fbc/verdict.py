@@ -1,0 +1,60 @@
+"""What is to be said of a catalog: findings, of which errors make it invalid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle.validation.finding import Severity
+from opmkit.index.fbc.cautions import cautions
+from opmkit.index.fbc.check import check_blobs
+
+if TYPE_CHECKING:
+    from opmkit.index.fbc.dialect import Dialect
+    from opmkit.index.fbc.faults import Fault
+    from opmkit.index.fbc.load import Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All that is wrong with a catalog, and all that is odd in it."""
+
+    errors: tuple[Fault, ...]
+    warnings: tuple[Fault, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the catalog may be served."""
+        return not self.errors
+
+    @property
+    def findings(self) -> list[tuple[Severity, Fault]]:
+        """Both, in the order of files and lines."""
+        found = [(Severity.ERROR, fault) for fault in self.errors]
+        found += [(Severity.WARNING, fault) for fault in self.warnings]
+        return sorted(found, key=lambda each: (each[1].place.file, each[1].place.line))
+
+    def report(self) -> dict[str, Any]:
+        """The verdict in plain JSON types: the fields that the reference prints, and ``findings``."""
+        failure = {"error": {"message": "\n".join(map(str, self.errors))}} if self.errors else {}
+        return {"passed": self.passed, **failure, "findings": [_finding(*each) for each in self.findings]}
+
+
+def judge(loaded: Loaded, dialect: Dialect) -> Verdict:
+    """Judge what was read of a catalog by the rules of a release of the reference."""
+    errors = (*loaded.faults, *check_blobs(loaded.blobs, dialect))
+    return Verdict(errors, (*loaded.duplicates, *cautions(loaded.blobs)))
+
+
+def _finding(severity: Severity, fault: Fault) -> dict[str, Any]:
+    return {
+        "severity": severity.value,
+        "message": fault.message,
+        "remedy": fault.advice,
+        "package": fault.subject.package,
+        "channel": fault.subject.channel,
+        "bundle": fault.subject.bundle,
+        "file": fault.place.file,
+        "line": fault.place.line,
+        "since": fault.since,
+    }

@@ -1,0 +1,1 @@
+"""Index images: opening what they contain, building new ones, publishing them."""

@@ -1,0 +1,1 @@
+"""Add bundles to an index."""

@@ -1,0 +1,1 @@
+"""Conversion of index databases to file-based catalogs."""

@@ -1,0 +1,70 @@
+"""What deprecating a bundle reads and changes in the database (index semantics, section 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from opmkit.index.sqlite.bundles import insert_properties
+
+if TYPE_CHECKING:
+    from opmkit.index.sqlite.files import IndexDatabase
+
+
+class Edge(NamedTuple):
+    """An entry of a channel with the name of the bundle whose entry it replaces, if it does."""
+
+    channel: str
+    bundle: str
+    replaces: str | None
+
+
+def listed_images(database: IndexDatabase) -> dict[str, str]:
+    """The names of the bundles that some channel has an entry for, by their images."""
+    rows = database.connection.execute(
+        "SELECT bundlepath, name FROM operatorbundle WHERE bundlepath IS NOT NULL AND version IS NOT NULL "
+        "AND name IN (SELECT operatorbundle_name FROM channel_entry)"
+    )
+    return dict(rows.fetchall())
+
+
+def default_heads_around(database: IndexDatabase, bundle: str) -> set[str]:
+    """The heads of the default channels of the package that a bundle belongs to."""
+    rows = database.connection.execute(
+        "SELECT head_operatorbundle_name FROM package "
+        "JOIN channel ON channel.package_name = package.name AND channel.name = default_channel WHERE package.name IN "
+        "(SELECT package_name FROM channel_entry WHERE operatorbundle_name = ?) AND head_operatorbundle_name <> ''",
+        (bundle,),
+    )
+    return {head for (head,) in rows}
+
+
+def edges_around(database: IndexDatabase, bundle: str) -> list[Edge]:
+    """Every entry of the package that a bundle belongs to, in order."""
+    rows = database.connection.execute(
+        "SELECT entry.channel_name, entry.operatorbundle_name, replaced.operatorbundle_name "
+        "FROM channel_entry AS entry LEFT JOIN channel_entry AS replaced ON replaced.entry_id = entry.replaces "
+        "WHERE entry.package_name IN "
+        "(SELECT package_name FROM channel_entry WHERE operatorbundle_name = ?) ORDER BY entry.entry_id",
+        (bundle,),
+    )
+    return list(map(Edge._make, rows))
+
+
+def leave_shared_channels(database: IndexDatabase, bundle: str, other: str) -> None:
+    """Take a bundle out of every channel that ``other`` is in."""
+    shared = (
+        "FROM channel_entry WHERE operatorbundle_name = ? "
+        "AND channel_name IN (SELECT channel_name FROM channel_entry WHERE operatorbundle_name = ?)"
+    )
+    execute = database.connection.execute
+    execute(f"UPDATE channel_entry SET replaces = NULL WHERE replaces IN (SELECT entry_id {shared})", (bundle, other))  # noqa: S608 - constant names
+    execute(f"DELETE {shared}", (bundle, other))
+
+
+def mark_deprecated(database: IndexDatabase, bundle: str) -> None:
+    """Let a bundle end all updates: it replaces nothing, heads no channel, and is known as deprecated from now on."""
+    execute = database.connection.execute
+    execute("UPDATE channel_entry SET replaces = NULL WHERE operatorbundle_name = ?", (bundle,))
+    execute("DELETE FROM channel WHERE head_operatorbundle_name = ?", (bundle,))
+    insert_properties(database, bundle, [("olm.deprecated", "{}")])
+    execute("INSERT OR IGNORE INTO deprecated (operatorbundle_name) VALUES (?)", (bundle,))

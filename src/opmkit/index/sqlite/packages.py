@@ -1,0 +1,221 @@
+"""Packages, channels and update graphs in the database."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.jsonvalue import encode
+from opmkit.index.graph import Member, Node, Placed
+from opmkit.index.sqlite.bundles import insert_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from opmkit.index.graph import ChannelGraph, PackageGraph
+    from opmkit.index.sqlite.files import IndexDatabase
+
+# The bundles named, and all that can be reached from them by replaces.
+_NODES = """
+WITH RECURSIVE reached (name) AS (
+    SELECT value FROM json_each(?)
+    UNION
+    SELECT bundle.replaces FROM operatorbundle AS bundle JOIN reached USING (name)
+)
+SELECT name, version, replaces, skips, substitutesfor FROM reached JOIN operatorbundle USING (name)"""
+# Each entry of a package whose bundle is in the index, with the name that the entry it replaces has.
+_PLACED = """
+SELECT entry.channel_name, bundle.name, coalesce(bundle.version, ''), target.operatorbundle_name
+FROM channel_entry AS entry
+JOIN operatorbundle AS bundle ON bundle.name = entry.operatorbundle_name
+LEFT JOIN channel_entry AS target ON target.entry_id = entry.replaces
+WHERE entry.package_name = ? ORDER BY entry.entry_id"""
+# Each entry of a bundle in a package that an entry of a bundle of the index replaces.
+_REPLACING = """
+SELECT DISTINCT entry.channel_name, bundle.name
+FROM channel_entry AS entry
+JOIN channel_entry AS above ON above.replaces = entry.entry_id
+JOIN operatorbundle AS bundle ON bundle.name = above.operatorbundle_name
+WHERE entry.package_name = ? AND entry.operatorbundle_name = ? ORDER BY 1, 2"""
+# The channels that outlive a head: the default one, and those where it replaces a bundle of the index.
+_BEHEAD = """
+UPDATE channel SET head_operatorbundle_name = NULL WHERE package_name = ?1 AND head_operatorbundle_name = ?2 AND (
+    name = (SELECT default_channel FROM package WHERE package.name = ?1)
+    OR EXISTS (
+        SELECT 1 FROM channel_entry AS entry
+        JOIN channel_entry AS below ON below.entry_id = entry.replaces
+        JOIN operatorbundle AS bundle ON bundle.name = below.operatorbundle_name
+        WHERE entry.package_name = ?1 AND entry.channel_name = channel.name
+            AND entry.operatorbundle_name = ?2 AND entry.depth = 0
+    )
+)"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedPackage:
+    """What an index has of a package: the images and names of the bundles in its channels.
+
+    A bundle that did not come from an image has the image ``""``.
+    """
+
+    images: frozenset[str]
+    names: frozenset[str]
+
+
+def indexed_package(database: IndexDatabase, package: str) -> IndexedPackage:
+    """The bundles of a package that are in the index; none where the package is unknown."""
+    rows = database.connection.execute(
+        "SELECT DISTINCT name, bundlepath FROM operatorbundle JOIN channel_entry ON name = operatorbundle_name "
+        "WHERE package_name = ?",
+        (package,),
+    ).fetchall()
+    return IndexedPackage(frozenset(path for _, path in rows if path is not None), frozenset(name for name, _ in rows))
+
+
+def default_channel(database: IndexDatabase, package: str) -> str:
+    """The default channel of a package; "" where it has none, or the package is unknown."""
+    row = database.connection.execute("SELECT default_channel FROM package WHERE name = ?", (package,)).fetchone()
+    return (row and row[0]) or ""
+
+
+def placed_bundles(database: IndexDatabase, package: str) -> dict[str, list[Placed]]:
+    """The bundles in each channel of a package, by the name of the channel."""
+    channels = database.connection.execute("SELECT name FROM channel WHERE package_name = ?", (package,))
+    placed: dict[str, dict[tuple[str, str], list[str]]] = {name: {} for (name,) in channels}
+    for channel, name, version, target in database.connection.execute(_PLACED, (package,)):
+        targets = placed.setdefault(channel, {}).setdefault((name, version), [])
+        if target is not None and target not in targets:
+            targets.append(target)
+    return {
+        channel: [Placed(name, version, tuple(targets)) for (name, version), targets in bundles.items()]
+        for channel, bundles in placed.items()
+    }
+
+
+def package_members(database: IndexDatabase, package: str) -> list[Member]:
+    """The bundles of a package with every channel that has an entry of theirs, and the package's default channel."""
+    default = default_channel(database, package)
+    rows = database.connection.execute(
+        "SELECT name, coalesce(version, ''), json_group_array(DISTINCT channel_name) FROM operatorbundle "
+        "JOIN channel_entry ON name = operatorbundle_name WHERE package_name = ? GROUP BY name ORDER BY name",
+        (package,),
+    )
+    return [Member(name, version, tuple(json.loads(channels)), default) for name, version, channels in rows]
+
+
+def nodes(database: IndexDatabase, names: Iterable[str]) -> dict[str, Node]:
+    """The bundles of the index that have these names, and those that they replace, and so on, by name."""
+    return _by_name(database.connection.execute(_NODES, (json.dumps(list(names)),)))
+
+
+def all_nodes(database: IndexDatabase) -> dict[str, Node]:
+    """Every bundle of the index, in a channel or not, by name."""
+    return _by_name(
+        database.connection.execute("SELECT name, version, replaces, skips, substitutesfor FROM operatorbundle")
+    )
+
+
+def _by_name(rows: Iterable[tuple[str, str | None, str | None, str | None, str | None]]) -> dict[str, Node]:
+    return {
+        name: Node(name, version or "", replaces or "", tuple(skips.split(",")) if skips else (), substitutes_for or "")
+        for name, version, replaces, skips, substitutes_for in rows
+    }
+
+
+def set_edges(database: IndexDatabase, changed: Iterable[Node]) -> None:
+    """Give stored bundles other edges than their ClusterServiceVersions name."""
+    database.connection.executemany(
+        "UPDATE operatorbundle SET replaces = ?, skips = ?, substitutesfor = ? WHERE name = ?",
+        [(node.replaces, ",".join(node.skips), node.substitutes_for, node.name) for node in changed],
+    )
+
+
+def deprecated_bundles(database: IndexDatabase) -> frozenset[str]:
+    """The names of the bundles that updates are truncated at."""
+    return frozenset(name for (name,) in database.connection.execute("SELECT operatorbundle_name FROM deprecated"))
+
+
+def owners(database: IndexDatabase, names: Iterable[str]) -> list[tuple[str, str]]:
+    """The (name, package) pairs of these names in the channels of the index, in order."""
+    return database.connection.execute(
+        "SELECT DISTINCT operatorbundle_name, package_name FROM channel_entry "
+        "WHERE operatorbundle_name IN (SELECT value FROM json_each(?)) ORDER BY 1, 2",
+        (json.dumps(list(names)),),
+    ).fetchall()
+
+
+def replacing_bundles(database: IndexDatabase, package: str, name: str) -> list[tuple[str, str]]:
+    """The (channel, bundle) pairs that replace or skip a bundle in the channels of a package, in order."""
+    return database.connection.execute(_REPLACING, (package, name)).fetchall()
+
+
+def remove_head(database: IndexDatabase, package: str, name: str) -> None:
+    """Remove a bundle that heads channels of a package, to make room for another of its name.
+
+    The default channel, and those where it replaces another bundle, stay with no head, until the package is replaced;
+    its other channels go.
+    """
+    connection = database.connection
+    connection.execute(_BEHEAD, (package, name))
+    connection.execute("DELETE FROM operatorbundle WHERE name = ?", (name,))
+    for table in ("api_provider", "api_requirer", "deprecated"):
+        connection.execute(f"DELETE FROM {table} WHERE operatorbundle_name = ?", (name,))  # noqa: S608 - constant names
+    connection.execute("DELETE FROM channel_entry WHERE package_name = ? AND operatorbundle_name = ?", (package, name))
+
+
+def replace_package(database: IndexDatabase, graph: PackageGraph) -> None:
+    """Give a package the channels of ``graph`` instead of those it has.
+
+    Every bundle on the chain of a channel gets another property that names the package and its version, each time
+    (index semantics, section 3.6).
+    """
+    connection = database.connection
+    for table, column in (("package", "name"), ("channel", "package_name"), ("channel_entry", "package_name")):
+        connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (graph.name,))  # noqa: S608 - constant names
+    connection.executemany(
+        "INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?)",
+        [(channel.name, graph.name, channel.head) for channel in graph.channels],
+    )
+    connection.execute("INSERT INTO package VALUES (?, ?)", (graph.name, graph.default_channel))
+    for channel in graph.channels:
+        _insert_entries(database, graph.name, channel)
+        for node in channel.chain:
+            value = encode({"packageName": graph.name, "version": node.version})
+            insert_properties(database, node.name, [("olm.package", value.decode())])
+
+
+def replace_channels(database: IndexDatabase, graph: PackageGraph) -> None:
+    """Give a package the channels of ``graph``, and keep those that it has beside them."""
+    connection = database.connection
+    connection.executemany(
+        "INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET head_operatorbundle_name = excluded.head_operatorbundle_name",
+        [(channel.name, graph.name, channel.head) for channel in graph.channels],
+    )
+    connection.execute(
+        "INSERT INTO package VALUES (?, ?) ON CONFLICT DO UPDATE SET default_channel = excluded.default_channel",
+        (graph.name, graph.default_channel),
+    )
+    for channel in graph.channels:
+        connection.execute(
+            "DELETE FROM channel_entry WHERE channel_name = ? AND package_name = ?", (channel.name, graph.name)
+        )
+        _insert_entries(database, graph.name, channel)
+
+
+def _insert_entries(database: IndexDatabase, package: str, channel: ChannelGraph) -> None:
+    connection = database.connection
+    first: int = connection.execute("SELECT coalesce(max(entry_id), 0) + 1 FROM channel_entry").fetchone()[0]
+    connection.executemany(
+        "INSERT INTO channel_entry (entry_id, channel_name, package_name, operatorbundle_name, replaces, depth) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (first + position, channel.name, package, entry.name, _at(first, entry.replaces), entry.depth)
+            for position, entry in enumerate(channel.entries)
+        ],
+    )
+
+
+def _at(first: int, position: int | None) -> int | None:
+    return None if position is None else first + position

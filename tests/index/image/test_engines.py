@@ -1,0 +1,107 @@
+"""What a new index in an engine is layered on, and tags that have moved by the time it is pushed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.progress import SILENT
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.store import ImageStore
+from opmkit.imagetools.tools.engines import open_engine
+from opmkit.index.errors import IndexMoved
+from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE
+from opmkit.index.image.content import DatabaseContent
+from opmkit.index.image.engines import EngineBuild
+from opmkit.index.operations.change import pruning
+from tests.kit.images import small_image
+from tests.kit.requirements import require
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.kit.engines import Engine
+    from tests.kit.registry import Registry
+
+HTTP = RegistryOptions(plain_http=True)
+
+
+@pytest.fixture
+def build(
+    registry: Registry, container_storage: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> EngineBuild:
+    require("buildah")
+    for key, value in container_storage.settings.items():
+        monkeypatch.setenv(key, value)
+    engine = open_engine("buildah", HTTP, ImageStore.open())
+    name = Reference(registry.host, f"engine-index/{tmp_path.name.replace('_', '-').lower()}", "1")
+    return EngineBuild(engine, [name], "scratch")
+
+
+def empty_index(directory: Path) -> DatabaseContent:
+    content = DatabaseContent(directory / "index.db")
+    content.change(pruning([]))
+    return content
+
+
+def put(reference: object, directory: Path, content: bytes) -> str:
+    assert isinstance(reference, Reference)
+    image = small_image(directory, {"a": content})
+    copy_image(image, RegistryClient(HTTP).target(reference), reference.tag)
+    return image.digest
+
+
+def test_a_tag_that_nobody_moved_is_moved(build: EngineBuild, tmp_path: Path) -> None:
+    old = put(build.references[0], tmp_path, b"old")
+    seen = build.published()
+    assert seen == {build.references[0]: old}
+    build.run(empty_index(tmp_path), None, SILENT)
+    digest = build.push(seen, SILENT)
+    assert build.published() == {build.references[0]: digest}
+    assert digest != old
+
+
+def test_a_tag_that_another_writer_moved_is_left(build: EngineBuild, tmp_path: Path) -> None:
+    seen = build.published()
+    assert seen == {build.references[0]: ""}
+    build.run(empty_index(tmp_path), None, SILENT)
+    digest = put(build.references[0], tmp_path, b"from another")
+    with pytest.raises(IndexMoved, match=f"moved the tag to {digest}"):
+        build.push(seen, SILENT)
+    assert build.published() == {build.references[0]: digest}
+
+
+def test_a_registry_that_can_not_be_asked_is_written_to_unasked(
+    build: EngineBuild, caplog: pytest.LogCaptureFixture
+) -> None:
+    unreachable = EngineBuild(build.engine, [Reference("registry.invalid", "index", "1")])
+    assert unreachable.published() == {}
+    assert "is moved whatever it names" in caplog.text
+
+
+@dataclass(frozen=True)
+class Old:
+    """What a tool tells of an index to start from."""
+
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("binary_image", "recorded", "base"),
+    [
+        (None, {}, DEFAULT_BINARY_IMAGE),
+        (None, {BASE_NAME: ""}, DEFAULT_BINARY_IMAGE),
+        (None, {BASE_NAME: "quay.io/me/opm:1"}, "quay.io/me/opm:1"),
+        ("quay.io/me/other:2", {BASE_NAME: "quay.io/me/opm:1"}, "quay.io/me/other:2"),
+        ("scratch", {BASE_NAME: "quay.io/me/opm:1"}, None),
+    ],
+)
+def test_the_base(binary_image: str | None, recorded: dict[str, str], base: str | None) -> None:
+    build = EngineBuild(None, [], binary_image)  # type: ignore[arg-type]
+    chosen = build.base(Old(recorded))  # type: ignore[arg-type]
+    assert (str(chosen) if chosen else None) == base

@@ -1,0 +1,198 @@
+"""Databases from directories of manifests."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opmkit.index.errors import BundleExists, CatalogError, GraphError
+from opmkit.index.operations.initialize import Initialization, initialize
+from opmkit.index.sqlite import IndexDatabase, replace_database
+from tests.kit.shared import SHARED, Case, assert_equal_index, cases, needs_shared
+
+
+@needs_shared
+@pytest.mark.parametrize("case", cases("initializer"), ids=str)
+def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+    manifests, path = tmp_path / "manifests", tmp_path / "index.db"
+    manifests.mkdir()
+    for source in case.record["manifests_dirs"]:
+        shutil.copytree(SHARED / source, manifests / Path(source).name)
+    [step] = case.record["steps"]
+    if step["exit"]:
+        with pytest.raises(CatalogError) as failure, replace_database(path) as database:
+            initialize(database, manifests)
+        assert failure.value.exit_code == step["exit"]
+        assert not path.exists()
+        return
+    with replace_database(path) as database:
+        initialize(database, manifests, permissive="--permissive" in step["argv"])
+    assert_equal_index(case.record, path, "registry.example.com")
+
+
+def write(directory: Path, name: str, **spec: Any) -> Path:
+    """Write the ClusterServiceVersion ``name``; annotations apart, the keywords are its spec."""
+    directory.mkdir(parents=True, exist_ok=True)
+    annotations = spec.pop("annotations", {})
+    path = directory / f"{name}.yaml"
+    path.write_text(
+        f"apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n"
+        f"metadata: {{name: {name}, annotations: {annotations}}}\nspec: {spec}\n"
+    )
+    return path
+
+
+def describe(path: Path, default: str = "", **heads: str) -> None:
+    channels = [{"name": channel, "currentCSV": head} for channel, head in heads.items()]
+    path.write_text(f"packageName: demo\ndefaultChannel: '{default}'\nchannels: {channels}\n")
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    """Version 2 replaces version 1, and heads the channel stable."""
+    directory = tmp_path / "manifests"
+    write(directory / "1", "demo.v1", version="1.0.0")
+    write(directory / "2", "demo.v2", version="no version", replaces="demo.v1")
+    describe(directory / "demo.package.yaml", stable="demo.v2")
+    return directory
+
+
+def load(manifests: Path, *, permissive: bool = False) -> tuple[Initialization, list[tuple[Any, ...]]]:
+    """The result and the entries of the channels."""
+    with replace_database(manifests.parent / "index.db") as database:
+        result = initialize(database, manifests, permissive=permissive)
+        return result, entries(database)
+
+
+def entries(database: IndexDatabase) -> list[tuple[Any, ...]]:
+    return database.connection.execute(
+        "SELECT channel_name, operatorbundle_name, depth FROM channel_entry ORDER BY 1, 3"
+    ).fetchall()
+
+
+def test_versions_do_not_matter_where_heads_are_given(manifests: Path) -> None:
+    result, found = load(manifests)
+    assert result == Initialization(("demo.v1", "demo.v2"), ("demo",))
+    assert found == [("stable", "demo.v2", 0), ("stable", "demo.v1", 1)]
+
+
+def test_hidden_files_are_passed_over(manifests: Path) -> None:
+    write(manifests / ".git", "demo.v3")
+    (manifests / "1" / ".notes").write_text("{")
+    (manifests / "link").symlink_to(manifests / "1")
+    assert load(manifests)[0].bundles == ("demo.v1", "demo.v2")
+
+
+def test_the_last_file_for_a_package_counts(manifests: Path) -> None:
+    describe(manifests / "1" / "demo.yaml", beta="demo.v1")
+    assert {channel for channel, *_ in load(manifests)[1]} == {"stable"}
+    describe(manifests / "z.yaml", default="fast", fast="demo.v1", slow="demo.v1")
+    (manifests.parent / "index.db").unlink()
+    assert load(manifests)[1] == [("fast", "demo.v1", 0), ("slow", "demo.v1", 0)]
+
+
+def spoil(manifests: Path, how: str) -> None:
+    match how:
+        case "head":
+            describe(manifests / "demo.package.yaml", stable="demo.v9")
+        case "default":
+            describe(manifests / "demo.package.yaml", stable="demo.v2", beta="demo.v1")
+        case "replaces":
+            write(manifests / "1", "demo.v1", version="1.0.0", replaces="demo.v0")
+        case "cycle":
+            write(manifests / "1", "demo.v1", version="1.0.0", replaces="demo.v2")
+        case "text":
+            (manifests / "README.md").write_text("# Demo\nAn operator.\n")
+        case "syntax":
+            (manifests / "x.yaml").write_text("a:\n  b: [\n")
+        case "empty":
+            (manifests / "x.yaml").touch()
+        case "channels":
+            (manifests / "x.yaml").write_text("packageName: other\nchannels: stable\n")
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("head", r"demo.package.yaml: channel stable of package demo has the head demo.v9, which is not there"),
+        ("default", r"no default channel specified for demo: its channels are: stable, beta"),
+        ("replaces", r"demo.v1 replaces demo.v0, which is neither in the index"),
+        ("cycle", r"has a cycle: demo.v2 -> demo.v1 -> demo.v2"),
+        ("text", r"README.md: the document is a text, not a mapping"),
+        ("syntax", r"x.yaml:\d+:\d+: "),
+        ("empty", r"x.yaml: the file is empty"),
+        ("channels", r"x.yaml: channels is a text, not a list"),
+    ],
+)
+def test_packages_that_cannot_be_stored(manifests: Path, how: str, message: str) -> None:
+    spoil(manifests, how)
+    with pytest.raises(CatalogError, match=message) as failure:
+        load(manifests)
+    assert failure.value.advice
+    assert [path.name for path in manifests.parent.iterdir()] == ["manifests"]
+    result, _ = load(manifests, permissive=True)
+    assert result.bundles == ("demo.v1", "demo.v2")
+    assert len(result.failures) == 1
+
+
+def test_a_package_keeps_the_graph_it_had_where_a_new_one_fails(manifests: Path) -> None:
+    load(manifests)
+    shutil.rmtree(manifests / "1")
+    shutil.rmtree(manifests / "2")
+    spoil(manifests, "head")
+    result, found = load(manifests, permissive=True)
+    assert isinstance(result.failures[0], GraphError)
+    assert len(found) == 2
+
+
+def test_a_name_that_is_taken(manifests: Path) -> None:
+    write(manifests / "3", "demo.v1", version="1.0.1")
+    with pytest.raises(BundleExists, match=r"3/demo\.v1\.yaml: bundle demo\.v1 can't be added"):
+        load(manifests)
+
+
+def test_a_bundle_that_lacks_its_crds_is_told_and_stored(manifests: Path) -> None:
+    owned = [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]
+    write(manifests / "3", "demo.v3", customresourcedefinitions={"owned": owned})
+    with pytest.raises(CatalogError, match=r"no CRD beside it for example\.com/v1/Thing \(things\)"):
+        load(manifests)
+    assert load(manifests, permissive=True)[0].bundles == ("demo.v1", "demo.v2", "demo.v3")
+
+
+def test_bundles_that_no_catalog_can_hold(manifests: Path) -> None:
+    write(manifests / "3", "demo.v3", version=["3"])
+    write(manifests / "4", "demo.v4", annotations={"olm.substitutesFor": "demo.v1"})
+    (write(manifests / "5", "demo.v5").parent / "crd.yaml").write_text(
+        "apiVersion: example.com/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n"
+    )
+    result, _ = load(manifests, permissive=True)
+    assert result.bundles == ("demo.v1", "demo.v2")
+    problems = ["spec.version is a list", "it substitutes demo.v1", "unknown API group"]
+    assert [problem in str(error) for problem, error in zip(problems, result.failures, strict=True)] == [True] * 3
+
+
+def test_several_versions_in_one_directory_share_its_other_objects(tmp_path: Path) -> None:
+    flat = tmp_path / "manifests"
+    write(flat, "demo.v1")
+    write(flat, "demo.v2")
+    (flat / "config.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n")
+    with replace_database(tmp_path / "index.db") as database:
+        initialize(database, flat)
+        rows = database.connection.execute(
+            "SELECT name, CAST(bundle AS TEXT) FROM operatorbundle ORDER BY 1"
+        ).fetchall()
+    assert [(name, objects.count("\n"), "shared" in objects) for name, objects in rows] == [
+        ("demo.v1", 2, True),
+        ("demo.v2", 2, True),
+    ]
+
+
+def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="none is no directory"), replace_database(tmp_path / "x.db") as database:
+        initialize(database, tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
+    with replace_database(tmp_path / "x.db") as database:
+        assert len(initialize(database, tmp_path / "none", permissive=True).failures) == 1

@@ -1,0 +1,362 @@
+"""The manifests that put an index to use, from values, from databases and on the command line."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from opmkit.bundle import parse_bundle
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.index.client import parse_address
+from opmkit.index.errors import CatalogError, UnknownPackage
+from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
+from opmkit.index.fbc.write import to_json
+from opmkit.index.objectnames import as_label
+from opmkit.index.operations.add.sqlite import add_bundles
+from opmkit.index.operations.installation import Installation, fitted, fitted_to_catalog
+from opmkit.index.operations.manifests import Source, manifests, reaches
+from opmkit.index.rendering.database_blobs import blobs_of_database
+from opmkit.index.sqlite import open_database, replace_database
+from tests.kit.catalogs import write_library
+from tests.kit.corpus import save_files
+from tests.kit.opm import run
+from tests.reference.samples import Sample
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.kit.registry import Registry
+
+SOURCE = Source("catalog", "olm", image=Reference.parse("quay.io/me/catalog:1"))
+SHELF = Installation("shelf", "shelf")
+MODES = ("AllNamespaces", "OwnNamespace", "SingleNamespace", "MultiNamespace")
+OWN_ONLY = {
+    "apiVersion": "operators.coreos.com/v1alpha1",
+    "kind": "ClusterServiceVersion",
+    "metadata": {"name": "shelf.v1.0.0"},
+    "spec": {
+        "installModes": [{"type": "OwnNamespace", "supported": True}, {"type": "AllNamespaces", "supported": False}]
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("library") / "index.db"
+    write_library(path)
+    return path
+
+
+def kinds(objects: list[dict[str, Any]]) -> list[str]:
+    return [one["kind"] for one in objects]
+
+
+def test_a_catalog_source_of_an_image_with_all_that_it_may_say() -> None:
+    source = replace(
+        SOURCE,
+        display_name="My Catalog",
+        publisher="me",
+        poll_interval="1h30m",
+        secrets=("pull", "pull.too"),
+        security_context="restricted",
+    )
+    assert manifests(source) == [
+        {
+            "apiVersion": "operators.coreos.com/v1alpha1",
+            "kind": "CatalogSource",
+            "metadata": {"name": "catalog", "namespace": "olm"},
+            "spec": {
+                "sourceType": "grpc",
+                "image": "quay.io/me/catalog:1",
+                "displayName": "My Catalog",
+                "publisher": "me",
+                "secrets": ["pull", "pull.too"],
+                "grpcPodConfig": {"securityContextConfig": "restricted"},
+                "updateStrategy": {"registryPoll": {"interval": "1h30m"}},
+            },
+        }
+    ]
+
+
+def test_a_catalog_source_of_an_address() -> None:
+    source = Source("catalog", "olm", address=parse_address("catalog.olm.svc:50051"))
+    assert manifests(source)[0]["spec"] == {"sourceType": "grpc", "address": "catalog.olm.svc:50051"}
+
+
+def test_what_installs_a_package_in_a_namespace_of_its_own() -> None:
+    installation = Installation("my_shelf", "shelves", "stable", "shelf.v1", "Manual", targets=("a", "b"))
+    source, namespace, operators, subscription = manifests(SOURCE, installation)
+    assert source == manifests(SOURCE)[0]
+    assert namespace == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shelves"}}
+    assert operators == {
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OperatorGroup",
+        "metadata": {"name": "my-shelf", "namespace": "shelves"},
+        "spec": {"targetNamespaces": ["a", "b"]},
+    }
+    assert subscription == {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "Subscription",
+        "metadata": {"name": "my-shelf", "namespace": "shelves"},
+        "spec": {
+            "name": "my_shelf",
+            "source": "catalog",
+            "sourceNamespace": "olm",
+            "channel": "stable",
+            "startingCSV": "shelf.v1",
+            "installPlanApproval": "Manual",
+        },
+    }
+
+
+def test_a_namespace_that_has_its_operator_group_gets_none() -> None:
+    assert kinds(manifests(SOURCE, SHELF)) == ["CatalogSource", "Namespace", "OperatorGroup", "Subscription"]
+    for installation in (replace(SHELF, existing=True), replace(SHELF, namespace="operators")):
+        assert kinds(manifests(SOURCE, installation)) == ["CatalogSource", "Subscription"]
+
+
+def test_the_index_tells_the_default_channel(library: Path) -> None:
+    with open_database(library) as database:
+        assert fitted(SHELF, database).channel == "beta"
+        assert fitted(replace(SHELF, channel="alpha"), database).channel == "alpha"
+
+
+def test_a_catalog_tells_the_default_channel_and_the_install_modes() -> None:
+    for name, spec in (
+        (
+            "objects",
+            BlobProperty("olm.bundle.object", {"data": base64.b64encode(json.dumps(OWN_ONLY).encode()).decode()}),
+        ),
+        ("metadata", BlobProperty("olm.csv.metadata", OWN_ONLY["spec"])),
+    ):
+        version = BlobProperty("olm.package", {"packageName": "shelf", "version": "1.0.0"})
+        blobs = Blobs(
+            (PackageBlob("shelf", "beta"),),
+            (ChannelBlob("beta", "shelf", (EntryBlob("shelf.v1.0.0"),)),),
+            (BundleBlob("shelf.v1.0.0", "shelf", "quay.io/me/shelf:1", (version, spec)),),
+        )
+        found = fitted_to_catalog(SHELF, blobs)
+        assert (found.channel, found.targets) == ("beta", (SHELF.namespace,)), name
+        with pytest.raises(CatalogError, match="does not support the install mode MultiNamespace"):
+            fitted_to_catalog(replace(SHELF, targets=("a", "b")), blobs)
+
+
+def test_what_the_index_does_not_have_is_an_error_that_tells_what_it_has(library: Path) -> None:
+    with open_database(library) as database:
+        with pytest.raises(UnknownPackage, match='"nix" not found') as caught:
+            fitted(Installation("nix", "nix"), database)
+        assert "book, shelf" in caught.value.advice
+        with pytest.raises(CatalogError, match='no channel "nix"') as wrong_channel:
+            fitted(replace(SHELF, channel="nix"), database)
+        assert "alpha, beta" in wrong_channel.value.advice
+        with pytest.raises(CatalogError, match=r'channel "beta" .* no bundle "shelf.v1.2.0"') as wrong_start:
+            fitted(replace(SHELF, starting_csv="shelf.v1.2.0"), database)
+        assert "shelf.v1.0.0, shelf.v1.1.0" in wrong_start.value.advice
+
+
+def _index_of_modes(path: Path, *supported: str) -> Path:
+    """An index of the package ``shelf``, whose head supports these install modes alone."""
+    files = Sample("shelf", "1.0.0", default="alpha").files()
+    csv = json.loads(files["manifests/csv.yaml"])
+    csv["spec"]["installModes"] = [{"type": mode, "supported": mode in supported} for mode in MODES]
+    files["manifests/csv.yaml"] = json.dumps(csv).encode()
+    with replace_database(path) as database:
+        add_bundles(database, [parse_bundle(files, image="quay.io/example/shelf:1")])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("supported", "given", "targets"),
+    [
+        (("AllNamespaces", "OwnNamespace"), None, None),
+        (("OwnNamespace", "SingleNamespace"), None, ("shelf",)),
+        (("OwnNamespace",), ("shelf",), ("shelf",)),
+        (("SingleNamespace",), ("other",), ("other",)),
+        (("MultiNamespace",), ("a", "b"), ("a", "b")),
+        (("AllNamespaces",), (), ()),
+    ],
+)
+def test_targets_that_the_operator_supports(
+    supported: tuple[str, ...], given: tuple[str, ...] | None, targets: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    with open_database(_index_of_modes(tmp_path / "index.db", *supported)) as database:
+        assert fitted(replace(SHELF, targets=given), database).targets == targets
+
+
+@pytest.mark.parametrize(
+    ("supported", "installation", "mode"),
+    [
+        (("OwnNamespace",), replace(SHELF, targets=()), "AllNamespaces"),
+        (("OwnNamespace",), replace(SHELF, namespace="operators"), "AllNamespaces"),
+        (("AllNamespaces",), replace(SHELF, targets=("shelf",)), "OwnNamespace"),
+        (("AllNamespaces",), replace(SHELF, targets=("other",)), "SingleNamespace"),
+        (("SingleNamespace",), replace(SHELF, targets=("a", "b")), "MultiNamespace"),
+        (("SingleNamespace",), SHELF, "AllNamespaces"),
+    ],
+)
+def test_targets_that_the_operator_does_not_support(
+    supported: tuple[str, ...], installation: Installation, mode: str, tmp_path: Path
+) -> None:
+    with (
+        open_database(_index_of_modes(tmp_path / "index.db", *supported)) as database,
+        pytest.raises(CatalogError, match=f"install mode {mode}") as caught,
+    ):
+        fitted(installation, database)
+    assert supported[0] in caught.value.advice
+
+
+def test_nothing_is_known_of_an_operator_group_that_exists(tmp_path: Path) -> None:
+    with open_database(_index_of_modes(tmp_path / "index.db", "OwnNamespace")) as database:
+        assert fitted(replace(SHELF, existing=True), database).targets is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"name": "1st"}, "catalog source name '1st'.*letter first"),
+        ({"name": "my.catalog"}, "catalog source name"),
+        ({"name": ""}, "catalog source name"),
+        ({"namespace": "Olm"}, "namespace 'Olm'"),
+        ({"secrets": ("a_b",)}, "pull secret 'a_b'"),
+        ({"poll_interval": "30"}, "'30' is no duration"),
+        ({"poll_interval": "-5m"}, "no duration"),
+        ({"poll_interval": "0h0.0m"}, "no time at all"),
+        ({"image": Reference.parse(f"quay.io/me/c@sha256:{'0' * 64}"), "poll_interval": "1h"}, "never changes"),
+        ({"image": None}, "an image or an address"),
+        ({"image": None, "address": parse_address("c:1"), "poll_interval": "1h"}, "c:1: .* no polling interval"),
+        ({"image": None, "address": parse_address("c:1"), "secrets": ("s",)}, "no pull secrets"),
+        ({"image": None, "address": parse_address("c:1"), "security_context": "legacy"}, "no security context"),
+    ],
+)
+def test_sources_that_a_cluster_would_refuse_or_ignore(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(CatalogError, match=says) as caught:
+        replace(SOURCE, **wrong)
+    assert caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"package": "___"}, "no object can be named after it"),
+        ({"namespace": "a.b"}, "install namespace 'a.b'"),
+        ({"targets": ("A",)}, "target namespace 'A'"),
+        ({"starting_csv": "a b"}, "starting CSV 'a b'"),
+        ({"targets": ("a",), "existing": True}, "has its OperatorGroup"),
+        ({"targets": ("a",), "namespace": "openshift-operators"}, "has its OperatorGroup"),
+    ],
+)
+def test_installations_that_a_cluster_would_refuse(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(CatalogError, match=says) as caught:
+        replace(SHELF, **wrong)
+    assert caught.value.advice
+
+
+def test_where_a_catalog_is_offered() -> None:
+    assert reaches(SOURCE, SHELF)
+    assert reaches(replace(SOURCE, namespace="openshift-marketplace"), SHELF)
+    assert reaches(replace(SOURCE, namespace="shelf"), SHELF)
+    assert not reaches(replace(SOURCE, namespace="elsewhere"), SHELF)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"), [("My_Shelf.v2", "my-shelf-v2"), ("-a-", "a"), ("", ""), ("é", ""), ("a" * 62 + ".b", "a" * 62)]
+)
+def test_names_made_of_others(text: str, label: str) -> None:
+    assert as_label(text) == label
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
+    assert run(["index", "manifests", *arguments]) == 0
+    return capsys.readouterr()
+
+
+def test_the_command_prints_yaml_documents_or_a_list(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = (str(library), "--address", "catalog.olm.svc:50051", "--package", "shelf", "--approval", "manual")
+    documents, warnings = printed(capsys, *question)
+    objects = list(yaml.safe_load_all(documents))
+    assert kinds(objects) == ["CatalogSource", "Namespace", "OperatorGroup", "Subscription"]
+    assert objects[0]["metadata"]["name"] == "catalog"
+    assert objects[3]["spec"]["channel"] == "beta"
+    assert objects[3]["spec"]["installPlanApproval"] == "Manual"
+    assert warnings == ""
+    listed = json.loads(printed(capsys, *question, "--output", "json")[0])
+    assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
+    assert listed["items"] == objects
+
+
+def test_the_command_writes_out_the_image_and_names_the_source_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+    text, _ = printed(capsys, "quay.io/me/my_catalog", "--poll-interval", "30m")
+    (source,) = yaml.safe_load_all(text)
+    assert source["metadata"] == {"name": "my-catalog", "namespace": "olm"}
+    assert source["spec"]["image"] == "quay.io/me/my_catalog:latest"
+
+
+def test_the_index_image_is_looked_into(registry: Registry, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    client = RegistryClient(RegistryOptions(plain_http=True))
+    with open_database(library) as database:
+        catalog = to_json(blobs_of_database(database))
+    images = {
+        "library": (
+            {"database/index.db": library},
+            {"operators.operatorframework.io.index.database.v1": "database/index.db"},
+        ),
+        "files": ({"configs/all.json": catalog}, {"operators.operatorframework.io.index.configs.v1": "/configs"}),
+        "other": ({}, {}),
+    }
+    for tag, (files, labels) in images.items():
+        save_files(files, labels, client.repository(Reference.parse(f"{registry.host}/manifests/index")), tag)
+
+    def ask(tag: str) -> tuple[int, str, str]:
+        image = f"{registry.host}/manifests/index:{tag}"
+        status = run(["index", "manifests", image, "--package", "shelf", "--use-http"])
+        return status, *capsys.readouterr()
+
+    for kind in ("library", "files"):
+        status, text, warnings = ask(kind)
+        assert (status, warnings) == (0, "")
+        assert list(yaml.safe_load_all(text))[-1]["spec"]["channel"] == "beta"
+    status, text, errors = ask("other")
+    assert (status, text) == (1, "")
+    assert "missing label" in errors
+
+
+def test_an_index_that_can_not_be_read_is_left_to_olm(capsys: pytest.CaptureFixture[str]) -> None:
+    image = "127.0.0.1:1/me/catalog:1"
+    text, warnings = printed(capsys, image, "--package", "shelf", "--use-http")
+    subscription = list(yaml.safe_load_all(text))[-1]
+    assert "channel" not in subscription["spec"]
+    assert warnings.startswith("Warning: package, channel and install modes are not checked: ")
+
+
+def test_a_catalog_that_is_not_offered_there_is_warned_of(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = (str(library), "--address", "c:50051", "--package", "shelf", "--namespace", "elsewhere")
+    assert "in that namespace only, not in shelf" in printed(capsys, *question)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "name the index image, or give --address"),
+        (("oci:catalog:1",), "a cluster can't pull that"),
+        (("quay.io/me/Catalog",), "upper-case"),
+        (("quay.io/me/catalog", "--channel", "a"), "--channel is for the package"),
+        (("quay.io/me/catalog", "--name", "A"), "catalog source name 'A'"),
+        (("--address", "localhost"), "port is missing"),
+        (("quay.io/me/catalog", "--security-context", "none"), "security-context"),
+        (("{library}",), "a cluster can't pull that"),
+        (("{library}", "--address", "c:1", "--package", "nix"), '"nix" not found'),
+    ],
+)
+def test_wrong_command_lines(
+    arguments: tuple[str, ...], says: str, library: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["index", "manifests", *(one.replace("{library}", str(library)) for one in arguments)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert says in told.err

@@ -1,0 +1,126 @@
+"""Removing packages."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opmkit.index.errors import DatabaseUnavailable, UnknownPackage
+from opmkit.index.operations.add.sqlite import add_bundles
+from opmkit.index.operations.remove import remove_packages
+from opmkit.index.sqlite import IndexDatabase, replace_database
+from opmkit.index.sqlite.removal import package_names, remove_bundle
+from opmkit.index.sqlite.schema import create_schema, create_work_indexes
+from tests.index.builders import bundle
+from tests.index.operate import replay
+from tests.kit.shared import Case, cases, needs_shared
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An index of the packages a, b and c."""
+    path = tmp_path / "index.db"
+    with replace_database(path) as database:
+        add_bundles(database, [bundle("1.0.0", package=package) for package in "abc"])
+    return path
+
+
+@needs_shared
+@pytest.mark.parametrize("case", cases("rm", "add-multi"), ids=str)
+def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+    replay(case, tmp_path / "index.db")
+
+
+def test_removes_all_rows_of_a_package(path: Path) -> None:
+    with replace_database(path) as database:
+        assert remove_packages(database, ["b", "", "a"]).removed == ("b", "a")
+    other = path.with_name("other.db")
+    with replace_database(other) as database:
+        add_bundles(database, [bundle("1.0.0", package="c")])
+    assert path.read_bytes() == other.read_bytes()
+
+
+def test_one_unknown_package_keeps_all(path: Path) -> None:
+    before = path.read_bytes()
+    with (
+        pytest.raises(UnknownPackage) as failure,
+        replace_database(path, must_exist=True) as database,
+    ):
+        remove_packages(database, ["a", "x", "y"])
+    assert path.read_bytes() == before
+    expected = "error deleting packages from database: error removing operator package x: no package found"
+    assert failure.value.message.startswith(expected)
+    assert "operator package y:" in failure.value.message
+    assert failure.value.advice == "The packages of the index are: a, b, c."
+    assert failure.value.exit_code == 1
+
+
+def test_an_error_stops_before_the_caller_goes_on(path: Path) -> None:
+    """The step itself is undone, so that a caller that catches the error can still keep other changes."""
+    with replace_database(path) as database:
+        with pytest.raises(UnknownPackage):
+            remove_packages(database, ["a", "a"])
+        assert package_names(database) == ["a", "b", "c"]
+
+
+def test_permissive_removes_what_is_there(path: Path) -> None:
+    with replace_database(path) as database:
+        result = remove_packages(database, ["x", "a", "a"], permissive=True)
+        assert package_names(database) == ["b", "c"]
+    assert result.removed == ("a",)
+    assert [failure.message.count("no package found") for failure in result.failures] == [2]
+
+
+def test_a_package_without_entries_can_be_removed(path: Path) -> None:
+    with replace_database(path) as database:
+        database.connection.execute("INSERT INTO package (name) VALUES ('empty')")
+        assert remove_packages(database, ["empty"]).removed == ("empty",)
+
+
+def test_advice_names_some_packages_of_many(path: Path) -> None:
+    with replace_database(path) as database:
+        add_bundles(database, [bundle("1.0.0", package=f"p{number}") for number in range(30)])
+        with pytest.raises(UnknownPackage) as failure:
+            remove_packages(database, ["x"])
+    assert failure.value.advice.endswith("and 13 more.")
+
+
+def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DatabaseUnavailable, match="No such file"),
+        replace_database(tmp_path / "index.db", must_exist=True) as database,
+    ):
+        remove_packages(database, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+USES = st.lists(st.tuples(st.sampled_from(["api_provider", "api_requirer"]), st.sampled_from("KLM"), st.integers(1, 4)))
+
+
+@given(uses=USES, deleted=st.permutations(range(1, 5)))
+def test_apis_go_as_the_schema_says(uses: list[tuple[str, str, int]], deleted: list[int]) -> None:
+    """What is done to a working copy for speed does not show in what the triggers leave."""
+    left = []
+    for prepare in (lambda _: None, create_work_indexes):
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+            create_schema(connection, "")
+            prepare(connection)
+            connection.execute("PRAGMA foreign_keys = ON")
+            for kind in "KLM":
+                connection.execute("INSERT INTO api VALUES ('g', 'v1', ?, '')", (kind,))
+            for table, kind, number in uses:
+                connection.execute(f"INSERT INTO {table} VALUES ('g', 'v1', ?, ?, NULL, NULL)", (kind, str(number)))
+            states = []
+            for number in deleted:
+                remove_bundle(IndexDatabase(connection, Path()), str(number))
+                states += [
+                    connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4").fetchall()
+                    for table in ("api", "api_provider", "api_requirer")
+                ]
+            left.append(states)
+    assert left[0] == left[1]
