@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.image import Image, MultiImage, load_any
+from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatypes
+from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, mediatypes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def base(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> 
     images = [platform_image(platform, tmp_path, request.param) for platform in PLATFORMS]
     index_type = mediatypes.OCI_INDEX if request.param == mediatypes.OCI_MANIFEST else mediatypes.DOCKER_LIST
     placeholders = [image.manifest.descriptor for image in images]
-    multi = MultiImage(ImageIndex.build(placeholders, media_type=index_type), tuple(images)).with_images(images)
+    multi = ImageIndex(IndexManifest.build(placeholders, media_type=index_type), tuple(images)).with_images(images)
     name = f"{registry.host}/base-{tmp_path.name.replace('_', '-').lower()}"
     copy_image(multi, repository(name), "1")
     return f"{name}:1"
@@ -59,11 +59,11 @@ def test_every_platform_gets_the_database_and_no_layer_of_the_base_moves(
     opm_http("index", "add", "-b", bundles[0], "-i", base, "-t", f"{prefix}/catalog:1", "--push")
     opm_http("index", "add", "-b", bundles[1], "-f", f"{prefix}/catalog:1", "-t", f"{prefix}/catalog:2", "--push")
 
-    on_base = load_any(repository(base.rpartition(":")[0]), "1")
-    assert isinstance(on_base, MultiImage)
+    on_base = load_image_or_index(repository(base.rpartition(":")[0]), "1")
+    assert isinstance(on_base, ImageIndex)
     for tag in ("1", "2"):
-        made = load_any(repository(f"{prefix}/catalog"), tag)
-        assert isinstance(made, MultiImage)
+        made = load_image_or_index(repository(f"{prefix}/catalog"), tag)
+        assert isinstance(made, ImageIndex)
         assert tuple(str(image.config.platform) for image in made.images) == PLATFORMS
         for image, under in zip(made.images, on_base.images, strict=True):
             assert [layer.digest for layer in image.manifest.layers[:-1]] == [

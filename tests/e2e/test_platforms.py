@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.image import Image, MultiImage, load_any
+from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.spec import Descriptor, ImageIndex, Platform
+from opmkit.imagetools.spec import Descriptor, IndexManifest, Platform
 from tests.kit.bundles import bundle_image, put_under, repository_of, tag_of
 from tests.kit.content import put_image
 from tests.kit.images import multi_image, small_image
@@ -30,7 +30,7 @@ def prefix(registry: Registry, tmp_path: Path) -> str:
     return f"{registry.host}/platforms-{tmp_path.name.replace('_', '-').replace('[', '').lower()}"
 
 
-def with_attestations(image: MultiImage, name: str) -> str:
+def with_attestations(image: ImageIndex, name: str) -> str:
     """Put an image under its name as buildkit does: before each manifest one that vouches for it; the name."""
     repository = repository_of(name)
     put_under(name, image)
@@ -39,7 +39,7 @@ def with_attestations(image: MultiImage, name: str) -> str:
         statement = put_image(repository, "attestation", manifest.digest.encode()).descriptor
         about = {"vnd.docker.reference.type": "attestation-manifest", "vnd.docker.reference.digest": manifest.digest}
         manifests += [replace(statement, platform=Platform("unknown", "unknown"), annotations=about), manifest]
-    repository.put_manifest(ImageIndex.build(manifests), name.rpartition(":")[2])
+    repository.put_manifest(IndexManifest.build(manifests), name.rpartition(":")[2])
     return name
 
 
@@ -50,14 +50,14 @@ def base(prefix: str, tmp_path: Path) -> str:
     return with_attestations(multi_image(images), f"{prefix}/base:1")
 
 
-def loaded(name: str) -> Image | MultiImage:
-    return load_any(repository_of(name), parse_image_reference(name).identifier)  # type: ignore[union-attr]
+def loaded(name: str) -> Image | ImageIndex:
+    return load_image_or_index(repository_of(name), parse_image_reference(name).identifier)  # type: ignore[union-attr]
 
 
 def platforms(name: str) -> list[str]:
     """The platforms of the image index that a name names; no attestations are left in it."""
     image = loaded(name)
-    assert isinstance(image, MultiImage)
+    assert isinstance(image, ImageIndex)
     assert len(image.index.manifests) == len(image.images)
     assert [str(image.config.platform) for image in image.images] == [
         str(manifest.platform) for manifest in image.index.manifests
@@ -187,8 +187,8 @@ def test_the_bundle_that_is_read_does_not_depend_on_the_machine(
 def test_of_attestations_alone_nothing_is_made(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
     name = with_attestations(multi_image([bundle_image("demo", "1.0.0", tmp_path)]), f"{prefix}/demo:1")
     index = repository_of(name).get_manifest("1")
-    assert isinstance(index, ImageIndex)
-    repository_of(name).put_manifest(ImageIndex.build(index.manifests[:1]), "none")
+    assert isinstance(index, IndexManifest)
+    repository_of(name).put_manifest(IndexManifest.build(index.manifests[:1]), "none")
     none = f"{prefix}/demo:none"
     for argv in (
         ("registry", "add", "-b", none),
@@ -205,7 +205,7 @@ def test_indexes_in_indexes(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
     repository = repository_of(name)
     index = repository.resolve("1")
     for depth in range(2, 6):
-        index = repository.put_manifest(ImageIndex.build([index]), str(depth))
+        index = repository.put_manifest(IndexManifest.build([index]), str(depth))
     assert bundles_of(opm_http, f"{prefix}/demo:3") == ["demo.v1.0.0"]
     refused = {
         ("registry", "add", "-b", f"{prefix}/demo:5"): "holds others, nested deeper than 4",

@@ -36,7 +36,7 @@ from opmkit.imagetools.errors import (
     StoreError,
     UnsupportedImage,
 )
-from opmkit.imagetools.image import Image, load_any, load_image
+from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, Limits, read_tree, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Descriptor, Manifest, Platform, mediatypes, sha256_digest
@@ -307,7 +307,7 @@ def test_an_oci_archive_of_several_platforms(tmp_path: Path) -> None:
     with new_archive(tmp_path / "a.tar") as writer:
         assert write_oci_archive(image, writer) == image.index.descriptor
     layout = LayoutReader(ArchivedLayout(TarArchive.open(tmp_path / "a.tar")))
-    assert load_any(layout, "") == replace(image, source=layout)
+    assert load_image_or_index(layout, "") == replace(image, source=layout)
     assert load_image(layout, "", Platform.parse("linux/arm64")) == image.images[1]
     assert list(layout.tags()) == []
 

@@ -15,14 +15,14 @@ from opmkit.imagetools.errors import (
     StoreError,
     UnsupportedImage,
 )
-from opmkit.imagetools.image import Image, load_any
+from opmkit.imagetools.image import Image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, write_layer, write_tar
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges, mediatypes
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.registry import RegistryTool
-from opmkit.imagetools.transports import check_holds_all, pinned
+from opmkit.imagetools.transports import check_platform_support, pin_reference
 from tests.kit.images import multi_image, small_image
 from tests.kit.requirements import require
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.imagetools.repository import BlobOpener, Source
-    from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
+    from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
     from tests.kit.engines import DockerDaemon, Engine
     from tests.kit.registry import Registry
 
@@ -55,7 +55,7 @@ class Recording(LayoutRepository):
         super().put_blob(descriptor, opener, mount_from=mount_from)
 
     def put_manifest(
-        self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
+        self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
         self.manifests.append((manifest.digest, tag))
         return super().put_manifest(manifest, tag, replacing=replacing)
@@ -92,14 +92,14 @@ def test_blobs_once_manifests_then_the_tag(tmp_path: Path) -> None:
     assert sorted(target.blobs) == sorted(parts)
     assert target.manifests == [(images[0].digest, None), (images[1].digest, None), (image.digest, "1")]
     assert (progress.total, progress.done, progress.ended) == (sum(parts.values()), sum(parts.values()), 1)
-    assert load_any(target, "1") == replace(image, source=target)
+    assert load_image_or_index(target, "1") == replace(image, source=target)
 
 
 def test_local_layers_come_from_disk_others_may_be_mounted(tmp_path: Path) -> None:
     source = LayoutRepository(tmp_path / "source")
     base = small_image(tmp_path, {"a": b"1"})
     copy_image(base, source, "1")
-    loaded = load_any(source, "1")
+    loaded = load_image_or_index(source, "1")
     assert isinstance(loaded, Image)
     layer = write_layer([LayerFile("b", b"2")], tmp_path)
     target = Recording(tmp_path / "target")
@@ -223,26 +223,26 @@ def test_an_image_for_several_platforms(
     reference = parse_image_reference(place(to, "several"))
     tool.push(image, reference)
     if to in KEEPERS:
-        check_holds_all(image, reference)
+        check_platform_support(image, reference)
         assert tool.load(reference).digest == image.digest
         assert not caplog.text
         return
     assert tool.inspect(reference).config == image.images[1].config
     assert f"{reference} holds one platform only: the image for linux/amd64" in caplog.text
     with pytest.raises(UnsupportedImage, match=r"can hold one platform only") as caught:
-        check_holds_all(image, reference)
+        check_platform_support(image, reference)
     assert "--platform" in caught.value.advice
-    check_holds_all(image.images[0], reference)
+    check_platform_support(image.images[0], reference)
 
 
 def test_how_the_result_is_named() -> None:
     digest = "sha256:" + "0" * 64
     for text in ("quay.io/a/b:1", "oci:a:1", "oci-archive:a.tar:1", "store:a:1"):
-        named = pinned(parse_image_reference(text), digest)
+        named = pin_reference(parse_image_reference(text), digest)
         assert named.endswith(f":1@{digest}")
         parse_image_reference(named)
     for text in ("docker-archive:a.tar:x:1", "docker-daemon:x", "containers-storage:x"):
-        assert pinned(parse_image_reference(text), digest) == text
+        assert pin_reference(parse_image_reference(text), digest) == text
 
 
 def test_places_where_nothing_can_be_put(tool: RegistryTool, tmp_path: Path) -> None:

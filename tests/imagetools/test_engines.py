@@ -210,7 +210,7 @@ def test_formats(engine: str, form: ImageFormat, registry: Registry) -> None:
     open_engine(engine, HTTP, form).build(RECIPE, None, [reference], push=True)
     image = in_registry(reference)
     assert image.manifest.media_type == form.manifest_type
-    assert image.manifest.config.media_type == mediatypes.in_family_of(form.manifest_type, mediatypes.OCI_CONFIG)
+    assert image.manifest.config.media_type == mediatypes.convert_for(form.manifest_type, mediatypes.OCI_CONFIG)
     if form is ImageFormat.OCI:
         assert image.manifest.annotations["note"] == "a b"
     assert json.loads(skopeo("inspect", "--tls-verify=false", f"docker://{reference}"))["Digest"] == image.digest

@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from opmkit.imagetools.archive import ArchivedLayout, TarArchive, read_docker_archive
 from opmkit.imagetools.auth.authfile import AuthFile
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference
-from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.layer import Limits, extract_tree, find_file, read_tree
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry.challenge import Challenge
+from opmkit.imagetools.registryconfig import RegistrySettings
 from opmkit.imagetools.spec import ConfigChanges, ImageConfig, Manifest, parse_manifest
 from opmkit.imagetools.store.layout import parse_index
 from opmkit.imagetools.store.reader import LayoutReader
@@ -390,12 +390,12 @@ def test_any_settings_of_registries(content: bytes) -> None:
         path = Path(scratch, "registries.conf")
         path.write_bytes(content)
         for text in ("a", "quay.io/ns/a:1", f"quay.io/ns/b@{DIGEST}", "x.example.com:1/y"):
-            hosts = Hosts({"CONTAINERS_REGISTRIES_CONF": str(path)}, system=Path(scratch))
+            hosts = RegistrySettings({"CONTAINERS_REGISTRIES_CONF": str(path)}, system=Path(scratch))
             with suppress(ImageToolsError):
-                reference = hosts.full_name(Reference.parse(text))
-                hosts.push_place(reference)
+                reference = hosts.resolve_short_name(Reference.parse(text))
+                hosts.push_location(reference)
                 hosts.credential_helpers()
-                assert all(Reference(place.registry, place.repository) for place in hosts.pull_places(reference))
+                assert all(Reference(place.registry, place.repository) for place in hosts.pull_locations(reference))
 
 
 HEADER_PARTS = st.sampled_from(["Bearer", "Basic", " ", ",", "=", '"', "\\", "realm", "scope", "x"])

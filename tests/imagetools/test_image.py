@@ -8,12 +8,12 @@ import pytest
 
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
-from opmkit.imagetools.image import Image, MultiImage, load_any, load_image
+from opmkit.imagetools.image import Image, ImageIndex, load_image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, read_tree, write_layer
 from opmkit.imagetools.spec import (
     ConfigChanges,
     Descriptor,
-    ImageIndex,
+    IndexManifest,
     Manifest,
     Platform,
     mediatypes,
@@ -103,8 +103,8 @@ def test_every_platform_of_an_index(layer: Layer, tmp_path: Path) -> None:
     images = [small_image(tmp_path, {"bin": name.encode()}, platform=name) for name in platforms]
     base = multi_image(images, mediatypes.DOCKER_LIST)
     copy_image(base, LayoutRepository(tmp_path / "base"), "1")
-    loaded = load_any(WithoutLayers(tmp_path / "base"), "1")
-    assert isinstance(loaded, MultiImage)
+    loaded = load_image_or_index(WithoutLayers(tmp_path / "base"), "1")
+    assert isinstance(loaded, ImageIndex)
     image = loaded.append([layer], ConfigChanges(labels={"a": "b"}), annotations={"base": "x"})
     assert image.index.media_type == mediatypes.DOCKER_LIST
     assert image.index.annotations == {"base": "x"}
@@ -125,13 +125,13 @@ def test_attestations_are_copied_but_not_appended_to(layer: Layer, tmp_path: Pat
     repository.put_manifest(statement)
     beside = Descriptor(statement.media_type, statement.digest, len(statement.raw), Platform("unknown", "unknown"))
     first = Descriptor(image.manifest.media_type, image.digest, len(image.manifest.raw), image.config.platform)
-    repository.put_manifest(ImageIndex.build([beside, first]), "1")
-    loaded = load_any(repository, "1")
-    assert isinstance(loaded, MultiImage)
+    repository.put_manifest(IndexManifest.build([beside, first]), "1")
+    loaded = load_image_or_index(repository, "1")
+    assert isinstance(loaded, ImageIndex)
     assert [part.digest for part in loaded.images] == [image.digest]
     copied = LayoutRepository(tmp_path / "copy")
     assert copy_image(loaded, copied, "1").digest == loaded.digest
-    assert load_any(copied, "1") == loaded
+    assert load_image_or_index(copied, "1") == loaded
     assert copied.has_blob(statement.layers[0])
     assert [part.digest for part in loaded.append([layer]).index.manifests] == [
         part.digest for part in loaded.append([layer]).images
@@ -162,7 +162,7 @@ def test_what_is_no_image(tmp_path: Path) -> None:
     config = json.dumps({"rootfs": {"diff_ids": [sha256_digest(b"")]}}).encode()
     repository.put_manifest(Manifest.build(put(repository, config, mediatypes.OCI_CONFIG), []), "odd")
     with pytest.raises(InvalidImage, match="0 layers, its configuration 1"):
-        load_any(repository, "odd")
+        load_image_or_index(repository, "odd")
     large = Descriptor(mediatypes.OCI_CONFIG, sha256_digest(b"x"), 1 << 30)
     (tmp_path / "blobs/sha256" / large.digest.partition(":")[2]).touch()
     repository.put_manifest(Manifest.build(large, []), "large")
@@ -176,10 +176,10 @@ def test_indexes_in_indexes(tmp_path: Path) -> None:
     index = multi_image([image]).index
     copy_image(multi_image([image]), repository, "1")
     for depth in range(2, 6):
-        index = ImageIndex.build([index.descriptor])
+        index = IndexManifest.build([index.descriptor])
         repository.put_manifest(index, str(depth))
     assert load_image(repository, "2").digest == image.digest
     with pytest.raises(InvalidImage, match="nested deeper"):
         load_image(repository, "5")
     with pytest.raises(UnsupportedImage, match="another index"):
-        load_any(repository, "2")
+        load_image_or_index(repository, "2")

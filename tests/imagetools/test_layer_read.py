@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage
 from opmkit.imagetools.layer import FoundFile, LayerSource, extract_tree, find_file, read_tree
-from opmkit.imagetools.repository import verified
+from opmkit.imagetools.repository import verify_stream
 from opmkit.imagetools.spec import mediatypes
 from tests.kit.images import directory, hardlink, layer, layer_source, member, symlink, tar
 
@@ -165,7 +165,7 @@ def test_finding_along_links(tmp_path: Path) -> None:
 def test_a_file_is_in_place_only_once_its_layer_is_verified(tmp_path: Path) -> None:
     _descriptor, opener = layer(member("a", b"1"))
     other, _ = layer(member("b", b"1"))
-    bad = (other, lambda: verified(opener(), other))
+    bad = (other, lambda: verify_stream(opener(), other))
     with pytest.raises(DigestMismatch, match=other.digest):
         find_file([bad], "a", tmp_path / "x")
     with pytest.raises(DigestMismatch):

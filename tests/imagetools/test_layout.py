@@ -9,9 +9,9 @@ import pytest
 
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
-from opmkit.imagetools.image import Image, load_any, load_image
+from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.layer import read_tree
-from opmkit.imagetools.spec import ConfigChanges, Descriptor, ImageIndex, mediatypes, sha256_digest
+from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, mediatypes, sha256_digest
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from tests.kit.images import multi_image, small_image
 from tests.kit.requirements import require
@@ -105,7 +105,7 @@ def foreign(path: Path, manifests: list[Descriptor] | bytes) -> LayoutRepository
 def test_a_layout_of_another_tool(image: Image, tmp_path: Path) -> None:
     inner = LayoutRepository(tmp_path / "layout")
     copy_image(multi_image([image]), inner, "inner")
-    index = ImageIndex.build([inner.resolve("inner")])
+    index = IndexManifest.build([inner.resolve("inner")])
     inner.put_blob(index.descriptor, lambda: io.BytesIO(index.raw))
     named = Descriptor(
         index.media_type, index.digest, len(index.raw), annotations={"org.opencontainers.image.ref.name": "v1/x"}
@@ -129,10 +129,10 @@ def test_damaged_layouts(image: Image, tmp_path: Path) -> None:
     with pytest.raises(LimitExceeded):
         foreign(tmp_path / "c", b" " * (5 << 20)).resolve("1")
     with pytest.raises(NotFound, match="is not in"):
-        load_any(foreign(tmp_path / "d", [image.manifest.descriptor]), "")
+        load_image_or_index(foreign(tmp_path / "d", [image.manifest.descriptor]), "")
     large = Descriptor(mediatypes.OCI_MANIFEST, sha256_digest(b""), 1 << 40)
     with pytest.raises(LimitExceeded, match=large.digest):
-        load_any(foreign(tmp_path / "e", [large]), "")
+        load_image_or_index(foreign(tmp_path / "e", [large]), "")
 
 
 def test_a_blob_that_is_not_what_it_should_be(image: Image, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_skopeo_copies_every_platform(tmp_path: Path) -> None:
     image = multi_image([small_image(tmp_path, {"a": b"1"}, platform=name) for name in ("linux/amd64", "linux/arm64")])
     copy_image(image, LayoutRepository(tmp_path / "layout"), "1")
     tool("skopeo", "copy", "-q", "--all", f"oci:{tmp_path}/layout:1", f"oci:{tmp_path}/copy:x")
-    assert load_any(LayoutRepository(tmp_path / "copy"), "x").digest == image.digest
+    assert load_image_or_index(LayoutRepository(tmp_path / "copy"), "x").digest == image.digest
 
 
 def test_skopeo_reads_the_store_by_full_names(image: Image, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from opmkit.imagetools import scratch
-from opmkit.imagetools.scratch import ScratchDirectory, collect_stale
+from opmkit.imagetools.scratch import ScratchDirectory, remove_stale
 from tests.kit.unprivileged import UID
 
 HOLD = """
@@ -64,15 +64,15 @@ def test_the_directory_of_a_killed_process_is_removed(tmp_path: Path, prefix: st
 
 def test_the_directory_of_a_running_process_stays(tmp_path: Path) -> None:
     process, path = hold(tmp_path)
-    assert collect_stale(tmp_path) == 0
+    assert remove_stale(tmp_path) == 0
     assert (path / "directory" / "file").exists()
     kill(process)
-    assert collect_stale(tmp_path) == 1
+    assert remove_stale(tmp_path) == 1
 
 
 def test_the_directories_of_this_process_stay(tmp_path: Path) -> None:
     with ScratchDirectory("opm-index-", tmp_path) as first, ScratchDirectory("opm-index-", tmp_path) as second:
-        assert collect_stale(tmp_path) == 0
+        assert remove_stale(tmp_path) == 0
         assert {Path(first), Path(second)} == set(tmp_path.iterdir())
         assert Path(first).stat().st_mode & 0o777 == 0o700
     assert list(tmp_path.iterdir()) == []
@@ -81,7 +81,7 @@ def test_the_directories_of_this_process_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["opm-index-operator", "opm-index-abcd1234", "opm-index-abcd1234.scratch2", "scratch"])
 def test_directories_with_other_names_stay(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir(mode=0o700)
-    assert collect_stale(tmp_path) == 0
+    assert remove_stale(tmp_path) == 0
     assert (tmp_path / name).is_dir()
 
 
@@ -91,7 +91,7 @@ def test_links_and_files_stay(tmp_path: Path) -> None:
     (target / "precious").touch()
     (tmp_path / "opm-index-abcd1234.scratch").symlink_to(target)
     (tmp_path / "opm-index-abcd1235.scratch").touch(mode=0o600)
-    assert collect_stale(tmp_path) == 0
+    assert remove_stale(tmp_path) == 0
     assert (target / "precious").exists()
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -102,7 +102,7 @@ def test_links_in_a_stale_directory_are_not_followed(tmp_path: Path) -> None:
     (target / "precious").touch()
     path = abandoned(tmp_path)
     (path / "link").symlink_to(target)
-    assert collect_stale(tmp_path) == 1
+    assert remove_stale(tmp_path) == 1
     assert (target / "precious").exists()
 
 
@@ -110,7 +110,7 @@ def test_directories_that_others_can_read_stay(tmp_path: Path) -> None:
     """No scratch directory is created with such a mode."""
     path = abandoned(tmp_path)
     path.chmod(0o755)
-    assert collect_stale(tmp_path) == 0
+    assert remove_stale(tmp_path) == 0
     assert path.exists()
 
 
@@ -118,7 +118,7 @@ def test_directories_that_others_can_read_stay(tmp_path: Path) -> None:
 def test_directories_of_other_users_stay(tmp_path: Path) -> None:
     path = abandoned(tmp_path)
     os.chown(path, UID, UID)
-    assert collect_stale(tmp_path) == 0
+    assert remove_stale(tmp_path) == 0
     assert path.exists()
 
 
@@ -126,7 +126,7 @@ def test_directories_of_other_users_stay(tmp_path: Path) -> None:
 def test_a_directory_in_which_others_may_rename_files_is_left_alone(tmp_path: Path, mode: int, removed: int) -> None:
     abandoned(tmp_path)
     tmp_path.chmod(mode)
-    assert collect_stale(tmp_path) == removed
+    assert remove_stale(tmp_path) == removed
 
 
 def test_a_directory_that_is_removed_before_it_is_locked_is_created_again(
@@ -137,7 +137,7 @@ def test_a_directory_that_is_removed_before_it_is_locked_is_created_again(
     def late(path: str) -> int | None:
         if not taken:
             taken.append(path)
-            assert collect_stale(tmp_path) == 1
+            assert remove_stale(tmp_path) == 1
         return lock(path)
 
     monkeypatch.setattr(scratch, "_lock", late)
@@ -148,4 +148,4 @@ def test_a_directory_that_is_removed_before_it_is_locked_is_created_again(
 
 
 def test_a_missing_directory(tmp_path: Path) -> None:
-    assert collect_stale(tmp_path / "missing") == 0
+    assert remove_stale(tmp_path / "missing") == 0

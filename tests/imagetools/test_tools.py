@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, LimitExceeded, NotFound, RegistryUnavailable
-from opmkit.imagetools.image import Image, MultiImage
+from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import FoundFile, LayerFile, Limits, write_layer
 from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
-from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatypes
+from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, mediatypes
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools import open_tool
 from opmkit.imagetools.tools.formats import ImageFormat
@@ -216,7 +216,7 @@ def test_a_base_is_mounted_not_moved(
 def test_every_platform(tool: RegistryTool, image: Image, reference: Reference) -> None:
     arm = Image.scratch(Platform("linux", "arm64"))
     listed = [replace(part.manifest.descriptor, platform=part.config.platform) for part in (image, arm)]
-    multi = MultiImage(ImageIndex.build(listed), (image, arm))
+    multi = ImageIndex(IndexManifest.build(listed), (image, arm))
     assert tool.push(multi, reference) == multi.index.descriptor
     assert tool.load(reference) == multi
     assert tool.inspect(reference, Platform("linux", "arm64")) == arm

@@ -14,7 +14,7 @@ from tests.kit.images import small_image
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.repository import Repository
 
 _KEY = "operators.operatorframework.io.bundle"
@@ -55,7 +55,7 @@ def repository_of(name: str) -> Repository:
     return RegistryClient(RegistryOptions(plain_http=True)).repository(reference)  # type: ignore[arg-type]
 
 
-def put_under(name: str, image: Image | MultiImage) -> str:
+def put_under(name: str, image: Image | ImageIndex) -> str:
     """Put an image under its name; the name."""
     copy_image(image, repository_of(name), parse_image_reference(name).tag)  # type: ignore[union-attr]
     return name

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import zstandard
 
-from opmkit.imagetools.image import Image, MultiImage
+from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import LayerFile, write_layer
-from opmkit.imagetools.repository import verified
-from opmkit.imagetools.spec import ConfigChanges, Descriptor, ImageIndex, Platform, mediatypes, sha256_digest
+from opmkit.imagetools.repository import verify_stream
+from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, Platform, mediatypes, sha256_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,7 +59,7 @@ def tar(members: Iterable[Member]) -> bytes:
 def layer_source(content: bytes, media_type: str = mediatypes.OCI_LAYER) -> LayerSource:
     """A layer blob of these bytes, verified as every repository does it."""
     descriptor = Descriptor(media_type, sha256_digest(content), len(content))
-    return descriptor, lambda: verified(io.BytesIO(content), descriptor)
+    return descriptor, lambda: verify_stream(io.BytesIO(content), descriptor)
 
 
 def layer(*members: Member, compression: str = "") -> LayerSource:
@@ -82,11 +82,11 @@ def small_image(
     return Image.scratch(Platform.parse(platform), media_type).append([written], ConfigChanges(labels=labels or {}))
 
 
-def multi_image(images: Iterable[Image], media_type: str = mediatypes.OCI_INDEX) -> MultiImage:
+def multi_image(images: Iterable[Image], media_type: str = mediatypes.OCI_INDEX) -> ImageIndex:
     """An image index of the images."""
     images = tuple(images)
     manifests = [
         Descriptor(image.manifest.media_type, image.digest, len(image.manifest.raw), image.config.platform)
         for image in images
     ]
-    return MultiImage(ImageIndex.build(manifests, media_type=media_type), images)
+    return ImageIndex(IndexManifest.build(manifests, media_type=media_type), images)

@@ -11,7 +11,7 @@ from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.readahead import ReadAhead
 from opmkit.bundle.sidebyside import side_by_side
 from opmkit.bundle.source import BundleSource, path_or_image
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def pull_bundles(
-    tool: ContainerTool, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = SILENT
+    tool: ContainerTool, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = NO_PROGRESS
 ) -> Iterator[Bundle]:
     """Read bundles in parallel and give them in the order of ``references``, each reference once.
 

@@ -104,10 +104,10 @@ def print_bytes(chunks: Iterable[bytes]) -> None:
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Progress bars on stderr where that is a terminal; silence elsewhere."""
-    from opmkit.imagetools.progress import SILENT
+    from opmkit.imagetools.progress import NO_PROGRESS
 
     if not sys.stderr.isatty():
-        yield SILENT
+        yield NO_PROGRESS
         return
     from opmkit.cli.bars import Bars
 

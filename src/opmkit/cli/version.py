@@ -28,7 +28,7 @@ def version_line() -> str:
         "GitCommit": build.get("commit", ""),
         "BuildDate": build.get("date", ""),
         "GoOs": sys.platform,
-        "GoArch": Platform.of_host().architecture,
+        "GoArch": Platform.from_host().architecture,
         "OpmkitVersion": f"v{__version__}",
     }
     return "Version: version.Version{" + ", ".join(f'{name}:"{value}"' for name, value in fields.items()) + "}"

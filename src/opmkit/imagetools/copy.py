@@ -8,27 +8,27 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.spec import mediatypes
-from opmkit.imagetools.unpacked import packed
+from opmkit.imagetools.uncompressed import compressed_layers
 from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.repository import BlobOpener, Repository, Source
-    from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
+    from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
 
 
 def copy_image(
-    image: Image | MultiImage,
+    image: Image | ImageIndex,
     target: Repository,
     tag: str | None,
     *,
     replacing: str | None = None,
     workers: int = 4,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> Descriptor:
     """Make an image be in ``target``: blobs first, ``workers`` at a time, then manifests, then the tag.
 
@@ -37,16 +37,16 @@ def copy_image(
 
     The layers of an image from an archive or engine are compressed, so that the result has another digest.
     """
-    with packed(image, progress) as whole:
+    with compressed_layers(image, progress) as whole:
         _copy_blobs(whole, target, workers, progress)
-        *parts, top = manifests_of(whole)
+        *parts, top = all_manifests(whole)
         for manifest in parts:
             target.put_manifest(manifest)
         return target.put_manifest(top, tag, replacing=replacing)
 
 
-def _copy_blobs(image: Image | MultiImage, target: Repository, workers: int, progress: Progress) -> None:
-    blobs = {blob.descriptor.digest: blob for blob in blobs_of(image)}
+def _copy_blobs(image: Image | ImageIndex, target: Repository, workers: int, progress: Progress) -> None:
+    blobs = {blob.descriptor.digest: blob for blob in all_blobs(image)}
     progress.begin("Copying", sum(blob.descriptor.size for blob in blobs.values()))
     try:
         with WorkerPool(workers, "copy") as pool:
@@ -75,14 +75,14 @@ def _put(blob: Blob, target: Repository, progress: Progress) -> None:
     progress.advance(blob.descriptor.size)
 
 
-def manifests_of(image: Image | MultiImage) -> tuple[Manifest | ImageIndex, ...]:
+def all_manifests(image: Image | ImageIndex) -> tuple[Manifest | IndexManifest, ...]:
     """The manifests of an image, what the last one refers to before it."""
     if isinstance(image, Image):
         return (image.manifest,)
     return (*(part.manifest for part in image.images), *image.others, image.index)
 
 
-def blobs_of(image: Image | MultiImage) -> Iterator[Blob]:
+def all_blobs(image: Image | ImageIndex) -> Iterator[Blob]:
     """The blobs of an image, but for layers that are kept elsewhere; some may come more than once."""
     for part in [image] if isinstance(image, Image) else image.images:
         for descriptor, opener in part.layers:

@@ -82,7 +82,7 @@ class EngineUnavailable(EngineError):
 
 
 @contextmanager
-def naming(subject: str, known_by: str = "") -> Iterator[None]:
+def prefix_errors(subject: str, known_by: str = "") -> Iterator[None]:
     """Put ``subject`` before the message of an error about content, unless that is in it, or what it is known by."""
     try:
         yield

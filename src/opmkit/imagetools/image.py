@@ -7,14 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound, UnsupportedImage
-from opmkit.imagetools.repository import Source, verified
+from opmkit.imagetools.repository import Source, verify_stream
 from opmkit.imagetools.spec import (
-    CONFIG_SIZE,
     EPOCH,
+    MAX_CONFIG_SIZE,
     ConfigChanges,
     Descriptor,
     ImageConfig,
-    ImageIndex,
+    IndexManifest,
     Manifest,
     Platform,
     mediatypes,
@@ -75,7 +75,7 @@ class Image:
         """A layer's content, verified when read to its end; raises NotFound."""
         if path := self.local.get(descriptor.digest):
             with disk_errors(path):
-                return verified(path.open("rb"), descriptor)
+                return verify_stream(path.open("rb"), descriptor)
         if self.source is None:
             raise NotFound(f"layer {descriptor.digest} of the image is not there")
         return self.source.open_blob(descriptor)
@@ -106,7 +106,7 @@ class Image:
         kept = [layer for position, layer in enumerate(self.manifest.layers) if position not in positions]
         return self._rebuilt(config, kept, self.manifest.annotations, self.manifest.media_type)
 
-    def with_layers(self, others: Mapping[str, Layer]) -> Image:
+    def replace_layers(self, others: Mapping[str, Layer]) -> Image:
         """This image with other blobs of the same content in the place of the layers of these digests."""
         stack = [others[layer.digest].descriptor if layer.digest in others else layer for layer in self.manifest.layers]
         image = self._rebuilt(self.config, stack, self.manifest.annotations, self.manifest.media_type)
@@ -127,7 +127,7 @@ class Image:
             return self
         return self._rebuilt(self.config, self.manifest.layers, self.manifest.annotations, media_type)
 
-    def annotated(self, annotations: Mapping[str, str]) -> Image:
+    def with_annotations(self, annotations: Mapping[str, str]) -> Image:
         """This image with these annotations merged over its own."""
         return self._rebuilt(
             self.config, self.manifest.layers, {**self.manifest.annotations, **annotations}, self.manifest.media_type
@@ -136,19 +136,19 @@ class Image:
     def _rebuilt(
         self, config: ImageConfig, layers: Sequence[Descriptor], annotations: Mapping[str, str], media_type: str
     ) -> Image:
-        layers = [replace(part, media_type=mediatypes.in_family_of(media_type, part.media_type)) for part in layers]
+        layers = [replace(part, media_type=mediatypes.convert_for(media_type, part.media_type)) for part in layers]
         manifest = Manifest.build(config.descriptor(media_type), layers, annotations, media_type)
         return replace(self, manifest=manifest, config=config)
 
 
 @dataclass(frozen=True, slots=True)
-class MultiImage:
+class ImageIndex:
     """An image for several platforms: an index and its images, in the index's order.
 
     ``others`` are the manifests of the index that are no images, such as build attestations.
     """
 
-    index: ImageIndex
+    index: IndexManifest
     images: tuple[Image, ...]
     others: tuple[Manifest, ...] = ()
     source: Source | None = field(default=None, compare=False)
@@ -166,7 +166,7 @@ class MultiImage:
         annotations: Mapping[str, str] | None = None,
         created: str = EPOCH,
         created_by: str = "opmkit",
-    ) -> MultiImage:
+    ) -> ImageIndex:
         """What Image.append does, for every platform; the annotations go on the index as well.
 
         Attestations are left out: they are about the images as they were.
@@ -177,42 +177,42 @@ class MultiImage:
         ]
         return self.with_images(images, annotations)
 
-    def without_layers(self, positions: Collection[int]) -> MultiImage:
+    def without_layers(self, positions: Collection[int]) -> ImageIndex:
         """What Image.without_layers does, for every platform."""
         return self.with_images([image.without_layers(positions) for image in self.images])
 
-    def as_oci(self) -> MultiImage:
+    def as_oci(self) -> ImageIndex:
         """What Image.as_oci does, for every platform."""
         return self.in_format(mediatypes.OCI_MANIFEST)
 
-    def in_format(self, media_type: str) -> MultiImage:
+    def in_format(self, media_type: str) -> ImageIndex:
         """What Image.in_format does, for every platform; attestations are left out of an image that changes."""
         images = tuple(image.in_format(media_type) for image in self.images)
-        index_type = mediatypes.in_family_of(media_type, mediatypes.OCI_INDEX)
+        index_type = mediatypes.convert_for(media_type, mediatypes.OCI_INDEX)
         if self.index.media_type == index_type and images == self.images:
             return self
         return replace(self, index=replace(self.index, media_type=index_type)).with_images(images)
 
-    def annotated(self, annotations: Mapping[str, str]) -> MultiImage:
+    def with_annotations(self, annotations: Mapping[str, str]) -> ImageIndex:
         """This image with these annotations merged over those of the index, without attestations."""
         return self.with_images(self.images, annotations)
 
     def select(self, platform: Platform | None = None) -> Image:
-        """The image for a platform, chosen as ImageIndex.select does."""
+        """The image for a platform, chosen as IndexManifest.select does."""
         chosen = self.index.select(platform)
         return next(image for image in self.images if image.digest == chosen.digest)
 
-    def with_images(self, images: Sequence[Image], annotations: Mapping[str, str] | None = None) -> MultiImage:
+    def with_images(self, images: Sequence[Image], annotations: Mapping[str, str] | None = None) -> ImageIndex:
         """These images in the place of those there are, one for each, without attestations."""
         manifests = [
             replace(image.manifest.descriptor, platform=before.platform or image.config.platform)
             for before, image in zip(self.index.images, images, strict=True)
         ]
-        index = ImageIndex.build(manifests, {**self.index.annotations, **(annotations or {})}, self.index.media_type)
-        return MultiImage(index, tuple(images), source=self.source)
+        index = IndexManifest.build(manifests, {**self.index.annotations, **(annotations or {})}, self.index.media_type)
+        return ImageIndex(index, tuple(images), source=self.source)
 
 
-def for_platforms(image: Image | MultiImage, platforms: Sequence[Platform], name: str) -> Image | MultiImage:
+def select_platforms(image: Image | ImageIndex, platforms: Sequence[Platform], name: str) -> Image | ImageIndex:
     """The image called ``name`` with these platforms alone: a plain image if that leaves one, else an index in its
     order, without attestations; all of it if none are named. A platform without a variant stands for each of its
     variants.
@@ -225,20 +225,20 @@ def for_platforms(image: Image | MultiImage, platforms: Sequence[Platform], name
     if not platforms:
         return image
     for platform in platforms:
-        if not any(each.runs(platform) for each in there):
+        if not any(each.satisfies(platform) for each in there):
             has = ", ".join(map(str, there))
             raise NotFound(f"{name} has no image for {platform}", advice=f"choose among its platforms: {has}")
-    kept = [position for position, each in enumerate(there) if any(each.runs(platform) for platform in platforms)]
+    kept = [position for position, each in enumerate(there) if any(each.satisfies(platform) for platform in platforms)]
     if isinstance(image, Image):
         return image
     if len(kept) == 1:
         return image.images[kept[0]]
     descriptors, images = image.index.images, image.images
-    index = ImageIndex.build([descriptors[at] for at in kept], image.index.annotations, image.index.media_type)
-    return MultiImage(index, tuple(images[at] for at in kept), source=image.source)
+    index = IndexManifest.build([descriptors[at] for at in kept], image.index.annotations, image.index.media_type)
+    return ImageIndex(index, tuple(images[at] for at in kept), source=image.source)
 
 
-def _platforms(image: Image | MultiImage) -> list[Platform]:
+def _platforms(image: Image | ImageIndex) -> list[Platform]:
     if isinstance(image, Image):
         return [image.config.platform]
     pairs = zip(image.index.images, image.images, strict=True)
@@ -246,7 +246,7 @@ def _platforms(image: Image | MultiImage) -> list[Platform]:
 
 
 def load_image(repository: Source, identifier: str, platform: Platform | None = None) -> Image:
-    """The image that a tag or digest names, of an index the one for ``platform`` (see ImageIndex.select).
+    """The image that a tag or digest names, of an index the one for ``platform`` (see IndexManifest.select).
 
     Reads manifests and the configuration, no layer. Raises NotFound, InvalidImage, UnsupportedImage and what the
     repository raises.
@@ -262,7 +262,7 @@ def load_image(repository: Source, identifier: str, platform: Platform | None = 
     )
 
 
-def load_any(repository: Source, identifier: str) -> Image | MultiImage:
+def load_image_or_index(repository: Source, identifier: str) -> Image | ImageIndex:
     """The image or, with all its platforms, the image index that a tag or digest names; raises as load_image does."""
     index = repository.get_manifest(identifier)
     if isinstance(index, Manifest):
@@ -270,7 +270,7 @@ def load_any(repository: Source, identifier: str) -> Image | MultiImage:
     images, others = [], []
     for descriptor in index.manifests:
         manifest = repository.get_manifest(descriptor.digest)
-        if isinstance(manifest, ImageIndex):
+        if isinstance(manifest, IndexManifest):
             raise UnsupportedImage(
                 f"image index {index.digest} holds another index",
                 advice=f"name the inner one by its digest: {descriptor.digest}",
@@ -279,7 +279,7 @@ def load_any(repository: Source, identifier: str) -> Image | MultiImage:
             images.append(_with_config(repository, manifest))
         else:
             others.append(manifest)
-    return MultiImage(index, tuple(images), tuple(others), repository)
+    return ImageIndex(index, tuple(images), tuple(others), repository)
 
 
 def _with_config(repository: Source, manifest: Manifest) -> Image:
@@ -288,8 +288,8 @@ def _with_config(repository: Source, manifest: Manifest) -> Image:
             f"manifest {manifest.digest} is of an artifact of type {manifest.config.media_type}, not of an image",
             advice="give the reference of a container image",
         )
-    if manifest.config.size > CONFIG_SIZE:
-        raise LimitExceeded(f"config {manifest.config.digest} is longer than the bound of {CONFIG_SIZE} bytes")
+    if manifest.config.size > MAX_CONFIG_SIZE:
+        raise LimitExceeded(f"config {manifest.config.digest} is longer than the bound of {MAX_CONFIG_SIZE} bytes")
     config = ImageConfig.parse(repository.get_config(manifest.config))
     if len(config.diff_ids) != len(manifest.layers):
         raise InvalidImage(

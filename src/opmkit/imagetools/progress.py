@@ -18,7 +18,7 @@ class Progress(Protocol):
         """The work is over, done or failed."""
 
 
-class NoProgress:
+class NullProgress:
     """The listener that says nothing."""
 
     def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
@@ -31,4 +31,4 @@ class NoProgress:
         """Say nothing."""
 
 
-SILENT = NoProgress()
+NO_PROGRESS = NullProgress()

@@ -12,12 +12,12 @@ from opmkit.imagetools.spec.digests import new_hash
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-    from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
+    from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
 
 BlobOpener = Callable[[], BinaryIO]
-CHUNK = 1 << 20
+CHUNK_SIZE = 1 << 20
 """Bytes of a blob that are handled at a time: with smaller pieces threads get into each other's way."""
-MOVE_SECONDS = 1.0
+TAG_MOVE_WINDOW = 1.0
 """How long it may take from asking a registry what a tag names to the tag's being moved."""
 
 
@@ -32,7 +32,7 @@ class Source(Protocol):
         """The descriptor of the manifest or index that the tag or digest names now."""
         ...
 
-    def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
+    def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
         """The manifest or index, its bytes verified against the digest."""
         ...
 
@@ -61,13 +61,13 @@ class Repository(Source, Protocol):
         ...
 
     def put_manifest(
-        self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
+        self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
         """Store a manifest whose parts are there already; the tag, where given, moves last.
 
         With ``replacing``, a digest, the tag is only moved if it names that, or, if that is "", nothing; or if it names
         the manifest already. Otherwise TagMoved is raised. A layout makes this one step. A registry can't: it is asked
-        right before, and MOVE_SECONDS is how long the two requests may take together.
+        right before, and TAG_MOVE_WINDOW is how long the two requests may take together.
         """
         ...
 
@@ -86,7 +86,7 @@ def check_tag(repository: Repository, tag: str, replacing: str, new: str) -> Non
         )
 
 
-def verified(stream: BinaryIO, descriptor: Descriptor, place: str = "") -> BinaryIO:
+def verify_stream(stream: BinaryIO, descriptor: Descriptor, place: str = "") -> BinaryIO:
     """``stream``, checked while it is read: DigestMismatch as soon as size or digest can't be the descriptor's.
 
     Who reads all of the content has it verified; who stops earlier has not. Closing it closes ``stream``. ``place``,
@@ -96,7 +96,7 @@ def verified(stream: BinaryIO, descriptor: Descriptor, place: str = "") -> Binar
     inner = stream.raw if isinstance(stream, io.BufferedReader) else None
     if isinstance(inner, _VerifiedStream) and inner.is_for(descriptor):
         return stream
-    return io.BufferedReader(_VerifiedStream(stream, descriptor, place), max(1, min(descriptor.size, CHUNK)))
+    return io.BufferedReader(_VerifiedStream(stream, descriptor, place), max(1, min(descriptor.size, CHUNK_SIZE)))
 
 
 class _VerifiedStream(io.RawIOBase):

@@ -39,7 +39,7 @@ class ScratchDirectory(tempfile.TemporaryDirectory[str]):
         parent = str(near or tempfile.gettempdir())
         if parent not in _collected:
             _collected.add(parent)
-            collect_stale(Path(parent))
+            remove_stale(Path(parent))
         while True:
             super().__init__(suffix=_SUFFIX, prefix=prefix, dir=parent)
             lock = _lock(self.name)
@@ -57,7 +57,7 @@ class ScratchDirectory(tempfile.TemporaryDirectory[str]):
             self._unlock()
 
 
-def collect_stale(directory: Path) -> int:
+def remove_stale(directory: Path) -> int:
     """Remove this user's scratch directories in ``directory`` whose processes have ended; return their number.
 
     Links and what belongs to others stay, as does what cannot be removed. Where others may rename this user's files,

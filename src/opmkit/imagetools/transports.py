@@ -16,7 +16,7 @@ from opmkit.imagetools.archive import (
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import InvalidReference, UnsupportedImage
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
     DaemonReference,
     DockerArchiveReference,
@@ -27,10 +27,10 @@ from opmkit.imagetools.reference import (
 )
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.store.reader import LayoutReader
-from opmkit.imagetools.unpacked import packed
+from opmkit.imagetools.uncompressed import compressed_layers
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.reference import ImageReference, LocalReference
     from opmkit.imagetools.repository import Source
     from opmkit.imagetools.spec import Descriptor
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-OneImageReference = DockerArchiveReference | DaemonReference | StorageReference
+SinglePlatformReference = DockerArchiveReference | DaemonReference | StorageReference
 """A place that can't hold an image for several platforms, and in which an image has no digest to name it by."""
 
 
-def pinned(reference: ImageReference, digest: str) -> str:
+def pin_reference(reference: ImageReference, digest: str) -> str:
     """The reference as text, with the digest of the image that it was given where that can name it."""
-    return str(reference) if isinstance(reference, OneImageReference) else f"{reference}@{digest}"
+    return str(reference) if isinstance(reference, SinglePlatformReference) else f"{reference}@{digest}"
 
 
-def check_holds_all(image: Image | MultiImage, reference: ImageReference) -> None:
+def check_platform_support(image: Image | ImageIndex, reference: ImageReference) -> None:
     """Raise UnsupportedImage where the place that the reference names can't hold all platforms of the image."""
-    if isinstance(reference, OneImageReference) and not isinstance(image, Image):
+    if isinstance(reference, SinglePlatformReference) and not isinstance(image, Image):
         raise UnsupportedImage(f"{reference}: it can hold one platform only", advice="choose one with --platform")
 
 
@@ -77,13 +77,13 @@ def open_local(reference: LocalReference, store: ImageStore) -> tuple[Source, st
 
 
 def put_local(
-    image: Image | MultiImage,
+    image: Image | ImageIndex,
     reference: LocalReference,
     store: ImageStore,
     *,
     replacing: str | None = None,
     workers: int = 4,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> Descriptor:
     """Put an image where the reference names, and give the descriptor by which it is known there.
 
@@ -99,13 +99,13 @@ def put_local(
             target = store.repository(name.name)
             return copy_image(image, target, name.tag, replacing=replacing, workers=workers, progress=progress)
         case OciArchiveReference():
-            with packed(image, progress) as whole, new_archive(reference.path) as writer:
+            with compressed_layers(image, progress) as whole, new_archive(reference.path) as writer:
                 return write_oci_archive(whole, writer, reference.name, progress=progress)
         case _:
             return _put_one(_only_image(image, reference), reference, progress)
 
 
-def _put_one(image: Image, reference: OneImageReference, progress: Progress) -> Descriptor:
+def _put_one(image: Image, reference: SinglePlatformReference, progress: Progress) -> Descriptor:
     match reference:
         case DockerArchiveReference():
             if reference.position is not None:
@@ -123,7 +123,7 @@ def _put_one(image: Image, reference: OneImageReference, progress: Progress) -> 
             return load_into_storage(image, reference, progress=progress)
 
 
-def _only_image(image: Image | MultiImage, reference: OneImageReference) -> Image:
+def _only_image(image: Image | ImageIndex, reference: SinglePlatformReference) -> Image:
     """The image for one platform where only one can be kept."""
     if isinstance(image, Image):
         return image

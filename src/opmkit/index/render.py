@@ -16,7 +16,7 @@ from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.readahead import ReadAhead
 from opmkit.bundle.sidebyside import side_by_side
 from opmkit.bundle.source import BundleSource, own_name
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
@@ -62,7 +62,7 @@ def kept_bundles(directory: Path) -> Kept:
 
 
 def render(
-    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = SILENT
+    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = NO_PROGRESS
 ) -> Blobs:
     """The blobs of all references, one after the other; see `rendered`."""
     each = rendered(tool, references, rendering, progress=progress)
@@ -70,7 +70,7 @@ def render(
 
 
 def rendered(
-    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = SILENT
+    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = NO_PROGRESS
 ) -> Iterator[Blobs]:
     """The blobs of each reference, in their order; they are read side by side.
 

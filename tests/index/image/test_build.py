@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.image import Image, MultiImage, load_any
+from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.formats import ImageFormat
@@ -47,9 +47,9 @@ class Builder:
         plan = IndexPlan(tags=(f"oci:{self.layout}:{tag}",), from_index=origin, binary_image=base)
         return build_index(self._tool, self._tool, plan, change)
 
-    def image(self, tag: str) -> Image | MultiImage:
+    def image(self, tag: str) -> Image | ImageIndex:
         """What a tag names."""
-        return load_any(LayoutRepository(self.layout), tag)
+        return load_image_or_index(LayoutRepository(self.layout), tag)
 
 
 @pytest.fixture(params=list(ImageFormat))
@@ -67,7 +67,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return put_under(f"oci:{tmp_path}/base:1", multi_image(images))
 
 
-def top(image: Image | MultiImage) -> str:
+def top(image: Image | ImageIndex) -> str:
     """The index that an image says it was made from."""
     return made_from(image.manifest if isinstance(image, Image) else image.index)
 
@@ -79,7 +79,7 @@ def test_an_index_names_the_one_that_it_was_made_from(builder: Builder, base: st
     assert [top(builder.image(tag)) for tag in "123"] == ["", first.digest, second.digest]
     image = builder.image("3")
     assert image.digest == third.digest
-    if isinstance(image, MultiImage):  # what differs by history alone is in one place
+    if isinstance(image, ImageIndex):  # what differs by history alone is in one place
         assert not any(MADE_FROM in part.manifest.annotations for part in image.images)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
-from opmkit.imagetools.image import Image, MultiImage, load_any
+from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.layer.write import write_tar
 from opmkit.imagetools.reference import parse_image_reference
@@ -72,15 +72,15 @@ class Site:
     def name(self, tag: str) -> str:
         return f"oci:{self.directory}/index:{tag}"
 
-    def image(self, tag: str) -> Image | MultiImage:
-        return load_any(LayoutRepository(self.directory / "index"), tag)
+    def image(self, tag: str) -> Image | ImageIndex:
+        return load_image_or_index(LayoutRepository(self.directory / "index"), tag)
 
     def one(self, tag: str) -> Image:
         image = self.image(tag)
         assert isinstance(image, Image)
         return image
 
-    def put(self, tag: str, image: Image | MultiImage) -> str:
+    def put(self, tag: str, image: Image | ImageIndex) -> str:
         return put_under(self.name(tag), image)
 
     def built_by_dockerfile(self, platform: str = "linux/amd64") -> Image:
@@ -160,7 +160,7 @@ def test_every_platform_gets_the_same_catalog(site: Site) -> None:
     images = [site.built_by_dockerfile(platform) for platform in ("linux/amd64", "linux/arm64")]
     site.change(removing(["b"]), site.put("1", multi_image(images)), "2")
     new = site.image("2")
-    assert isinstance(new, MultiImage)
+    assert isinstance(new, ImageIndex)
     for image, old in zip(new.images, images, strict=True):
         assert image.manifest.layers[0] == old.manifest.layers[0]
         assert image.config.platform == old.config.platform

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.copy import copy_image
-from opmkit.imagetools.progress import SILENT
+from opmkit.imagetools.progress import NO_PROGRESS
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
@@ -60,8 +60,8 @@ def test_a_tag_that_nobody_moved_is_moved(build: EngineBuild, tmp_path: Path) ->
     old = put(build.references[0], tmp_path, b"old")
     seen = build.published()
     assert seen == {build.references[0]: old}
-    build.run(empty_index(tmp_path), None, SILENT)
-    digest = build.push(seen, SILENT)
+    build.run(empty_index(tmp_path), None, NO_PROGRESS)
+    digest = build.push(seen, NO_PROGRESS)
     assert build.published() == {build.references[0]: digest}
     assert digest != old
 
@@ -69,10 +69,10 @@ def test_a_tag_that_nobody_moved_is_moved(build: EngineBuild, tmp_path: Path) ->
 def test_a_tag_that_another_writer_moved_is_left(build: EngineBuild, tmp_path: Path) -> None:
     seen = build.published()
     assert seen == {build.references[0]: ""}
-    build.run(empty_index(tmp_path), None, SILENT)
+    build.run(empty_index(tmp_path), None, NO_PROGRESS)
     digest = put(build.references[0], tmp_path, b"from another")
     with pytest.raises(IndexMoved, match=f"moved the tag to {digest}"):
-        build.push(seen, SILENT)
+        build.push(seen, NO_PROGRESS)
     assert build.published() == {build.references[0]: digest}
 
 

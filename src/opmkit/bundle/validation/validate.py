@@ -14,7 +14,7 @@ from opmkit.bundle.validation.judging import Case, JudgeAhead, Judging, Pending
 from opmkit.bundle.validation.sources import BundleFiles, read_files
 from opmkit.bundle.validation.verdict import Verdict
 from opmkit.imagetools.errors import AdvisedError
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.workers import WorkerPool
 
@@ -45,7 +45,7 @@ class Validation:
     cache: VerdictCache | None = None
     processes: int | None = None
 
-    def run(self, sources: Iterable[Source], *, progress: Progress = SILENT) -> Iterator[Verdict]:
+    def run(self, sources: Iterable[Source], *, progress: Progress = NO_PROGRESS) -> Iterator[Verdict]:
         """A verdict a source, in their order; one that can't be read is told as such, and the others go on."""
         waiting: deque[tuple[Source, Future[_Pulled]]] = deque()
         pool = WorkerPool(WORKERS, "pull")

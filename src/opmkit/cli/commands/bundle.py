@@ -159,7 +159,7 @@ def build(
     """
     from opmkit.bundle.build import bundle_recipe
     from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.imagetools.transports import pinned
+    from opmkit.imagetools.transports import pin_reference
 
     require_flags(ctx, "directory", "tag")
     target = parse_image_reference(tag)
@@ -169,7 +169,7 @@ def build(
     recipe = bundle_recipe(generated.manifests, generated.metadata, created=source_date_epoch())
     with progress() as bars:
         digest = tool.build(recipe, base, [target], push=push, progress=bars)
-    name = pinned(target, digest) if digest else str(target)
+    name = pin_reference(target, digest) if digest else str(target)
     with report_on(f"{name}: image {'pushed' if push else 'built'}"):
         print_line(name)
     if not push:

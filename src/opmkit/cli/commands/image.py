@@ -12,7 +12,7 @@ from opmkit.cli.params import Connection
 from opmkit.cli.streams import report_on
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.image import Image, ImageIndex
 
 Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Image references.")]
 Name = Annotated[str, typer.Argument(metavar="IMAGE", help="An image, see 'Naming images' in the documents.")]
@@ -59,7 +59,7 @@ def pull(connection: Connection, images: Names) -> None:
 
     [bold]Example:[/] opm image pull quay.io/me/catalog:1
     """
-    from opmkit.imagetools.image import load_any
+    from opmkit.imagetools.image import load_image_or_index
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.store import ImageStore
@@ -69,7 +69,9 @@ def pull(connection: Connection, images: Names) -> None:
     tool = RegistryTool(client, ImageStore.open())
     for reference in map(Reference.parse, images):
         with progress() as bars:
-            saved = tool.save(load_any(client.repository(reference), reference.identifier), reference, progress=bars)
+            saved = tool.save(
+                load_image_or_index(client.repository(reference), reference.identifier), reference, progress=bars
+            )
         with report_on(f"{reference}@{saved.digest}: stored"):
             print_line(f"{reference}@{saved.digest}")
 
@@ -86,15 +88,15 @@ def push(
     [bold]Example:[/] opm image push quay.io/me/catalog:1
     """
     from opmkit.imagetools.errors import NotFound
-    from opmkit.imagetools.image import load_any
+    from opmkit.imagetools.image import load_image_or_index
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.imagetools.store import ImageStore
-    from opmkit.imagetools.transports import pinned
+    from opmkit.imagetools.transports import pin_reference
 
     reference = Reference.parse(image)
     store = ImageStore.open()
     try:
-        stored = load_any(store.repository(reference.name), reference.identifier)
+        stored = load_image_or_index(store.repository(reference.name), reference.identifier)
     except NotFound as error:
         raise NotFound(
             f"{reference}: not found in the image store {store.layout.path}",
@@ -103,7 +105,7 @@ def push(
     target = parse_image_reference(destination or image)
     with progress() as bars:
         pushed = connection.tool().push(stored, target, progress=bars)
-    name = pinned(target, pushed.digest)
+    name = pin_reference(target, pushed.digest)
     with report_on(f"{name}: written"):
         print_line(name)
 
@@ -133,10 +135,10 @@ def copy(
 
       opm image copy docker-daemon:me/lagoon:0.1.0 quay.io/me/lagoon:0.1.0
     """
-    from opmkit.imagetools.image import for_platforms
+    from opmkit.imagetools.image import select_platforms
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.spec import Platform
-    from opmkit.imagetools.transports import check_holds_all, pinned
+    from opmkit.imagetools.transports import check_platform_support, pin_reference
 
     if every and platform:
         raise UsageProblem("--all and --platform exclude each other", ctx.command_path)
@@ -144,12 +146,12 @@ def copy(
     target = parse_image_reference(destination)
     image = tool.load(parse_image_reference(source))
     if platform:
-        image = for_platforms(image, [Platform.parse(name) for name in platform], source)
+        image = select_platforms(image, [Platform.parse(name) for name in platform], source)
     if every:
-        check_holds_all(image, target)
+        check_platform_support(image, target)
     with progress() as bars:
         pushed = tool.push(image, target, progress=bars)
-    name = pinned(target, pushed.digest)
+    name = pin_reference(target, pushed.digest)
     with report_on(f"{name}: written"):
         print_line(name)
 
@@ -179,11 +181,11 @@ def prune(
     import tempfile
     from pathlib import Path
 
-    from opmkit.imagetools.scratch import collect_stale
+    from opmkit.imagetools.scratch import remove_stale
     from opmkit.imagetools.store import ImageStore
 
     freed = _size(ImageStore.open().prune(grace=older_than * 3600))
-    removed = collect_stale(Path(tempfile.gettempdir()))
+    removed = remove_stale(Path(tempfile.gettempdir()))
     with report_on(f"image store: {freed} freed"):
         print_line(f"freed {freed}")
         if removed:
@@ -191,7 +193,7 @@ def prune(
             print_line(f"removed {removed} temporary {things} of killed processes")
 
 
-def _described(name: str, loaded: Image | MultiImage) -> dict[str, Any]:
+def _described(name: str, loaded: Image | ImageIndex) -> dict[str, Any]:
     from opmkit.imagetools.image import Image
 
     head = loaded.manifest if isinstance(loaded, Image) else loaded.index

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, cast
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, InvalidReference, NotFound, UnsupportedImage
 from opmkit.imagetools.layer import ON_DISK, Meter, read_tar
 from opmkit.imagetools.layer.decompress import compression_of
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import (
-    CONFIG_SIZE,
-    MANIFEST_SIZE,
+    MAX_CONFIG_SIZE,
+    MAX_MANIFEST_SIZE,
     Descriptor,
     ImageConfig,
     Manifest,
@@ -28,7 +28,7 @@ from opmkit.imagetools.spec import (
 )
 from opmkit.imagetools.spec.fields import Fields, decode_json, dump_json, invalid
 from opmkit.imagetools.spec.manifest import LAYERS
-from opmkit.imagetools.unpacked import UnpackedImage
+from opmkit.imagetools.uncompressed import UncompressedImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ class _Item:
 
 def read_docker_archive(
     archive: TarArchive, name: Reference | None = None, position: int | None = None
-) -> UnpackedImage:
+) -> UncompressedImage:
     """The image of an archive that has this name or is at this position from 0, by default the only one.
 
     Its manifest is made up, in Docker's format: such archives have none. Layers are read only where they are
@@ -66,7 +66,7 @@ def read_docker_archive(
     """
     item = _chosen(archive, _items(archive), name, position)
     with _naming(archive, item.config):
-        config = ImageConfig.parse(archive.read(item.config, CONFIG_SIZE))
+        config = ImageConfig.parse(archive.read(item.config, MAX_CONFIG_SIZE))
     if len(config.diff_ids) != len(item.layers):
         raise archive.invalid(
             f"{MANIFEST} has {len(item.layers)} layers, the configuration {item.config} {len(config.diff_ids)}"
@@ -77,11 +77,11 @@ def read_docker_archive(
         layer.digest: partial(archive.stream, path) for layer, path in zip(layers, item.layers, strict=True)
     }
     blobs[config.digest] = partial(io.BytesIO, config.raw)
-    return UnpackedImage(archive.place, manifest, blobs)
+    return UncompressedImage(archive.place, manifest, blobs)
 
 
 def write_docker_archive(
-    image: Image, writer: TarWriter, name: Reference | None, *, progress: Progress = SILENT
+    image: Image, writer: TarWriter, name: Reference | None, *, progress: Progress = NO_PROGRESS
 ) -> Descriptor:
     """Write an archive of one image, with uncompressed layers; the descriptor of what reading it gives.
 
@@ -119,7 +119,7 @@ def _items(archive: TarArchive) -> list[_Item]:
             raise UnsupportedImage(f"{archive.place}: written by docker before 1.10", advice="save the image anew")
         raise archive.invalid(f"it has no {MANIFEST}", "name an archive such as 'docker save' makes")
     where = f"{archive.place}: {MANIFEST}"
-    value = decode_json(archive.read(MANIFEST, MANIFEST_SIZE), where, limit=MANIFEST_SIZE)
+    value = decode_json(archive.read(MANIFEST, MAX_MANIFEST_SIZE), where, limit=MAX_MANIFEST_SIZE)
     if not isinstance(value, list):
         raise invalid(where, "a list", value)
     fields = (Fields.of(item, f"{where}[{position}]") for position, item in enumerate(value))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from opmkit.imagetools.copy import blobs_of, manifests_of
+from opmkit.imagetools.copy import all_blobs, all_manifests
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.progress import SILENT, Progress
-from opmkit.imagetools.repository import CHUNK, verified
-from opmkit.imagetools.spec import MANIFEST_SIZE, Descriptor, ImageIndex, check_digest
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
+from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, IndexManifest, check_digest
 from opmkit.imagetools.store.layout import INDEX, VERSION, VERSION_CONTENT, parse_index
 from opmkit.imagetools.store.reader import REF_NAME
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.archive.members import TarArchive
     from opmkit.imagetools.archive.writer import TarWriter
     from opmkit.imagetools.copy import Blob
-    from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.image import Image, ImageIndex
 
 
 class ArchivedLayout:
@@ -39,9 +39,9 @@ class ArchivedLayout:
         """The archive's name."""
         return self._archive.place
 
-    def read_index(self) -> ImageIndex:
+    def read_index(self) -> IndexManifest:
         """What the layout names."""
-        return parse_index(self._archive.read(INDEX, MANIFEST_SIZE), f"{self.place}: {INDEX}")
+        return parse_index(self._archive.read(INDEX, MAX_MANIFEST_SIZE), f"{self.place}: {INDEX}")
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """A blob's content, verified when read to its end; raises NotFound."""
@@ -49,7 +49,7 @@ class ArchivedLayout:
         if name not in self._archive:
             advice = "the archive is incomplete: make it anew"
             raise NotFound(f"{self.place}: there is no member {name} in it", advice=advice)
-        return verified(self._archive.stream(name), descriptor, self.place)
+        return verify_stream(self._archive.stream(name), descriptor, self.place)
 
     def blob_size(self, digest: str) -> int | None:
         """The size of a blob in bytes, None where it isn't there."""
@@ -58,17 +58,17 @@ class ArchivedLayout:
 
 
 def write_oci_archive(
-    image: Image | MultiImage, writer: TarWriter, name: str = "", *, progress: Progress = SILENT
+    image: Image | ImageIndex, writer: TarWriter, name: str = "", *, progress: Progress = NO_PROGRESS
 ) -> Descriptor:
     """Write an archive of one image, its bytes kept and its blobs in the order of their digests.
 
     Raises what the image's source raises.
     """
-    manifests = manifests_of(image)
+    manifests = all_manifests(image)
     top = manifests[-1].descriptor
     writer.add(VERSION, VERSION_CONTENT)
-    writer.add(INDEX, ImageIndex.build([replace(top, annotations={REF_NAME: name} if name else {})]).raw)
-    blobs = {blob.descriptor.digest: blob for blob in blobs_of(image)}
+    writer.add(INDEX, IndexManifest.build([replace(top, annotations={REF_NAME: name} if name else {})]).raw)
+    blobs = {blob.descriptor.digest: blob for blob in all_blobs(image)}
     raws = {manifest.digest: manifest.raw for manifest in manifests}
     progress.begin("Writing", sum(blob.descriptor.size for blob in blobs.values()))
     try:
@@ -81,8 +81,8 @@ def write_oci_archive(
 
 
 def _content(blob: Blob, progress: Progress) -> Iterator[bytes]:
-    with verified(blob.opener(), blob.descriptor) as stream:
-        while data := stream.read(CHUNK):
+    with verify_stream(blob.opener(), blob.descriptor) as stream:
+        while data := stream.read(CHUNK_SIZE):
             yield data
             progress.advance(len(data))
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.auth.authfile import AuthFile, server_key
 from opmkit.imagetools.auth.helpers import ask_helper
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hosts import AUTH_FILES
-from opmkit.imagetools.hosts.userdirs import config_home, home
+from opmkit.imagetools.registryconfig import AUTH_FILES_HELPER
+from opmkit.imagetools.xdg import config_home, home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ class Keychain:
     """Credentials by registry and repository; safe to share between threads.
 
     With ``authfile`` that file alone is asked. Else ``helpers`` gives the names of credential helpers, asked in their
-    order, among which AUTH_FILES stands for the files. A file named by ``REGISTRY_AUTH_FILE``, or else the one in
+    order; AUTH_FILES_HELPER stands for the files. A file named by ``REGISTRY_AUTH_FILE``, or else the one in
     ``DOCKER_CONFIG``, is the only one, as it is for podman. Without these variables the places are those of
     containers-auth.json(5): ``$XDG_RUNTIME_DIR/containers/auth.json`` (``/run/containers/UID/auth.json`` without that
     variable), ``$XDG_CONFIG_HOME/containers/auth.json``, ``~/.docker/config.json`` and ``~/.dockercfg``. Files are read
@@ -49,11 +49,11 @@ class Keychain:
         authfile: Path | None = None,
         environ: Mapping[str, str] = os.environ,
         *,
-        helpers: Callable[[], tuple[str, ...]] = lambda: (AUTH_FILES,),
+        helpers: Callable[[], tuple[str, ...]] = lambda: (AUTH_FILES_HELPER,),
     ) -> None:
         """Fix the places; nothing is read yet."""
         self._authfile = authfile
-        self._helpers = helpers if authfile is None else lambda: (AUTH_FILES,)
+        self._helpers = helpers if authfile is None else lambda: (AUTH_FILES_HELPER,)
         self.places: tuple[Path, ...] = (authfile,) if authfile else tuple(_places(environ))
         self._from_environment = Path(environ[_VARIABLE]) if environ.get(_VARIABLE) and not authfile else None
         self._files: dict[Path, AuthFile | None] = {}
@@ -67,7 +67,7 @@ class Keychain:
         """
         with self._lock:
             for helper in self._helpers():
-                if helper == AUTH_FILES:
+                if helper == AUTH_FILES_HELPER:
                     found = self._in_files(registry, repository)
                 else:
                     found = self._ask(helper, server_key(registry))

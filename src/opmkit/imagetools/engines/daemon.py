@@ -15,7 +15,7 @@ from docker.errors import NotFound as NotThere
 from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive, write_docker_archive
 from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
 from opmkit.imagetools.layer import ON_DISK, Meter
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.tools.docker import connect
 from opmkit.imagetools.tools.failures import one_line
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from opmkit.imagetools.image import Image
     from opmkit.imagetools.reference import DaemonReference
     from opmkit.imagetools.spec import Descriptor
-    from opmkit.imagetools.unpacked import UnpackedImage
+    from opmkit.imagetools.uncompressed import UncompressedImage
 
 
-def read_from_daemon(reference: DaemonReference) -> UnpackedImage:
+def read_from_daemon(reference: DaemonReference) -> UncompressedImage:
     """The image, taken from the daemon into an unnamed temporary file.
 
     Raises EngineUnavailable, EngineError, NotFound, and what read_docker_archive does.
@@ -48,7 +48,7 @@ def read_from_daemon(reference: DaemonReference) -> UnpackedImage:
         raise
 
 
-def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Progress = SILENT) -> Descriptor:
+def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Progress = NO_PROGRESS) -> Descriptor:
     """Make the daemon have an image under a name; the descriptor of what reading it gives.
 
     Raises EngineUnavailable, EngineError, InvalidReference for an ID, and what write_docker_archive does.

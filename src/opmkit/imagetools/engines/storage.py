@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from opmkit.imagetools.archive import new_archive, write_oci_archive
 from opmkit.imagetools.errors import EngineUnavailable, InvalidImage
 from opmkit.imagetools.layer.decompress import compression_of
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.spec import MANIFEST_SIZE, Descriptor, Manifest, mediatypes, parse_manifest
+from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, Manifest, mediatypes, parse_manifest
 from opmkit.imagetools.tools.failures import engine_failure
-from opmkit.imagetools.unpacked import UnpackedImage, packed
+from opmkit.imagetools.uncompressed import UncompressedImage, compressed_layers
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image import Image
@@ -36,7 +36,7 @@ _PROGRAMS = {
 _LAYERS = {"": mediatypes.OCI_LAYER, "gzip": mediatypes.OCI_LAYER_GZIP, "zstd": mediatypes.OCI_LAYER_ZSTD}
 
 
-def read_from_storage(reference: StorageReference) -> UnpackedImage:
+def read_from_storage(reference: StorageReference) -> UncompressedImage:
     """The image, copied to a temporary directory that is gone with the object.
 
     Its manifest is that of the storage, with the layers as they lie there. Raises EngineUnavailable where there is
@@ -53,14 +53,14 @@ def read_from_storage(reference: StorageReference) -> UnpackedImage:
     return image
 
 
-def _read_copy(directory: Path, place: str) -> UnpackedImage:
+def _read_copy(directory: Path, place: str) -> UncompressedImage:
     """The image in a directory as the programs write it: manifest.json, and each blob by the digits of its digest."""
 
     def open_blob(digest: str) -> BinaryIO:
         return (directory / digest.partition(":")[2]).open("rb")
 
     with (directory / "manifest.json").open("rb") as file:
-        manifest = parse_manifest(file.read(MANIFEST_SIZE + 1))
+        manifest = parse_manifest(file.read(MAX_MANIFEST_SIZE + 1))
     if not isinstance(manifest, Manifest):
         raise InvalidImage(f"{place} is a list of images", advice="name one of them")
     layers = []
@@ -68,13 +68,13 @@ def _read_copy(directory: Path, place: str) -> UnpackedImage:
         with open_blob(layer.digest) as stream:
             layers.append(_as_it_lies(layer, manifest, stream.read(4)))
     manifest = Manifest.build(manifest.config, layers, manifest.annotations, manifest.media_type)
-    return UnpackedImage(place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.parts})
+    return UncompressedImage(place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.parts})
 
 
-def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = SILENT) -> Descriptor:
+def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = NO_PROGRESS) -> Descriptor:
     """Put an image under a name into the storage, which keeps its manifest; raises as read_from_storage does."""
     name = str(reference.reference)
-    with ScratchDirectory("opm-storage-") as scratch, packed(image, progress) as whole:
+    with ScratchDirectory("opm-storage-") as scratch, compressed_layers(image, progress) as whole:
         with new_archive(Path(scratch, _ARCHIVE)) as writer:
             written = write_oci_archive(whole, writer, name, progress=progress)
         _run(reference, name, 0, Path(scratch))
@@ -103,5 +103,5 @@ def _run(reference: StorageReference, name: str, command: int, directory: Path) 
 
 def _as_it_lies(layer: Descriptor, manifest: Manifest, head: bytes) -> Descriptor:
     """The layer with the type that its content has: programs copy an uncompressed one under the type it came with."""
-    media_type = mediatypes.in_family_of(manifest.media_type, _LAYERS[compression_of(head)])
+    media_type = mediatypes.convert_for(manifest.media_type, _LAYERS[compression_of(head)])
     return Descriptor(media_type, layer.digest, layer.size)

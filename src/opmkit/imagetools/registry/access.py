@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.hosts import Place
+    from opmkit.imagetools.registryconfig import RepositoryLocation
 
 PULL = frozenset({"pull"})
 PUSH = frozenset({"pull", "push"})
@@ -16,7 +16,7 @@ PUSH = frozenset({"pull", "push"})
 class Access:
     """Rights on the repository ``place``, and the right to pull from ``mount_from`` of the same registry."""
 
-    place: Place
+    place: RepositoryLocation
     actions: frozenset[str] = PULL
     mount_from: str = ""
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import DigestMismatch
-from opmkit.imagetools.registry.exchange import content_length
-from opmkit.imagetools.registry.retry import Transient
+from opmkit.imagetools.registry.messages import content_length
+from opmkit.imagetools.registry.retry import TransientError
 from opmkit.imagetools.registry.transport import SLOWEST
 
 if TYPE_CHECKING:
     import requests
 
-    from opmkit.imagetools.registry.exchange import Request
+    from opmkit.imagetools.registry.messages import Request
     from opmkit.imagetools.registry.retry import Deadline
     from opmkit.imagetools.registry.transport import Transport
 
@@ -63,8 +63,8 @@ class BlobStream(io.RawIOBase):
         try:
             piece = self._transport.read(self._request, self._connect(deadline), size, deadline)
             if not piece and self._offset < self._size and size:
-                raise Transient(f"{self._request.subject}: the connection ended early")
-        except Transient:
+                raise TransientError(f"{self._request.subject}: the connection ended early")
+        except TransientError:
             self._disconnect()
             raise
         self._offset += len(piece)

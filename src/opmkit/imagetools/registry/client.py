@@ -6,18 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from opmkit.imagetools.auth import Keychain
-from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.registry.mirrors import MirroredRepository
 from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.registry.retry import RetryPolicy
 from opmkit.imagetools.registry.transport import Transport
+from opmkit.imagetools.registryconfig import RegistrySettings
 
 if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError
-    from opmkit.imagetools.hosts import Place
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.registry.exchange import Traffic
+    from opmkit.imagetools.registry.messages import TransferStats
+    from opmkit.imagetools.registryconfig import RepositoryLocation
 
 
 class RegistryClient:
@@ -31,14 +31,14 @@ class RegistryClient:
         options: RegistryOptions | None = None,
         *,
         retry: RetryPolicy | None = None,
-        hosts: Hosts | None = None,
+        settings: RegistrySettings | None = None,
     ) -> None:
         """Set up by ``options``, and by ``hosts`` for the machine's settings. Nothing is sent yet.
 
         Raises ImageToolsError for certificates in ``options`` that can't be used.
         """
         options = options or RegistryOptions()
-        self._hosts = hosts or Hosts()
+        self._hosts = settings or RegistrySettings()
         keychain = Keychain(options.authfile, helpers=self._hosts.credential_helpers)
         self._transport = Transport(options, retry or RetryPolicy(), keychain, self._hosts)
         self._failed_mirrors: dict[str, ImageToolsError] = {}
@@ -49,18 +49,18 @@ class RegistryClient:
         Which mirrors there are depends on whether it has a digest. Raises ImageToolsError for settings of the machine
         that can't be understood, and NotFound for a short name that could mean several things.
         """
-        reference = self._hosts.full_name(reference)
-        target = self._at(self._hosts.push_place(reference))
-        sources = [self._at(place) for place in self._hosts.pull_places(reference)]
+        reference = self._hosts.resolve_short_name(reference)
+        target = self._at(self._hosts.push_location(reference))
+        sources = [self._at(place) for place in self._hosts.pull_locations(reference)]
         alone = [source.place for source in sources] == [target.place]
         return target if alone else MirroredRepository(target, sources, self._failed_mirrors)
 
     def target(self, reference: Reference) -> RegistryRepository:
         """The repository that a reference names itself, where images are sent to; its tag and digest don't matter."""
-        return self._at(self._hosts.push_place(self._hosts.full_name(reference)))
+        return self._at(self._hosts.push_location(self._hosts.resolve_short_name(reference)))
 
     @property
-    def traffic(self) -> Traffic:
+    def traffic(self) -> TransferStats:
         """The bytes read from and written to the network so far."""
         return self._transport.meter.traffic
 
@@ -68,7 +68,7 @@ class RegistryClient:
         """Close the connections."""
         self._transport.close()
 
-    def _at(self, place: Place) -> RegistryRepository:
+    def _at(self, place: RepositoryLocation) -> RegistryRepository:
         insecure = place.insecure or not self._transport.options.verify_tls
         return RegistryRepository(self._transport, replace(place, insecure=insecure))
 

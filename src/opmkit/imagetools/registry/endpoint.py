@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import oras.container
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.hosts import Place
+    from opmkit.imagetools.registryconfig import RepositoryLocation
 
 _DOCKER_HUB, _DOCKER_HUB_HOST = "docker.io", "registry-1.docker.io"
 
 
-def host_of(registry: str) -> str:
+def registry_host(registry: str) -> str:
     """The host that serves a registry, by its name in references."""
     return _DOCKER_HUB_HOST if registry == _DOCKER_HUB else registry
 
@@ -23,7 +23,7 @@ class Endpoint:
     """The repository at ``place``, spoken to by ``scheme`` (``http`` or ``https``)."""
 
     scheme: str
-    place: Place
+    place: RepositoryLocation
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Endpoint:
     def _container(self) -> oras.container.Container:
         """oras' view of the repository; set part by part, because it would take ``localhost`` for a namespace."""
         namespace, _, last = self.place.repository.rpartition("/")
-        container = oras.container.Container(last, registry=host_of(self.place.registry))
+        container = oras.container.Container(last, registry=registry_host(self.place.registry))
         container.namespace = namespace
         return container
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.registry.repository import RegistryRepository
-from opmkit.imagetools.repository import verified
+from opmkit.imagetools.repository import verify_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from opmkit.imagetools.hosts import Place
     from opmkit.imagetools.registry.blobs import BlobStream
-    from opmkit.imagetools.spec import Descriptor, ImageIndex, Manifest
+    from opmkit.imagetools.registryconfig import RepositoryLocation
+    from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class MirroredRepository(RegistryRepository):
         self._best = sources[0]
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[RepositoryLocation, ...]:
         """Where what is read may come from, best first."""
         return tuple(source.place for source in self._sources)
 
@@ -54,7 +54,7 @@ class MirroredRepository(RegistryRepository):
         """The descriptor behind a tag or digest."""
         return self._first(identifier, lambda source: source.resolve(identifier))
 
-    def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
+    def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
         """The manifest or index, verified."""
         return self._first(identifier, lambda source: source.get_manifest(identifier))
 
@@ -65,7 +65,7 @@ class MirroredRepository(RegistryRepository):
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """A blob's content, verified while it is read; where a mirror breaks off, another place goes on."""
         stream = _BlobOfMany(self._sources[-1], partial(self._start, descriptor), self._note)
-        return verified(cast("BinaryIO", stream), descriptor, self.name)
+        return verify_stream(cast("BinaryIO", stream), descriptor, self.name)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
         """Whether one of the places has the blob."""

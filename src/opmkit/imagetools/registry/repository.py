@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, NotFound, naming
+from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, NotFound, prefix_errors
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
-from opmkit.imagetools.registry.exchange import Answer, Request, content_length
+from opmkit.imagetools.registry.messages import Request, Response, content_length
 from opmkit.imagetools.registry.uploads import Upload
-from opmkit.imagetools.repository import MOVE_SECONDS, check_tag, verified
+from opmkit.imagetools.repository import TAG_MOVE_WINDOW, check_tag, verify_stream
 from opmkit.imagetools.spec import (
-    CONFIG_SIZE,
-    MANIFEST_SIZE,
+    MAX_CONFIG_SIZE,
+    MAX_MANIFEST_SIZE,
     Descriptor,
     is_digest,
     mediatypes,
@@ -25,10 +25,10 @@ from opmkit.imagetools.spec import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.imagetools.hosts import Place
     from opmkit.imagetools.registry.transport import Transport
+    from opmkit.imagetools.registryconfig import RepositoryLocation
     from opmkit.imagetools.repository import BlobOpener, Source
-    from opmkit.imagetools.spec import ImageIndex, Manifest
+    from opmkit.imagetools.spec import IndexManifest, Manifest
 
 TAGS_PAGE = 1000
 TAGS_LIMIT = 1_000_000
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 class RegistryRepository:
     """One repository over HTTP (OCI distribution-spec 1.1); see :class:`opmkit.imagetools.repository.Repository`."""
 
-    def __init__(self, transport: Transport, place: Place) -> None:
+    def __init__(self, transport: Transport, place: RepositoryLocation) -> None:
         """Nothing is sent yet."""
         self.place = place
         self._transport = transport
@@ -55,7 +55,7 @@ class RegistryRepository:
         return self._endpoint.name
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[RepositoryLocation, ...]:
         """Where what is read comes from."""
         return (self.place,)
 
@@ -75,25 +75,25 @@ class RegistryRepository:
             raise self._mismatch(identifier)
         return Descriptor(media_type, digest, size)
 
-    def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
+    def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
         """The manifest or index, checked against the digest it was asked by or, for a tag, that the registry names."""
         answer = self._fetch_manifest(identifier)
-        with naming(self._endpoint.subject(identifier)):
+        with prefix_errors(self._endpoint.subject(identifier)):
             return parse_manifest(answer.body, _media_type(answer) or None)
 
     def get_config(self, descriptor: Descriptor) -> bytes:
-        """A blob of at most CONFIG_SIZE bytes, verified."""
-        if descriptor.size > CONFIG_SIZE:
+        """A blob of at most MAX_CONFIG_SIZE bytes, verified."""
+        if descriptor.size > MAX_CONFIG_SIZE:
             raise LimitExceeded(
                 f"{self._endpoint.subject(descriptor.digest)}: a configuration of {descriptor.size} bytes is longer "
-                f"than the {CONFIG_SIZE} that are read"
+                f"than the {MAX_CONFIG_SIZE} that are read"
             )
         with self.open_blob(descriptor) as stream:
             return stream.read()
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
         """A blob's content from the network, verified while it is read, resumed where the connection breaks."""
-        return verified(cast("BinaryIO", self.blob_from(descriptor, 0)), descriptor, self.name)
+        return verify_stream(cast("BinaryIO", self.blob_from(descriptor, 0)), descriptor, self.name)
 
     def blob_from(self, descriptor: Descriptor, offset: int) -> BlobStream:
         """A blob's content from ``offset`` on, not verified."""
@@ -112,7 +112,7 @@ class RegistryRepository:
             Upload(self._transport, self._endpoint, self._push, descriptor, opener).run(source)
 
     def put_manifest(
-        self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
+        self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
         """Store a manifest under its digest, or together with ``tag`` in one request.
 
@@ -142,7 +142,7 @@ class RegistryRepository:
                 ok=(201,),
             )
         )
-        if replacing is not None and (took := clock() - checked) > MOVE_SECONDS:
+        if replacing is not None and (took := clock() - checked) > TAG_MOVE_WINDOW:
             subject = self._endpoint.subject(identifier)
             _log.warning(
                 "%s: the registry took %.1f s to move the tag; what another writer published in that time may be lost",
@@ -157,7 +157,7 @@ class RegistryRepository:
         """The tags, in the registry's order; LimitExceeded beyond TAGS_LIMIT."""
         found: list[str] = []
 
-        def take(answer: Answer) -> bool:
+        def take(answer: Response) -> bool:
             page = answer.json(self.name).get("tags")
             if not isinstance(page, list):
                 return False
@@ -200,9 +200,9 @@ class RegistryRepository:
 
     def _manifest_request(self, method: str, identifier: str, ok: tuple[int, ...] = (200,)) -> Request:
         url, subject = self._endpoint.manifest(identifier), self._endpoint.subject(identifier)
-        return Request(method, url, subject, self._pull, _ACCEPT, ok=ok, limit=MANIFEST_SIZE)
+        return Request(method, url, subject, self._pull, _ACCEPT, ok=ok, limit=MAX_MANIFEST_SIZE)
 
-    def _fetch_manifest(self, identifier: str) -> Answer:
+    def _fetch_manifest(self, identifier: str) -> Response:
         answer = self._transport.call(self._manifest_request("GET", identifier))
         promised = identifier if is_digest(identifier) else answer.headers.get("Docker-Content-Digest", "")
         if is_digest(promised):
@@ -216,7 +216,7 @@ class RegistryRepository:
         """The descriptor made from the manifest itself."""
         answer = self._fetch_manifest(identifier)
         digest = identifier if is_digest(identifier) else sha256_digest(answer.body)
-        with naming(self._endpoint.subject(identifier)):
+        with prefix_errors(self._endpoint.subject(identifier)):
             media_type = parse_manifest(answer.body, _media_type(answer) or None).media_type
         return Descriptor(media_type, digest, len(answer.body))
 
@@ -227,5 +227,5 @@ class RegistryRepository:
         )
 
 
-def _media_type(answer: Answer) -> str:
+def _media_type(answer: Response) -> str:
     return answer.headers.get("Content-Type", "").partition(";")[0].strip()

@@ -18,7 +18,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class Transient(RegistryUnavailable):
+class TransientError(RegistryUnavailable):
     """A failure that may pass.
 
     ``retry_after`` is how many seconds the registry asks to wait; ``unreachable`` means that nobody answered at all, so
@@ -67,7 +67,7 @@ class RetryPolicy:
         return Deadline(self.clock() + seconds, self.clock)
 
     def run(self, operation: Callable[[], T], deadline: Deadline) -> T:
-        """Do ``operation`` until it raises no :class:`Transient`.
+        """Do ``operation`` until it raises no :class:`TransientError`.
 
         Raises RegistryUnavailable when the attempts are used up or the next one would start after the deadline; other
         errors pass at once. The operation must bear repetition.
@@ -76,7 +76,7 @@ class RetryPolicy:
         while True:
             try:
                 return operation()
-            except Transient as failure:
+            except TransientError as failure:
                 wait = self._wait(attempt, failure)
                 limit = self.attempts_unreachable if failure.unreachable else self.attempts
                 if attempt >= limit or wait > deadline.left():
@@ -85,14 +85,14 @@ class RetryPolicy:
             self.sleep(wait)
             attempt += 1
 
-    def _wait(self, attempt: int, failure: Transient) -> float:
+    def _wait(self, attempt: int, failure: TransientError) -> float:
         if failure.retry_after is not None:
             return min(failure.retry_after, self.longest_asked)
         longest = min(self.first_wait * 2.0 ** (attempt - 1), self.longest_wait)
         return longest * (1 + self.chance()) / 2
 
 
-def _given_up(failure: Transient, attempts: int, wait: float) -> RegistryUnavailable:
+def _given_up(failure: TransientError, attempts: int, wait: float) -> RegistryUnavailable:
     asked = f"; it asks to wait {wait:.0f} s more" if failure.retry_after else ""
     tried = f"; given up after {attempts} attempts" if attempts > 1 else ""
     return RegistryUnavailable(f"{failure.message}{asked}{tried}", advice=failure.advice)

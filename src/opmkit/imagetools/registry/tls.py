@@ -11,9 +11,9 @@ from requests.adapters import HTTPAdapter
 
 from opmkit import __version__
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hosts import Certificates
 from opmkit.imagetools.registry.connections import pool_classes
 from opmkit.imagetools.registry.provider import Registry
+from opmkit.imagetools.registryconfig import Certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,13 +25,13 @@ _POOL = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TLSConfig:
     """Whether a server's certificate is checked, by which authorities beside the system's, and who we are to it."""
 
     verify: bool = True
     certificates: Certificates = field(default_factory=Certificates)
 
-    def without_client(self) -> Trust:
+    def without_client(self) -> TLSConfig:
         """The same without certificates of our own."""
         return replace(self, certificates=replace(self.certificates, clients=()))
 
@@ -47,16 +47,16 @@ class Trust:
         return context
 
 
-class Sessions:
-    """The sessions of a client, one for each :class:`Trust`; safe to share between threads."""
+class SessionPool:
+    """The sessions of a client, one for each :class:`TLSConfig`; safe to share between threads."""
 
     def __init__(self, *, plain_http: bool) -> None:
         """``plain_http`` is for clients that don't use TLS, and need no certificates loaded."""
         self._plain_http = plain_http
-        self._sessions: dict[Trust, requests.Session] = {}
+        self._sessions: dict[TLSConfig, requests.Session] = {}
         self._lock = threading.Lock()
 
-    def session(self, trust: Trust) -> requests.Session:
+    def session(self, trust: TLSConfig) -> requests.Session:
         """The session for a trust; ImageToolsError for certificates that can't be used."""
         with self._lock:
             if trust not in self._sessions:
@@ -69,7 +69,7 @@ class Sessions:
             for session in self._sessions.values():
                 session.close()
 
-    def _new(self, trust: Trust) -> requests.Session:
+    def _new(self, trust: TLSConfig) -> requests.Session:
         """A session of oras', with its cookie policy.
 
         ``.netrc`` is never read, since requests would let it take the place of the registry's credentials. Redirects

@@ -14,24 +14,24 @@ from requests.utils import get_environ_proxies
 
 from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
-from opmkit.imagetools.hosts import Certificates
+from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.connections import reading_until
-from opmkit.imagetools.registry.endpoint import Endpoint, host_of
-from opmkit.imagetools.registry.exchange import Answer, Meter, Request, content_length, http_url
-from opmkit.imagetools.registry.failures import no_answer, refusal
+from opmkit.imagetools.registry.endpoint import Endpoint, registry_host
+from opmkit.imagetools.registry.httperrors import no_answer, refusal
+from opmkit.imagetools.registry.messages import Meter, Request, Response, content_length, http_url
 from opmkit.imagetools.registry.provider import Registry
-from opmkit.imagetools.registry.retry import Transient
-from opmkit.imagetools.registry.schemes import Schemes
-from opmkit.imagetools.registry.tls import Sessions, Trust
-from opmkit.imagetools.registry.tokens import Authenticator
+from opmkit.imagetools.registry.retry import TransientError
+from opmkit.imagetools.registry.schemeprobe import SchemeProbe
+from opmkit.imagetools.registry.tls import SessionPool, TLSConfig
+from opmkit.imagetools.registryconfig import Certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opmkit.imagetools.auth import Keychain
-    from opmkit.imagetools.hosts import Hosts, Place
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.registry.retry import Deadline, RetryPolicy
+    from opmkit.imagetools.registryconfig import RegistrySettings, RepositoryLocation
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0
 """Seconds that a connection, or the next piece of an answer, may take."""
@@ -49,20 +49,22 @@ class Transport:
     for, with timeouts, retries by a policy and typed errors. Counts what it moves. Proxies come from the environment.
     """
 
-    def __init__(self, options: RegistryOptions, retry: RetryPolicy, keychain: Keychain, hosts: Hosts) -> None:
+    def __init__(
+        self, options: RegistryOptions, retry: RetryPolicy, keychain: Keychain, hosts: RegistrySettings
+    ) -> None:
         """Nothing is sent yet; raises ImageToolsError for certificates in ``options`` that can't be used."""
         self.options = options
         self.retry = retry
         self.meter = Meter()
         self._hosts = hosts
         self._given = options.certificates()
-        self._sessions = Sessions(plain_http=options.plain_http)
-        self._schemes = Schemes(plain_http=options.plain_http)
+        self._sessions = SessionPool(plain_http=options.plain_http)
+        self._schemes = SchemeProbe(plain_http=options.plain_http)
         self._authenticator = Authenticator(keychain, self.once, retry.clock, plain_http=options.plain_http)
         if self._given != Certificates():
-            self._sessions.session(Trust(options.verify_tls, self._given))
+            self._sessions.session(TLSConfig(options.verify_tls, self._given))
 
-    def endpoint(self, place: Place) -> Endpoint:
+    def endpoint(self, place: RepositoryLocation) -> Endpoint:
         """The URLs of a repository."""
         return Endpoint(self._schemes.first, place)
 
@@ -74,12 +76,12 @@ class Transport:
         """The deadline of a call that starts now and sends ``size`` bytes."""
         return self.retry.deadline(self.options.deadline + size / SLOWEST)
 
-    def call(self, request: Request) -> Answer:
+    def call(self, request: Request) -> Response:
         """Send, read the answer, try again where that may help."""
         deadline = self.deadline()
         return self.retry.run(lambda: self.once(request, deadline), deadline)
 
-    def once(self, request: Request, deadline: Deadline) -> Answer:
+    def once(self, request: Request, deadline: Deadline) -> Response:
         """Send and read the answer, one attempt."""
         with self.open(request, deadline) as response:
             return self._answer(request, response, deadline)
@@ -87,7 +89,7 @@ class Transport:
     def open(self, request: Request, deadline: Deadline) -> requests.Response:
         """Send, one attempt; the answer's body is still to be read, and the answer to be closed.
 
-        A 401 is met with credentials or a fresh token, once. Raises Transient for what may pass; AuthenticationFailed,
+        A 401 is answered with credentials or a new token, once. Raises TransientError, AuthenticationFailed,
         NotFound, InsecureTransport and other ImageToolsErrors for what doesn't.
         """
         _refuse_blocked(request)
@@ -103,7 +105,7 @@ class Transport:
             return response
         raise self._refusal(request, response, deadline)
 
-    def pages(self, first: Request, take: Callable[[Answer], bool]) -> None:
+    def pages(self, first: Request, take: Callable[[Response], bool]) -> None:
         """Hand each page of a list to ``take``, along the Link headers, until there is none or it says no."""
         try:
             _Pages(self, first)._do_paginated_request(
@@ -162,7 +164,7 @@ class Transport:
         _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status_code)
         return response
 
-    def _trust(self, request: Request, url: str) -> Trust:
+    def _trust(self, request: Request, url: str) -> TLSConfig:
         """What TLS connections to ``url`` are made with: the trust in the registry holds for its token server, too.
 
         It also holds where the registry redirects to, but there we don't show who we are.
@@ -171,21 +173,21 @@ class Transport:
         found = (
             self._given if self.options.cert_dir else self._hosts.certificates(place.registry).with_more(self._given)
         )
-        trust = Trust(self.options.verify_tls and not place.insecure, found)
+        trust = TLSConfig(self.options.verify_tls and not place.insecure, found)
         return trust if request.for_token or self._is_registry(url, request) else trust.without_client()
 
-    def _answer(self, request: Request, response: requests.Response, deadline: Deadline) -> Answer:
+    def _answer(self, request: Request, response: requests.Response, deadline: Deadline) -> Response:
         body = bytearray()
         while piece := self.read(request, response, _PIECE, deadline):
             body += piece
             if len(body) > request.limit:
                 raise LimitExceeded(f"{request.subject}: the answer is longer than {request.limit} bytes")
-        return Answer(response.status_code, response.headers, bytes(body))
+        return Response(response.status_code, response.headers, bytes(body))
 
     def read(self, request: Request, response: requests.Response, size: int, deadline: Deadline) -> bytes:
         """What has come of an answer's body, at most ``size`` bytes; nothing only at its end.
 
-        Raises Transient if the connection breaks, or the deadline passes while the body trickles in.
+        Raises TransientError if the connection breaks, or the deadline passes while the body trickles in.
         """
         try:
             with reading_until(deadline):
@@ -201,7 +203,7 @@ class Transport:
         return piece
 
     def _refusal(self, request: Request, response: requests.Response, deadline: Deadline) -> ImageToolsError:
-        answer = Answer(response.status_code, response.headers, b"")
+        answer = Response(response.status_code, response.headers, b"")
         with response, suppress(RegistryUnavailable, LimitExceeded):
             answer = self._answer(request, response, deadline)
         error = refusal(request, answer)
@@ -222,7 +224,7 @@ class Transport:
     def _is_registry(self, url: str, request: Request) -> bool:
         """Whether ``url`` is the registry's own, and not that of a token server or of where it redirects to."""
         place = request.access.place
-        host = host_of(place.registry)
+        host = registry_host(place.registry)
         return not request.for_token and _origin(url) == (self._schemes.spoken(host, place), host)
 
 
@@ -250,8 +252,8 @@ def _refuse_blocked(request: Request) -> None:
         )
 
 
-def _too_slow(request: Request) -> Transient:
-    return Transient(f"{request.subject}: the answer comes too slowly", advice="try again later")
+def _too_slow(request: Request) -> TransientError:
+    return TransientError(f"{request.subject}: the answer comes too slowly", advice="try again later")
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, NotFound, RegistryUnavailable
-from opmkit.imagetools.registry.exchange import Answer, Meter, Request, http_url
-from opmkit.imagetools.registry.retry import Transient
+from opmkit.imagetools.registry.messages import Meter, Request, Response, http_url
+from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -95,7 +95,7 @@ class Upload:
         url = self.endpoint.uploads()
         return self._location(url, self._insist(Request("POST", url, self._subject, self.access, ok=(202,)), deadline))
 
-    def _insist(self, request: Request, deadline: Deadline) -> Answer:
+    def _insist(self, request: Request, deadline: Deadline) -> Response:
         """The answer to what begins a transfer, tried again by itself: where requests fail often, each step counts."""
         return self.transport.retry.run(lambda: self.transport.once(request, deadline), deadline)
 
@@ -134,16 +134,16 @@ class Upload:
         ok: Collection[int],
         body: _Body | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> Response:
         octets = {"Content-Type": "application/octet-stream", **(headers or {})} if body else {}
         factory = (lambda: body) if body else None
         request = Request(method, url, self._subject, self.access, octets, factory, ok)
         try:
             return self.transport.once(request, deadline)
         except NotFound as error:
-            raise Transient(f"{error.message}: it has forgotten the upload", advice="try again later") from error
+            raise TransientError(f"{error.message}: it has forgotten the upload", advice="try again later") from error
 
-    def _location(self, url: str, answer: Answer) -> str:
+    def _location(self, url: str, answer: Response) -> str:
         """Where the upload goes on."""
         if "Location" not in answer.headers:
             raise RegistryUnavailable(f"{self._subject}: the registry doesn't say where to send the content")

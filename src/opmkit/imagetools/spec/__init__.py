@@ -1,20 +1,20 @@
 """The values of OCI image-spec 1.1 and Docker schema 2. Reading one keeps its bytes, and so its digest."""
 
 from opmkit.imagetools.spec import mediatypes
-from opmkit.imagetools.spec.config import CONFIG_SIZE, EPOCH, ConfigChanges, HistoryEntry, ImageConfig
+from opmkit.imagetools.spec.config import EPOCH, MAX_CONFIG_SIZE, ConfigChanges, HistoryEntry, ImageConfig
 from opmkit.imagetools.spec.descriptor import Descriptor, Platform
 from opmkit.imagetools.spec.digests import check_digest, is_digest, new_hash, sha256_digest
-from opmkit.imagetools.spec.manifest import MANIFEST_SIZE, ImageIndex, Manifest, parse_manifest
+from opmkit.imagetools.spec.manifest import MAX_MANIFEST_SIZE, IndexManifest, Manifest, parse_manifest
 
 __all__ = [
-    "CONFIG_SIZE",
     "EPOCH",
-    "MANIFEST_SIZE",
+    "MAX_CONFIG_SIZE",
+    "MAX_MANIFEST_SIZE",
     "ConfigChanges",
     "Descriptor",
     "HistoryEntry",
     "ImageConfig",
-    "ImageIndex",
+    "IndexManifest",
     "Manifest",
     "Platform",
     "check_digest",

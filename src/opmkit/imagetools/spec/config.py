@@ -1,4 +1,4 @@
-"""The configuration of an image: what it runs, its labels and the history of its layers."""
+"""The configuration of an image: what it satisfies, its labels and the history of its layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opmkit.imagetools.spec.fields import Fields, dump_json
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-CONFIG_SIZE = 8 << 20
+MAX_CONFIG_SIZE = 8 << 20
 """The longest configuration read, in bytes."""
 EPOCH = "1970-01-01T00:00:00Z"
 _STEPS = 10_000
@@ -24,12 +24,12 @@ _STEPS = 10_000
 class ConfigChanges:
     """What to change of a configuration; None and empty leave it as it is.
 
-    ``labels`` and ``env`` are merged over those there are, ``dropped_labels`` taken away from them, ``exposed_ports``
+    ``labels`` and ``env`` are merged over those there are, ``removed_labels`` taken away from them, ``exposed_ports``
     (``50051/tcp``) added to them.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
-    dropped_labels: frozenset[str] = frozenset()
+    removed_labels: frozenset[str] = frozenset()
     env: Mapping[str, str] = field(default_factory=dict, hash=False)
     exposed_ports: Collection[str] = ()
     entrypoint: Sequence[str] | None = None
@@ -51,9 +51,9 @@ class ConfigChanges:
         return {**settings, **{key: value for key, value in changed.items() if value is not None}}
 
     def _labels(self, before: Mapping[str, str]) -> Mapping[str, str] | None:
-        if not self.labels and self.dropped_labels.isdisjoint(before):
+        if not self.labels and self.removed_labels.isdisjoint(before):
             return None
-        return {key: value for key, value in {**before, **self.labels}.items() if key not in self.dropped_labels}
+        return {key: value for key, value in {**before, **self.labels}.items() if key not in self.removed_labels}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class ImageConfig:
     @classmethod
     def parse(cls, raw: bytes) -> ImageConfig:
         """Read a configuration; raises InvalidImage and LimitExceeded."""
-        fields = Fields.decode(raw, "config", limit=CONFIG_SIZE)
+        fields = Fields.decode(raw, "config", limit=MAX_CONFIG_SIZE)
         settings = fields.nested("config")
         steps = (Fields.of(item, where) for where, item in fields.items("history", limit=_STEPS))
         return cls(
@@ -134,7 +134,7 @@ class ImageConfig:
 
     @property
     def platform(self) -> Platform:
-        """What the image runs on."""
+        """What the image satisfies on."""
         return Platform(self.os, self.architecture, self.variant, self.os_version)
 
     @property
@@ -144,7 +144,7 @@ class ImageConfig:
 
     def descriptor(self, manifest_type: str) -> Descriptor:
         """What a manifest of that type says of this configuration."""
-        media_type = mediatypes.in_family_of(manifest_type, mediatypes.OCI_CONFIG)
+        media_type = mediatypes.convert_for(manifest_type, mediatypes.OCI_CONFIG)
         return Descriptor(media_type, self.digest, len(self.raw))
 
     def changed(
@@ -178,7 +178,7 @@ class ImageConfig:
         return ImageConfig.parse(dump_json(value))
 
     def _json(self) -> dict[str, object]:
-        return dict(Fields.decode(self.raw, "config", limit=CONFIG_SIZE).values)
+        return dict(Fields.decode(self.raw, "config", limit=MAX_CONFIG_SIZE).values)
 
     def _steps(self) -> list[object]:
         return [item for _, item in Fields(self._json(), "config").items("history", limit=_STEPS)]

@@ -27,7 +27,7 @@ _DEFAULT_VARIANTS = {("arm64", "v8"), ("amd64", "v1")}
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What an image runs on, in Go's names: ``linux/amd64``, ``linux/arm/v7``."""
+    """What an image satisfies on, in Go's names: ``linux/amd64``, ``linux/arm/v7``."""
 
     os: str
     architecture: str
@@ -47,7 +47,7 @@ class Platform:
         return cls(os, architecture, variant)
 
     @classmethod
-    def of_host(cls) -> Platform:
+    def from_host(cls) -> Platform:
         """Linux on this machine's architecture."""
         machine = host.machine().lower()
         return cls("linux", _MACHINES.get(machine, machine))
@@ -69,7 +69,7 @@ class Platform:
         optional = {"variant": self.variant, "os.version": self.os_version, "os.features": list(self.os_features)}
         return value | {key: item for key, item in optional.items() if item}
 
-    def runs(self, wanted: Platform) -> bool:
+    def satisfies(self, wanted: Platform) -> bool:
         """Whether an image for this platform is one for ``wanted``, whose variant counts only where it is set."""
         if (self.os, self.architecture) != (wanted.os, wanted.architecture):
             return False

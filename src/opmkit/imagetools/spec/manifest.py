@@ -14,7 +14,7 @@ from opmkit.imagetools.spec.fields import Fields, dump_json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MANIFEST_SIZE = 4 << 20
+MAX_MANIFEST_SIZE = 4 << 20
 """The longest manifest read, in bytes; registries accept no longer ones (OCI distribution-spec)."""
 PARTS = 1 << 14
 """The most manifests of an index."""
@@ -66,7 +66,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageIndex:
+class IndexManifest:
     """An image index or manifest list: an image for several platforms. ``raw`` is what was read."""
 
     raw: bytes = field(repr=False)
@@ -80,7 +80,7 @@ class ImageIndex:
         manifests: Sequence[Descriptor],
         annotations: Mapping[str, str] | None = None,
         media_type: str = mediatypes.OCI_INDEX,
-    ) -> ImageIndex:
+    ) -> IndexManifest:
         """A new index; equal arguments give equal bytes."""
         annotations = dict(annotations or {})
         raw = _encode(media_type, {"manifests": [manifest.to_json() for manifest in manifests]}, annotations)
@@ -114,7 +114,7 @@ class ImageIndex:
         the platforms there are in its advice.
         """
         images = self.images
-        fitting = [image for image in images if image.platform and platform and image.platform.runs(platform)]
+        fitting = [image for image in images if image.platform and platform and image.platform.satisfies(platform)]
         if platform is None and images:
             return min(images, key=_preference)
         if fitting:
@@ -126,13 +126,13 @@ class ImageIndex:
         )
 
 
-def parse_manifest(raw: bytes, media_type: str | None = None) -> Manifest | ImageIndex:
-    """Read a manifest or an index; ``media_type`` is what the registry called it, where that is known.
+def parse_manifest(raw: bytes, media_type: str | None = None) -> Manifest | IndexManifest:
+    """Read a manifest or an index; ``media_type`` is the Content-Type from the registry, if any.
 
-    Raises UnsupportedImage for Docker schema 1, LimitExceeded above MANIFEST_SIZE, PARTS or LAYERS, InvalidImage for
-    what is broken or could be read in two ways (the ambiguity that OCI image-spec 1.1 warns of).
+    Raises UnsupportedImage for Docker schema 1, LimitExceeded above MAX_MANIFEST_SIZE, PARTS or LAYERS, InvalidImage
+    for malformed or ambiguous documents (the ambiguity that OCI image-spec 1.1 warns of).
     """
-    fields = Fields.decode(raw, "manifest", limit=MANIFEST_SIZE)
+    fields = Fields.decode(raw, "manifest", limit=MAX_MANIFEST_SIZE)
     declared = (media_type or "").partition(";")[0].strip().lower()
     if fields.get("schemaVersion") == 1 or declared in mediatypes.DOCKER_SCHEMA1:
         raise UnsupportedImage(
@@ -145,7 +145,7 @@ def parse_manifest(raw: bytes, media_type: str | None = None) -> Manifest | Imag
     kind = _media_type(fields, declared)
     if kind in mediatypes.INDEXES:
         manifests = tuple(Descriptor.from_json(item, where) for where, item in fields.items("manifests", limit=PARTS))
-        return ImageIndex(raw, kind, manifests, fields.text_map("annotations"))
+        return IndexManifest(raw, kind, manifests, fields.text_map("annotations"))
     layers = tuple(Descriptor.from_json(item, where) for where, item in fields.items("layers", limit=LAYERS))
     config = Descriptor.from_json(fields.get("config"), "manifest.config")
     return Manifest(raw, kind, config, layers, fields.text_map("annotations"))
@@ -189,7 +189,7 @@ def _sniff(fields: Fields, *, is_index: bool) -> str:
 def _preference(image: Descriptor) -> tuple[bool, bool, str, str]:
     """What is sorted by to choose where no platform is asked for; the smallest wins, the first of equals."""
     platform = image.platform or Platform("", "")
-    return not platform.runs(_PREFERRED), platform.os != _PREFERRED.os, str(platform), platform.os_version
+    return not platform.satisfies(_PREFERRED), platform.os != _PREFERRED.os, str(platform), platform.os_version
 
 
 def _is_beside(manifest: Descriptor) -> bool:

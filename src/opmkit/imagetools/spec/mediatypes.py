@@ -51,7 +51,7 @@ def is_foreign(media_type: str) -> bool:
     return ".foreign." in media_type or ".nondistributable." in media_type
 
 
-def in_family_of(manifest_type: str, media_type: str) -> str:
+def convert_for(manifest_type: str, media_type: str) -> str:
     """The type, OCI's or Docker's, that a ``media_type`` has in an image whose manifest is a ``manifest_type``."""
     family = _OF_DOCKER if is_docker(manifest_type) else _OF_OCI
     return family.get(media_type, media_type)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.spec import ImageConfig, ImageIndex, Manifest, Platform, mediatypes
+from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, mediatypes
 from opmkit.imagetools.store.layout import INGEST, RESULTS, Layout
 from opmkit.imagetools.store.private import private_directory
 from opmkit.imagetools.store.reader import REF_NAME
@@ -124,7 +124,7 @@ class ImageStore:
 
     def _stored(self, descriptor: Descriptor) -> StoredImage:
         manifest = self.layout.read_manifest(descriptor)
-        parts = manifest.images if isinstance(manifest, ImageIndex) else [descriptor]
+        parts = manifest.images if isinstance(manifest, IndexManifest) else [descriptor]
         images = [image for image in map(self.layout.read_manifest, parts) if isinstance(image, Manifest)]
         repository = self.repository("")
         configs = [ImageConfig.parse(repository.get_config(image.config)) for image in images]

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
-from opmkit.imagetools.repository import CHUNK, verified
-from opmkit.imagetools.spec import MANIFEST_SIZE, Descriptor, ImageIndex, Manifest, check_digest, parse_manifest
+from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
+from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.store.private import FILE_MODE, is_open, make_directory, restrict
 from opmkit.imagetools.store.reader import read_manifest
@@ -35,7 +35,7 @@ _MANAGED = frozenset({LOCK, INGEST, RESULTS, "blobs"})
 """What this program writes into a layout's directory before it is a layout."""
 
 
-def parse_index(raw: bytes, where: str) -> ImageIndex:
+def parse_index(raw: bytes, where: str) -> IndexManifest:
     """The content of a layout's index.json; raises InvalidImage, which names ``where`` it stands."""
     index = parse_manifest(raw)
     if isinstance(index, Manifest):
@@ -68,8 +68,8 @@ class Layout:
         path = self.blob_path(descriptor.digest)
         with disk_errors(path):
             try:
-                with verified(path.open("rb"), descriptor) as content:
-                    while content.read(CHUNK):
+                with verify_stream(path.open("rb"), descriptor) as content:
+                    while content.read(CHUNK_SIZE):
                         pass
             except FileNotFoundError:
                 return None
@@ -86,8 +86,8 @@ class Layout:
         Not forced to the disk: a blob torn by a power cut is found out when it is next asked for.
         """
         path = self.blob_path(descriptor.digest)
-        with verified(stream, descriptor) as content, self._new_file() as output:
-            while data := content.read(CHUNK):
+        with verify_stream(stream, descriptor) as content, self._new_file() as output:
+            while data := content.read(CHUNK_SIZE):
                 output.write(data)
             output.flush()
             self._make_directory(path.parent)
@@ -102,7 +102,7 @@ class Layout:
                 f"blob {descriptor.digest} is not in {self.path}", advice="the layout is incomplete: copy anew"
             )
         with disk_errors(path):
-            return verified(path.open("rb"), descriptor)
+            return verify_stream(path.open("rb"), descriptor)
 
     def blob_size(self, digest: str) -> int | None:
         """The size of a blob in bytes, None where it isn't there."""
@@ -110,7 +110,7 @@ class Layout:
         with disk_errors(path):
             return path.stat().st_size if path.is_file() else None
 
-    def read_index(self) -> ImageIndex:
+    def read_index(self) -> IndexManifest:
         """What the layout names; raises NotFound where there is no layout."""
         with disk_errors(self.path):
             if not (self.path / VERSION).is_file():
@@ -118,12 +118,12 @@ class Layout:
                 raise NotFound(f"{self.path} is no OCI image layout", advice=advice)
             try:
                 with (self.path / INDEX).open("rb") as file:
-                    raw = file.read(MANIFEST_SIZE + 1)
+                    raw = file.read(MAX_MANIFEST_SIZE + 1)
             except FileNotFoundError:
-                return ImageIndex.build(())
+                return IndexManifest.build(())
         return parse_index(raw, str(self.path / INDEX))
 
-    def read_manifest(self, descriptor: Descriptor) -> Manifest | ImageIndex:
+    def read_manifest(self, descriptor: Descriptor) -> Manifest | IndexManifest:
         """A manifest or index by its descriptor, verified; raises NotFound and InvalidImage."""
         return read_manifest(self, descriptor)
 
@@ -144,8 +144,8 @@ class Layout:
             self._sync_blobs(needs)
             index = self.read_index()
             manifests = change(index.manifests)
-            changed = ImageIndex.build(manifests, index.annotations)
-            if len(changed.raw) > MANIFEST_SIZE:
+            changed = IndexManifest.build(manifests, index.annotations)
+            if len(changed.raw) > MAX_MANIFEST_SIZE:
                 raise LimitExceeded(f"{self.path} holds too many images", advice="remove some: opm image rm")
             if tuple(manifests) != index.manifests or not (self.path / INDEX).exists():
                 self._replace(INDEX, changed.raw)

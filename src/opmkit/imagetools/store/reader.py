@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from opmkit.imagetools.errors import LimitExceeded, NotFound
-from opmkit.imagetools.spec import CONFIG_SIZE, MANIFEST_SIZE, Descriptor, is_digest, parse_manifest
+from opmkit.imagetools.spec import MAX_CONFIG_SIZE, MAX_MANIFEST_SIZE, Descriptor, is_digest, parse_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.imagetools.spec import ImageIndex, Manifest
+    from opmkit.imagetools.spec import IndexManifest, Manifest
 
 REF_NAME = "org.opencontainers.image.ref.name"
 
@@ -24,7 +24,7 @@ class LayoutFiles(Protocol):
         """Where the layout is."""
         ...
 
-    def read_index(self) -> ImageIndex:
+    def read_index(self) -> IndexManifest:
         """What the layout names; raises NotFound where there is no layout."""
         ...
 
@@ -37,10 +37,10 @@ class LayoutFiles(Protocol):
         ...
 
 
-def read_manifest(files: LayoutFiles, descriptor: Descriptor) -> Manifest | ImageIndex:
+def read_manifest(files: LayoutFiles, descriptor: Descriptor) -> Manifest | IndexManifest:
     """A manifest or index by its descriptor, verified; raises NotFound, InvalidImage and LimitExceeded."""
-    if descriptor.size > MANIFEST_SIZE:
-        raise LimitExceeded(f"manifest {descriptor.digest} is longer than the bound of {MANIFEST_SIZE} bytes")
+    if descriptor.size > MAX_MANIFEST_SIZE:
+        raise LimitExceeded(f"manifest {descriptor.digest} is longer than the bound of {MAX_MANIFEST_SIZE} bytes")
     with files.open_blob(descriptor) as stream:
         return parse_manifest(stream.read(), descriptor.media_type)
 
@@ -77,14 +77,14 @@ class LayoutReader:
         problem = "contains more than one image" if found else "contains no image"
         raise NotFound(place + problem, advice=f"name one by :TAG or @DIGEST; {advice}" if found else "")
 
-    def get_manifest(self, identifier: str) -> Manifest | ImageIndex:
+    def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
         """The manifest or index that the tag or digest names, verified."""
         return read_manifest(self._files, self.resolve(identifier))
 
     def get_config(self, descriptor: Descriptor) -> bytes:
-        """A small blob, verified; raises LimitExceeded above CONFIG_SIZE."""
-        if descriptor.size > CONFIG_SIZE:
-            raise LimitExceeded(f"config {descriptor.digest} is longer than the bound of {CONFIG_SIZE} bytes")
+        """A small blob, verified; raises LimitExceeded above MAX_CONFIG_SIZE."""
+        if descriptor.size > MAX_CONFIG_SIZE:
+            raise LimitExceeded(f"config {descriptor.digest} is longer than the bound of {MAX_CONFIG_SIZE} bytes")
         with self.open_blob(descriptor) as stream:
             return stream.read()
 
@@ -107,7 +107,7 @@ class LayoutReader:
             if manifest.digest == digest:
                 return manifest
         size = self._files.blob_size(digest)
-        if size is None or size > MANIFEST_SIZE:
+        if size is None or size > MAX_MANIFEST_SIZE:
             raise NotFound(f"{self._files.place}: no manifest {digest}", advice="copy the image there first")
         manifest_like = read_manifest(self._files, Descriptor("", digest, size))
         return replace(manifest_like.descriptor, digest=digest)

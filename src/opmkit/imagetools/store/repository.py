@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.repository import check_tag
 from opmkit.imagetools.spec import (
     Descriptor,
-    ImageIndex,
+    IndexManifest,
     Manifest,
     mediatypes,
 )
@@ -43,7 +43,7 @@ class LayoutRepository(LayoutReader):
             self.layout.ingest(descriptor, opener())
 
     def put_manifest(
-        self, manifest: Manifest | ImageIndex, tag: str | None = None, *, replacing: str | None = None
+        self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
         """Store a manifest and, once it and its parts are on the disk, let the tag name it.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ class ContainerTool(Protocol):
         references: Sequence[ImageReference],
         *,
         push: bool = False,
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> str:
         """Build an image on ``base``, or on nothing, and put it under these names.
 

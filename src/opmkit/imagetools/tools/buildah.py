@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
-from opmkit.imagetools.hosts import Certificates
 from opmkit.imagetools.layer import extract_tree
+from opmkit.imagetools.registryconfig import Certificates
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import ImageConfig
 from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, stream_of

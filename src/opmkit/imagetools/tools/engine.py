@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 from opmkit.imagetools import layer
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, Limits
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import Descriptor, ImageConfig, Manifest, mediatypes, sha256_digest
@@ -214,7 +214,7 @@ class EngineTool:
         references: Sequence[ImageReference],
         *,
         push: bool = False,
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> str:
         """Build an image into the engine's storage, and push it from there; the digest that it has in its registry.
 
@@ -233,7 +233,7 @@ class EngineTool:
             progress.end()
         return self.push(targets, progress=progress) if push else ""
 
-    def push(self, references: Sequence[ImageReference], *, progress: Progress = SILENT) -> str:
+    def push(self, references: Sequence[ImageReference], *, progress: Progress = NO_PROGRESS) -> str:
         """Send an image from the engine's storage to the registries of its names; the digest that it has there."""
         targets = [self._target(reference) for reference in references]
         progress.begin(f"Pushing with {self.name}", None)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.auth import Keychain
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.registry import RegistryClient
+from opmkit.imagetools.registryconfig import RegistrySettings
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.registry import RegistryTool
@@ -27,10 +27,10 @@ def open_engine(name: str, options: RegistryOptions, store: ImageStore, form: Im
     Nothing is connected to or started before it is needed. Raises ImageToolsError for options that the engine can't
     follow: docker builds in its own format only, and of how registries are spoken to an engine has settings of its own.
     """
-    hosts = Hosts()
-    keychain = Keychain(options.authfile, helpers=hosts.credential_helpers)
+    settings = RegistrySettings()
+    keychain = Keychain(options.authfile, helpers=settings.credential_helpers)
     engine = _ENGINES[name](options, form)
-    registries = RegistryClient(options, hosts=hosts)
+    registries = RegistryClient(options, settings=settings)
     return EngineTool(engine, keychain, registries, RegistryTool(registries, store))
 
 

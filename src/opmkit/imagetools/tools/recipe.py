@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.layer import Layer
 
 SCRATCH = "scratch"
@@ -26,7 +26,7 @@ _ROOT = "rootfs"
 class Recipe:
     """Files in one layer on a base, and what changes of the base's configuration.
 
-    ``labels`` are merged over those of the base but for ``dropped_labels``, ``exposed_ports`` (``50051/tcp``) added to
+    ``labels`` are merged over those of the base but for ``removed_labels``, ``exposed_ports`` (``50051/tcp``) added to
     its own; None leaves ``entrypoint`` and ``cmd`` as they are. ``annotations`` go on the manifest, in OCI's format
     only. ``created`` is in seconds of Unix time. What the base has in the directories ``hidden`` is not in the image.
     An engine neither drops nor hides anything: what it builds on is a base that has none of it.
@@ -34,7 +34,7 @@ class Recipe:
 
     files: tuple[LayerFile, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
-    dropped_labels: frozenset[str] = frozenset()
+    removed_labels: frozenset[str] = frozenset()
     hidden: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] | None = None
     cmd: tuple[str, ...] | None = None
@@ -47,9 +47,9 @@ class Recipe:
     def on(self, base: Image, directory: Path) -> Image: ...
 
     @overload
-    def on(self, base: Image | MultiImage, directory: Path) -> Image | MultiImage: ...
+    def on(self, base: Image | ImageIndex, directory: Path) -> Image | ImageIndex: ...
 
-    def on(self, base: Image | MultiImage, directory: Path) -> Image | MultiImage:
+    def on(self, base: Image | ImageIndex, directory: Path) -> Image | ImageIndex:
         """The image on ``base``, in its format, as a value; ``directory`` receives the layer's file.
 
         The same files and base give the same digest. Raises InvalidImage and StoreError as write_layer does.
@@ -57,7 +57,7 @@ class Recipe:
         layer = write_layer(self.files, directory, hidden=self.hidden, mtime=self.created)
         changes = ConfigChanges(
             labels=self.labels,
-            dropped_labels=self.dropped_labels,
+            removed_labels=self.removed_labels,
             entrypoint=self.entrypoint,
             cmd=self.cmd,
             exposed_ports=self.exposed_ports,

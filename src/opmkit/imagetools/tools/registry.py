@@ -17,11 +17,11 @@ from opmkit.imagetools.errors import (
     NotFound,
     RegistryUnavailable,
     StoreError,
-    naming,
+    prefix_errors,
 )
-from opmkit.imagetools.image import Image, load_any, load_image
+from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, FoundFile, LayerSource, Limits
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
     DockerArchiveReference,
     LayoutReference,
@@ -34,13 +34,13 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.transports import open_local, put_local
-from opmkit.imagetools.unpacked import pack
+from opmkit.imagetools.uncompressed import compress_layers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import Repository, Source
@@ -113,9 +113,9 @@ class RegistryTool:
                 self._inspected.pop(next(iter(self._inspected)), None)
         return image
 
-    def load(self, reference: ImageReference) -> Image | MultiImage:
+    def load(self, reference: ImageReference) -> Image | ImageIndex:
         """The image with every platform it has."""
-        return self._look_up(reference, load_any)
+        return self._look_up(reference, load_image_or_index)
 
     def read_tree(
         self, source: ImageReference | Image, prefixes: Sequence[str], limits: Limits | None = None
@@ -182,17 +182,19 @@ class RegistryTool:
         references: Sequence[ImageReference],
         *,
         push: bool = False,
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> str:
         """Layer the recipe on every platform of ``base``, whose layers stay where they are."""
         under = Image.scratch() if base is None else self.load(base)
         with ScratchDirectory("opm-build-") as scratch:
-            image = recipe.on(pack(under, Path(scratch)).in_format(self.form.manifest_type), Path(scratch))
+            image = recipe.on(compress_layers(under, Path(scratch)).in_format(self.form.manifest_type), Path(scratch))
             put = self.push if push else self.save
             digests = [put(image, reference, progress=progress).digest for reference in references]
         return digests[0]
 
-    def save(self, image: Image | MultiImage, reference: ImageReference, *, progress: Progress = SILENT) -> Descriptor:
+    def save(
+        self, image: Image | ImageIndex, reference: ImageReference, *, progress: Progress = NO_PROGRESS
+    ) -> Descriptor:
         """Keep an image in the embedded store, or in the other place on this machine that the reference names."""
         if not isinstance(reference, Reference):
             return self.push(image, reference, progress=progress)
@@ -200,11 +202,11 @@ class RegistryTool:
 
     def push(
         self,
-        image: Image | MultiImage,
+        image: Image | ImageIndex,
         reference: ImageReference,
         *,
         replacing: str | None = None,
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> Descriptor:
         """Send an image to the registry, or other place, that the reference names."""
         if not isinstance(reference, Reference):
@@ -225,7 +227,7 @@ class RegistryTool:
 
     def _copy(
         self,
-        image: Image | MultiImage,
+        image: Image | ImageIndex,
         target: Repository,
         reference: Reference,
         progress: Progress,
@@ -285,8 +287,8 @@ def _naming(source: ImageReference | Image) -> AbstractContextManager[None]:
         return nullcontext()
     match source:
         case LayoutReference() | OciArchiveReference() | DockerArchiveReference():
-            return naming(str(source), str(source.path))
+            return prefix_errors(str(source), str(source.path))
         case StoreReference():
-            return naming(str(source), source.reference.name)
+            return prefix_errors(str(source), source.reference.name)
         case _:
-            return naming(str(source), source.name)
+            return prefix_errors(str(source), source.name)

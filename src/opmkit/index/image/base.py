@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_DATABASE
-from opmkit.imagetools.image import Image, MultiImage, for_platforms
+from opmkit.imagetools.image import Image, ImageIndex, select_platforms
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.spec import ImageIndex
+from opmkit.imagetools.spec import IndexManifest
 from opmkit.imagetools.tools.formats import ImageFormat
-from opmkit.imagetools.unpacked import pack
+from opmkit.imagetools.uncompressed import compress_layers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ class Base:
     the index that this one was made from.
     """
 
-    image: Image | MultiImage
+    image: Image | ImageIndex
     annotations: Mapping[str, str] = field(default_factory=dict)
     old: str = ""
     before_old: str = ""
@@ -58,14 +58,14 @@ class Base:
         if len(images) == 1:
             return cls(images[0])
         described = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
-        return cls(MultiImage(ImageIndex.build(described), tuple(images)))
+        return cls(ImageIndex(IndexManifest.build(described), tuple(images)))
 
     def following(self, other: Base) -> Base:
         """This base for an index that is made from the same one as with ``other``."""
         return replace(self, old=other.old, before_old=other.before_old)
 
 
-def made_from(manifest: Manifest | ImageIndex) -> str:
+def made_from(manifest: Manifest | IndexManifest) -> str:
     """The digest of the index that an index was made from, "" where it doesn't say."""
     return manifest.annotations.get(MADE_FROM, "")
 
@@ -80,23 +80,23 @@ def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()
     reference = parse_image_reference(name)
     image = tool.load(reference)
     annotations = {BASE_NAME: str(reference), BASE_DIGEST: image.digest}
-    return Base(for_platforms(image, platforms, f"base image {reference}"), annotations)
+    return Base(select_platforms(image, platforms, f"base image {reference}"), annotations)
 
 
-def bake(base: Base, recipe: Recipe, directory: Path, *, form: ImageFormat = ImageFormat.OCI) -> Image | MultiImage:
+def bake(base: Base, recipe: Recipe, directory: Path, *, form: ImageFormat = ImageFormat.OCI) -> Image | ImageIndex:
     """Layer an index on ``base``; ``directory`` receives the layer's file.
 
     The result is a value: nothing is stored or pushed, and no layer of the base is read, but those that an archive or
     engine keeps uncompressed. It is of the format ``form`` on a base of any, so that it has one digest wherever it
     goes. It names the index that it was made from, unless it comes out as the same one.
     """
-    packed = pack(base.image, directory)  # what it is published by is its digest
+    packed = compress_layers(base.image, directory)  # what it is published by is its digest
     recipe = replace(recipe, annotations=base.annotations)
     image = recipe.on(packed.in_format(form.manifest_type), directory)
     if not base.old:
         return image
-    unchanged = image.annotated({MADE_FROM: base.before_old}) if base.before_old else image
-    return unchanged if unchanged.digest == base.old else image.annotated({MADE_FROM: base.old})
+    unchanged = image.with_annotations({MADE_FROM: base.before_old}) if base.before_old else image
+    return unchanged if unchanged.digest == base.old else image.with_annotations({MADE_FROM: base.old})
 
 
 def dockerfile(binary_image: str, database: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.epoch import source_date_epoch
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.tools.engine import EngineTool
@@ -23,7 +23,7 @@ from opmkit.index.modes import OnConflict
 from opmkit.index.operations.change import change_catalog, change_database
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool
@@ -89,7 +89,7 @@ def build_index(
     plan: IndexPlan,
     change: Change,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> BuiltIndex:
     """Make a change to an index, and a new index of the outcome, all or nothing.
 
@@ -115,7 +115,7 @@ def build_index(
         problem = f"an index made of {start} can't start again from what a tag names by then"
         raise CatalogError(problem, advice="leave out --on-conflict rebase, or start from an index image")
 
-    def make(image: ImageReference | None, directory: Path) -> tuple[Image | MultiImage, ChangeResult]:
+    def make(image: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, ChangeResult]:
         base, old = _find_base(build, plan, start if isinstance(start, Path) else image, directory)
         new, result = plan.changed(old, change, directory)
         return bake(base, new.recipe(source_date_epoch()), directory, form=build.form), result

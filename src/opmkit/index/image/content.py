@@ -131,7 +131,7 @@ class CatalogContent:
         return Recipe(
             files=files or (LayerFile(f"{self.place}/{IGNORE_FILE}", b""),),  # an empty catalog is a directory, too
             labels={INDEX_CONFIGS: f"/{self.place}"},
-            dropped_labels=frozenset({INDEX_DATABASE}),
+            removed_labels=frozenset({INDEX_DATABASE}),
             hidden=(self.place, self.cache) if self.cache else (self.place,),
             entrypoint=ENTRYPOINT,
             cmd=("serve", f"/{self.place}"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.bundle.source import parse_place, path_or_image
-from opmkit.imagetools.image import Image, for_platforms
+from opmkit.imagetools.image import Image, select_platforms
 from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
@@ -24,7 +24,7 @@ from opmkit.index.image.content import CONTEXT_DATABASE, CatalogContent, Content
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
@@ -51,7 +51,7 @@ def extract_index(
     image = tool.load(reference)
     manifest = image.manifest if isinstance(image, Image) else image.index
     annotations = {key: manifest.annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in manifest.annotations}
-    image = for_platforms(image, platforms, f"index image {reference}")
+    image = select_platforms(image, platforms, f"index image {reference}")
     first = image if isinstance(image, Image) else image.select()
     cache = _cache_place(first)
     is_database = INDEX_DATABASE in first.labels
@@ -65,8 +65,8 @@ def extract_index(
 
 
 def _stripped(
-    image: Image | MultiImage, first: Image, strip: _Strip, directory: Path
-) -> tuple[Image | MultiImage, TopLayers]:
+    image: Image | ImageIndex, first: Image, strip: _Strip, directory: Path
+) -> tuple[Image | ImageIndex, TopLayers]:
     """An image without what it holds, of which the directory has a copy; what went of its ``first`` platform."""
     bare, gone = strip(first, directory)
     if isinstance(image, Image):

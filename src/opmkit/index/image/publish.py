@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, TagMoved
 from opmkit.imagetools.reference import DEFAULT_TAG, LayoutReference, Reference
-from opmkit.imagetools.repository import MOVE_SECONDS
+from opmkit.imagetools.repository import TAG_MOVE_WINDOW
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.locks import NamedLocks
 from opmkit.index.errors import IndexMoved
@@ -32,16 +32,16 @@ from opmkit.index.modes import OnConflict
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from opmkit.imagetools.image import Image, MultiImage
+    from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.repository import Repository
     from opmkit.imagetools.tools.registry import RegistryTool
 
     T = TypeVar("T")
-    Make = Callable[[ImageReference | None, Path], tuple[Image | MultiImage, T]]
+    Make = Callable[[ImageReference | None, Path], tuple[Image | ImageIndex, T]]
 
-SETTLE = MOVE_SECONDS
+SETTLE = TAG_MOVE_WINDOW
 """Seconds for which a tag that was updated in place has to stand."""
 TRIES = 30
 _STEPS = 100  # the most that are gone back, or waited for
@@ -78,7 +78,7 @@ class Publisher:
     on_conflict: OnConflict = OnConflict.FAIL
     settle: float = SETTLE
 
-    def publish(self, start: ImageReference | None, make: Make[T], progress: Progress) -> tuple[Image | MultiImage, T]:
+    def publish(self, start: ImageReference | None, make: Make[T], progress: Progress) -> tuple[Image | ImageIndex, T]:
         """Put under the names what ``make`` makes of the index to start from; it gets a directory for its files.
 
         To rebase, it is called again, with the tag that has moved to start from. Raises IndexMoved where that is not
@@ -107,7 +107,7 @@ class Publisher:
 
     def _attempt(
         self, start: ImageReference | None, make: Make[T], locks: NamedLocks, progress: Progress
-    ) -> tuple[list[Target], tuple[Image | MultiImage, T]]:
+    ) -> tuple[list[Target], tuple[Image | ImageIndex, T]]:
         targets = sorted(
             (self._survey(reference, start) for reference in self.references), key=lambda target: not target.in_place
         )
@@ -134,7 +134,7 @@ class Publisher:
             return Target(reference)
         return Target(reference, place, tag, now, in_place and bool(now))
 
-    def _put_everywhere(self, image: Image | MultiImage, targets: Sequence[Target], progress: Progress) -> None:
+    def _put_everywhere(self, image: Image | ImageIndex, targets: Sequence[Target], progress: Progress) -> None:
         if len(targets) > 1:  # the content is everywhere before the first tag moves
             for reference in self.references:
                 if isinstance(reference, Tagged):
@@ -147,7 +147,7 @@ class Publisher:
                 if target.place is None or not _includes(target.place, target.tag, {image.digest}, target.replacing):
                     raise IndexMoved(target.reference, error.message) from error
 
-    def _put(self, image: Image | MultiImage, target: Target, progress: Progress) -> None:
+    def _put(self, image: Image | ImageIndex, target: Target, progress: Progress) -> None:
         if self.push or isinstance(target.reference, LayoutReference):
             self.tool.push(image, target.reference, replacing=target.replacing, progress=progress)
         else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.pull import pull_bundles
 from opmkit.imagetools.errors import ImageToolsError, NotFound
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
@@ -147,7 +147,7 @@ def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> Chan
 
 
 def adding(
-    tool: ContainerTool, images: Sequence[str], options: AddOptions | None = None, *, progress: Progress = SILENT
+    tool: ContainerTool, images: Sequence[str], options: AddOptions | None = None, *, progress: Progress = NO_PROGRESS
 ) -> Change:
     """Add bundle images; raises CatalogError at once for a mode that there isn't."""
     options = options or AddOptions()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
-from opmkit.imagetools.progress import SILENT, Progress
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.workers import WorkerPool
@@ -65,7 +65,7 @@ def packages_of_catalog(blobs: Blobs, names: Sequence[str]) -> Iterator[Exported
 
 
 def export_packages(
-    packages: Iterable[ExportedPackage], destination: Path, tool: ContainerTool, *, progress: Progress = SILENT
+    packages: Iterable[ExportedPackage], destination: Path, tool: ContainerTool, *, progress: Progress = NO_PROGRESS
 ) -> None:
     """Write packages in the package manifest format below ``destination``, beside what is there.
 

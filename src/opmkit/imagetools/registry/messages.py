@@ -60,7 +60,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A registry's answer, read to its end. ``headers`` don't tell upper from lower case."""
 
     status: int
@@ -81,7 +81,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class TransferStats:
     """Bytes ``read`` from the network and ``written`` to it: bodies, without headers; failed attempts count too."""
 
     read: int = 0
@@ -93,15 +93,15 @@ class Meter:
 
     def __init__(self) -> None:
         """Start from zero."""
-        self._traffic = Traffic()
+        self._traffic = TransferStats()
         self._lock = threading.Lock()
 
     @property
-    def traffic(self) -> Traffic:
+    def traffic(self) -> TransferStats:
         """What has been moved so far."""
         return self._traffic
 
     def count(self, *, read: int = 0, written: int = 0) -> None:
         """Add to the count."""
         with self._lock:
-            self._traffic = Traffic(self._traffic.read + read, self._traffic.written + written)
+            self._traffic = TransferStats(self._traffic.read + read, self._traffic.written + written)

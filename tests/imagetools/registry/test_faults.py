@@ -21,10 +21,10 @@ from opmkit.imagetools.errors import (
     NotFound,
     RegistryUnavailable,
 )
-from opmkit.imagetools.image import load_any
+from opmkit.imagetools.image import load_image_or_index
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
-from opmkit.imagetools.spec import MANIFEST_SIZE, Manifest, mediatypes
+from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Manifest, mediatypes
 from tests.kit.content import described, noise, put, put_image
 from tests.kit.faults import (
     Action,
@@ -166,7 +166,7 @@ def test_a_manifest_with_the_digest_of_something_else(proxy: FaultProxy, reposit
 
 
 def test_a_manifest_without_end(proxy: FaultProxy, repository: RegistryRepository) -> None:
-    proxy.faults = [Fault("GET", MANIFESTS, Answer(200, body=b" " * (MANIFEST_SIZE + 1)))]
+    proxy.faults = [Fault("GET", MANIFESTS, Answer(200, body=b" " * (MAX_MANIFEST_SIZE + 1)))]
     with pytest.raises(LimitExceeded, match=NAME):
         repository.get_manifest("1")
 
@@ -396,8 +396,8 @@ def test_an_index_whose_image_is_not_there(proxy: FaultProxy, repository: Regist
     ]
     whole = multi_image(images)
     copy_image(whole, repository, "many")
-    assert load_any(repository, "many").digest == whole.digest
+    assert load_image_or_index(repository, "many").digest == whole.digest
     missing = images[1].digest
     proxy.faults = [Fault("GET", f"{MANIFESTS}{missing}", Answer(404), times=99)]
     with pytest.raises(NotFound, match=f"{NAME}@{missing}: not found"):
-        load_any(repository, "many")
+        load_image_or_index(repository, "many")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, BinaryIO, TypeGuard
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import ON_DISK, Meter, read_tar, write_tar
-from opmkit.imagetools.progress import SILENT, Progress
-from opmkit.imagetools.repository import verified
+from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.imagetools.repository import verify_stream
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import mediatypes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.imagetools.image import MultiImage
+    from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.layer import Layer
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor, Manifest
@@ -26,7 +26,7 @@ PLAIN = frozenset({mediatypes.OCI_LAYER, mediatypes.DOCKER_LAYER})
 """The media types of layers that are not compressed."""
 
 
-class UnpackedImage:
+class UncompressedImage:
     """One image, as a Source, whose manifest was made for how its layers lie there; ``place`` names it in errors."""
 
     def __init__(self, place: str, manifest: Manifest, blobs: Mapping[str, BlobOpener]) -> None:
@@ -54,34 +54,34 @@ class UnpackedImage:
         """A blob's content, verified when read to its end."""
         if descriptor.digest not in self._blobs:
             raise NotFound(f"{self._place}: no blob {descriptor.digest}")
-        return verified(self._blobs[descriptor.digest](), descriptor, self._place)
+        return verify_stream(self._blobs[descriptor.digest](), descriptor, self._place)
 
     def tags(self) -> Iterator[str]:
         """None: the image has been chosen already."""
         return iter(())
 
 
-def pack(image: Image | MultiImage, directory: Path, progress: Progress = SILENT) -> Image | MultiImage:
+def compress_layers(image: Image | ImageIndex, directory: Path, progress: Progress = NO_PROGRESS) -> Image | ImageIndex:
     """The image as it goes to a place that keeps manifests and compressed layers.
 
     Layers that lie uncompressed in an archive or engine are compressed, always to the same bytes, into files in
     ``directory``, which the caller owns. Other images are given as they are.
     """
-    return image.with_layers(_compressed(image, directory, progress)) if _is_unpacked(image) else image
+    return image.replace_layers(_compressed(image, directory, progress)) if _is_unpacked(image) else image
 
 
 @contextmanager
-def packed(image: Image | MultiImage, progress: Progress = SILENT) -> Iterator[Image | MultiImage]:
-    """What pack gives, with files that are there within the block."""
+def compressed_layers(image: Image | ImageIndex, progress: Progress = NO_PROGRESS) -> Iterator[Image | ImageIndex]:
+    """What compress_layers gives, with files that are there within the block."""
     if not _is_unpacked(image):
         yield image
         return
     with ScratchDirectory("opm-layers-") as scratch:
-        yield pack(image, Path(scratch), progress)
+        yield compress_layers(image, Path(scratch), progress)
 
 
-def _is_unpacked(image: Image | MultiImage) -> TypeGuard[Image]:
-    return isinstance(image, Image) and isinstance(image.source, UnpackedImage)
+def _is_unpacked(image: Image | ImageIndex) -> TypeGuard[Image]:
+    return isinstance(image, Image) and isinstance(image.source, UncompressedImage)
 
 
 def _compressed(image: Image, directory: Path, progress: Progress) -> dict[str, Layer]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HOST = "registry.test:5000"
 PLAIN = "plain.test:5000"
-"""Hosts that only the proxy knows."""
+"""RegistrySettings that only the proxy knows."""
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])

@@ -27,12 +27,12 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.escape import escape_controls
 from opmkit.imagetools.registry.connections import HeaderLimitExceeded
-from opmkit.imagetools.registry.retry import Transient
+from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.imagetools.registry.exchange import Answer, Request
+    from opmkit.imagetools.registry.messages import Request, Response
 
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
 _CLIENT_CERTIFICATE = re.compile(r"ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA)$")
@@ -46,7 +46,7 @@ _UNREACHED = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectT
 _DETAIL_LENGTH = 300
 
 
-def refusal(request: Request, answer: Answer) -> ImageToolsError:
+def refusal(request: Request, answer: Response) -> ImageToolsError:
     """The error for a status that the request has no use for; 401 and 403 get their advice from who knows it."""
     code, detail = _registry_error(answer)
     message = f"{request.subject}: the registry answered {answer.status} ({detail})"
@@ -60,7 +60,7 @@ def refusal(request: Request, answer: Answer) -> ImageToolsError:
         return _proxy_login(request)
     if answer.status in _PASSING:
         advice = "the registry limits how much it is asked: wait, or log in for a higher limit"
-        return Transient(
+        return TransientError(
             message,
             advice=advice if answer.status == 429 else "try again later",
             retry_after=_retry_after(answer.headers),
@@ -71,7 +71,7 @@ def refusal(request: Request, answer: Answer) -> ImageToolsError:
         )
     if code in _WRONG_CONTENT and "/manifests/" in request.url:
         # Not of the manifest, whose digest is made of it: docker-registry says so while another client writes a part.
-        return Transient(message, advice="try again later")
+        return TransientError(message, advice="try again later")
     if code in _WRONG_CONTENT:
         return DigestMismatch(message, advice="the content changed while it was sent; try again")
     advice = "if the registry speaks HTTPS, leave out --use-http" if request.url.startswith("http:") else ""
@@ -109,7 +109,7 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
                 advice="check the registry's name and the proxy settings",
             )
     reason, unreachable = _reason(causes)
-    return Transient(
+    return TransientError(
         f"{request.subject}: the connection to {host} failed ({reason})",
         advice="check the registry's name, the network and the proxy settings",
         unreachable=unreachable,
@@ -153,7 +153,7 @@ def _reason(causes: list[BaseException]) -> tuple[str, bool]:
     return "it broke", False
 
 
-def _registry_error(answer: Answer) -> tuple[str, str]:
+def _registry_error(answer: Response) -> tuple[str, str]:
     """The code of the first error in the body, and code and message together as the registry has them."""
     try:
         first = json.loads(answer.body)["errors"][0]

@@ -19,12 +19,12 @@ from opmkit.imagetools.errors import (
     LimitExceeded,
     RegistryUnavailable,
 )
-from opmkit.imagetools.hosts import Place
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
 from opmkit.imagetools.registry.access import Access
+from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.retry import Deadline
-from opmkit.imagetools.registry.tokens import Authenticator
+from opmkit.imagetools.registryconfig import RepositoryLocation
 from opmkit.imagetools.spec import Manifest, mediatypes
 from tests.kit.content import described, noise
 from tests.kit.webserver import QuietHandler, WebServer
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from opmkit.imagetools.registry.exchange import Answer, Request
+    from opmkit.imagetools.registry.messages import Answer, Request
 
 Reply = tuple[int, dict[str, str], bytes]
 BLOB = noise(100_000)
@@ -316,7 +316,9 @@ def test_no_credentials_without_encryption_to_the_token_server_of_a_https_regist
 
     authenticator = Authenticator(Known(), fetch, lambda: 0.0, plain_http=False)
     with pytest.raises(AuthenticationFailed, match="not sent without encryption"):
-        authenticator.answer('Bearer realm="http://x/t"', Access(Place("x", "a")), None, Deadline(9, lambda: 0.0))
+        authenticator.answer(
+            'Bearer realm="http://x/t"', Access(RepositoryLocation("x", "a")), None, Deadline(9, lambda: 0.0)
+        )
 
 
 def test_connections_are_used_again(main: Script, repository: RegistryRepository) -> None:

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from opmkit.imagetools.errors import ImageToolsError, InsecureTransport
-from opmkit.imagetools.registry.endpoint import host_of
-from opmkit.imagetools.registry.retry import Transient
+from opmkit.imagetools.registry.endpoint import registry_host
+from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import requests
 
-    from opmkit.imagetools.hosts import Place
+    from opmkit.imagetools.registryconfig import RepositoryLocation
 
 _HTTP, _HTTPS = "http", "https"
 
 
-class Schemes:
+class SchemeProbe:
     """What hosts speak.
 
     HTTPS is tried first: a host that doesn't speak it gets nothing but a TLS greeting. Then the same request goes out
@@ -32,22 +32,24 @@ class Schemes:
         self.first = _HTTP if plain_http else _HTTPS
         self._spoken: dict[str, str] = {}
 
-    def spoken(self, host: str, place: Place) -> str:
+    def spoken(self, host: str, place: RepositoryLocation) -> str:
         """The scheme for requests to the repository ``place`` on its host, as far as is known."""
         return self._spoken.get(host, self.first) if place.insecure else self.first
 
-    def try_on(self, url: str, place: Place, send: Callable[[str], requests.Response]) -> requests.Response:
+    def try_on(
+        self, url: str, place: RepositoryLocation, send: Callable[[str], requests.Response]
+    ) -> requests.Response:
         """What ``send`` gives for ``url``, which is of the registry of ``place`` or another server that it names."""
         parts = urlsplit(url)
         host = parts.netloc
-        if not place.insecure or parts.scheme != _HTTPS or self.first == _HTTP or host != host_of(place.registry):
+        if not place.insecure or parts.scheme != _HTTPS or self.first == _HTTP or host != registry_host(place.registry):
             return send(url)
         plain = parts._replace(scheme=_HTTP).geturl()
         if known := self._spoken.get(host):
             return send(url if known == _HTTPS else plain)
         try:
             response = send(url)
-        except (InsecureTransport, Transient) as error:
+        except (InsecureTransport, TransientError) as error:
             return self._fall_back(host, plain, send, error)
         self._spoken[host] = _HTTPS
         return response

@@ -19,7 +19,15 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
-from opmkit.imagetools.spec import CONFIG_SIZE, Descriptor, ImageIndex, Manifest, Platform, mediatypes, sha256_digest
+from opmkit.imagetools.spec import (
+    MAX_CONFIG_SIZE,
+    Descriptor,
+    IndexManifest,
+    Manifest,
+    Platform,
+    mediatypes,
+    sha256_digest,
+)
 from tests.kit.content import CONFIG, described, noise, put, put_image
 from tests.kit.registry import Registry
 
@@ -72,7 +80,7 @@ def test_an_index_and_docker_types_keep_their_type(repository: RegistryRepositor
     assert repository.put_manifest(manifest) == manifest.descriptor
     described_for = Descriptor(manifest.media_type, manifest.digest, len(manifest.raw), Platform("linux", "amd64"))
     for media_type in (mediatypes.OCI_INDEX, mediatypes.DOCKER_LIST):
-        index = ImageIndex.build([described_for], media_type=media_type)
+        index = IndexManifest.build([described_for], media_type=media_type)
         repository.put_manifest(index, "multi")
         assert repository.resolve("multi") == index.descriptor
         assert repository.get_manifest("multi") == index
@@ -168,7 +176,7 @@ def test_a_blob_of_another_size(repository: RegistryRepository, size: int) -> No
 
 def test_a_configuration_is_bounded(repository: RegistryRepository) -> None:
     with pytest.raises(LimitExceeded, match="longer"):
-        repository.get_config(Descriptor(mediatypes.OCI_CONFIG, sha256_digest(b""), CONFIG_SIZE + 1))
+        repository.get_config(Descriptor(mediatypes.OCI_CONFIG, sha256_digest(b""), MAX_CONFIG_SIZE + 1))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 from opmkit.imagetools.errors import AuthenticationFailed
 from opmkit.imagetools.registry.challenge import Challenge
-from opmkit.imagetools.registry.exchange import Answer, Request, http_url
+from opmkit.imagetools.registry.messages import Request, Response, http_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry.retry import Deadline
 
-    Fetch = Callable[[Request, Deadline], Answer]
+    Fetch = Callable[[Request, Deadline], Response]
 
 _CLIENT = "opmkit"
 _TOKEN_STATUS = (200, 400, 401, 403)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, InsecureTransport
-from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from opmkit.imagetools.registryconfig import RegistrySettings
 from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.content import described, noise, put_image
 from tests.kit.engines import skopeo
@@ -40,7 +40,9 @@ def home(tmp_path: Path) -> Path:
 
 
 def client(home: Path, options: RegistryOptions | None = None) -> RegistryClient:
-    return RegistryClient(options, retry=RetryPolicy(sleep=lambda _: None), hosts=Hosts({"HOME": str(home)}))
+    return RegistryClient(
+        options, retry=RetryPolicy(sleep=lambda _: None), settings=RegistrySettings({"HOME": str(home)})
+    )
 
 
 def fill(directory: Path, registry: Registry, *, authority: bool = True, known: bool = True) -> Path:

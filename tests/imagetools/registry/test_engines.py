@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.imagetools.image import Image, MultiImage
+from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.spec import ConfigChanges, ImageIndex, Platform, mediatypes
+from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, mediatypes
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
 from tests.kit.engines import DockerDaemon, Engine, skopeo
@@ -86,7 +86,7 @@ def test_a_manifest_list_pushed_by_podman(registry: Registry, tool: RegistryTool
         engine.run("build", "--no-cache", "--platform", platforms, "--manifest", "several", str(context))
         engine.run("manifest", "push", "--all", "several", f"docker://{reference}")
     several = tool.load(reference)
-    assert isinstance(several, MultiImage)
+    assert isinstance(several, ImageIndex)
     assert sorted(str(image.config.platform) for image in several.images) == ["linux/amd64", "linux/arm64"]
     arm = tool.inspect(reference, Platform("linux", "arm64"))
     assert tool.read_tree(arm, ["manifests"]) == {"manifests/csv.yaml": CSV}
@@ -116,7 +116,7 @@ def test_podman_takes_the_platform_it_wants_from_an_index_pushed_here(
     layer = write_layer([LayerFile("manifests/csv.yaml", CSV)], tmp_path)
     images = [Image.scratch(Platform("linux", name)).append([layer]) for name in ("amd64", "arm64")]
     listed = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
-    tool.push(MultiImage(ImageIndex.build(listed), tuple(images)), reference)
+    tool.push(ImageIndex(IndexManifest.build(listed), tuple(images)), reference)
     with Engine("podman", registry.host) as engine:
         engine.run("pull", "--arch", "arm64", str(reference))
         assert engine.run("image", "inspect", "--format", "{{.Architecture}} {{.Digest}}", str(reference)) in {

@@ -8,24 +8,24 @@ import threading
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, NotFound
-from opmkit.imagetools.hosts.certificates import Certificates
-from opmkit.imagetools.hosts.files import SYSTEM, certificate_directories, read_recorded_aliases, read_settings
-from opmkit.imagetools.hosts.place import Place
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registryconfig.certificates import Certificates
+from opmkit.imagetools.registryconfig.files import SYSTEM, certificate_directories, read_recorded_aliases, read_settings
+from opmkit.imagetools.registryconfig.location import RepositoryLocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opmkit.imagetools.hosts.registriesconf import RegistriesConf, Registry
+    from opmkit.imagetools.registryconfig.registriesconf import RegistriesConf, Registry
 
-AUTH_FILES = "containers-auth.json"
+AUTH_FILES_HELPER = "containers-auth.json"
 """Stands among credential helpers for the files of credentials."""
 
 _log = logging.getLogger(__name__)
 
 
-class Hosts:
+class RegistrySettings:
     """The settings for registries, read when they are first needed and once; safe to share between threads.
 
     Every method raises ImageToolsError, with file and line, for settings that can't be understood.
@@ -40,7 +40,7 @@ class Hosts:
         self._lock = threading.Lock()
         self._certificates: dict[str, Certificates] = {}
 
-    def full_name(self, reference: Reference) -> Reference:
+    def resolve_short_name(self, reference: Reference) -> Reference:
         """The reference that a short name stands for; others stay as they are.
 
         An alias decides, else the only ``unqualified-search-registries`` entry, else docker's default. Several entries
@@ -62,11 +62,11 @@ class Hosts:
         _log.debug("short name %s: %s", name, full.name)
         return Reference(full.registry, full.repository, reference.tag, reference.digest)
 
-    def pull_places(self, reference: Reference) -> tuple[Place, ...]:
+    def pull_locations(self, reference: Reference) -> tuple[RepositoryLocation, ...]:
         """Where to look for an image, in this order: the mirrors for it, then the place itself."""
         registry = self._settings.registry_for(reference.name)
         if registry is None:
-            return (Place(reference.registry, reference.repository),)
+            return (RepositoryLocation(reference.registry, reference.repository),)
         mirrors = [
             self._place(registry, mirror.location, reference, mirror.insecure)
             for mirror in registry.mirrors
@@ -74,11 +74,11 @@ class Hosts:
         ]
         return (*mirrors, self._place(registry, registry.location, reference, registry.insecure, own=True))
 
-    def push_place(self, reference: Reference) -> Place:
+    def push_location(self, reference: Reference) -> RepositoryLocation:
         """Where to send an image: where its name says, since mirrors and locations are for reading alone."""
         registry = self._settings.registry_for(reference.name)
         insecure, blocked_by = (registry.insecure, _blocking(registry)) if registry else (False, "")
-        return Place(reference.registry, reference.repository, insecure, blocked_by)
+        return RepositoryLocation(reference.registry, reference.repository, insecure, blocked_by)
 
     def certificates(self, registry: str) -> Certificates:
         """What the first directory for the registry holds that is there (containers-certs.d(5), docker's last)."""
@@ -89,8 +89,8 @@ class Hosts:
         return self._certificates[registry]
 
     def credential_helpers(self) -> tuple[str, ...]:
-        """The names of the programs to ask for credentials, AUTH_FILES standing for the files."""
-        return self._settings.helpers or (AUTH_FILES,)
+        """The names of the programs to ask for credentials, AUTH_FILES_HELPER standing for the files."""
+        return self._settings.helpers or (AUTH_FILES_HELPER,)
 
     @property
     def _settings(self) -> RegistriesConf:
@@ -109,7 +109,7 @@ class Hosts:
 
     def _place(
         self, registry: Registry, location: str, reference: Reference, insecure: bool, *, own: bool = False
-    ) -> Place:
+    ) -> RepositoryLocation:
         """Where ``reference``, to which ``registry`` applies, is in ``location``."""
         name = location + reference.name[registry.matched(reference.name) :] if location else reference.name
         host, _, repository = name.partition("/")
@@ -122,7 +122,7 @@ class Hosts:
             ) from error
         there = self._settings.registry_for(name)
         blockers = (entry for entry in (registry if own else None, there) if entry)
-        return Place(host, repository, insecure, next(filter(None, map(_blocking, blockers)), ""))
+        return RepositoryLocation(host, repository, insecure, next(filter(None, map(_blocking, blockers)), ""))
 
 
 def _blocking(registry: Registry) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RepositoryLocation:
     """A repository of a registry, and how it may be spoken to.
 
     ``insecure`` allows certificates that nobody vouches for, and plain HTTP where HTTPS is not spoken. ``blocked_by``

@@ -15,9 +15,9 @@ import pytest
 
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, InsecureTransport, NotFound
-from opmkit.imagetools.hosts import Hosts
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
+from opmkit.imagetools.registryconfig import RegistrySettings
 from tests.kit.content import described, noise, put, put_image
 from tests.kit.engines import Engine
 from tests.kit.faults import Answer, Fault, FaultProxy, Reset
@@ -54,7 +54,9 @@ class Site:
         path.write_text(text)
 
     def client(self, options: RegistryOptions | None = None) -> RegistryClient:
-        return RegistryClient(options, retry=RetryPolicy(sleep=lambda _: None), hosts=Hosts({"HOME": str(self.home)}))
+        return RegistryClient(
+            options, retry=RetryPolicy(sleep=lambda _: None), settings=RegistrySettings({"HOME": str(self.home)})
+        )
 
     def skopeo(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)}
@@ -166,7 +168,7 @@ def test_nothing_is_pushed_to_mirrors_and_locations(site: Site, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     put_image(site.client().target(Reference(site.primary, "target/b")), "1", b"x")
     put_image(site.client().repository(Reference(site.primary, "target/c")), "1", b"x")
-    plain = RegistryClient(HTTP, hosts=Hosts({}))
+    plain = RegistryClient(HTTP, settings=RegistrySettings({}))
     for name in ("a", "b", "c"):
         assert plain.repository(Reference(site.primary, f"target/{name}")).resolve("1")
         for folder in ("elsewhere", "copy"):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.errors import ImageToolsError, NotFound
-from opmkit.imagetools.hosts import Certificates, Hosts, Place
 from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registryconfig import Certificates, RegistrySettings, RepositoryLocation
 from opmkit.imagetools.spec import sha256_digest
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ class Machine:
         path.write_text(text)
         return path
 
-    def settings(self, text: str) -> Hosts:
+    def settings(self, text: str) -> RegistrySettings:
         self.write(self.system / "registries.conf", text)
         return self.hosts()
 
-    def hosts(self) -> Hosts:
-        return Hosts(self.environ, system=self.etc)
+    def hosts(self) -> RegistrySettings:
+        return RegistrySettings(self.environ, system=self.etc)
 
 
 @pytest.fixture
@@ -50,20 +50,20 @@ def entry(location: str, *more: str) -> str:
     return "\n".join(["[[registry]]", f'location = "{location}"', *more, ""])
 
 
-def insecure(hosts: Hosts, name: str) -> bool:
-    (place,) = hosts.pull_places(Reference.parse(name))
+def insecure(hosts: RegistrySettings, name: str) -> bool:
+    (place,) = hosts.pull_locations(Reference.parse(name))
     return place.insecure
 
 
-def names(hosts: Hosts, reference: str) -> list[str]:
-    return [place.name for place in hosts.pull_places(Reference.parse(reference))]
+def names(hosts: RegistrySettings, reference: str) -> list[str]:
+    return [place.name for place in hosts.pull_locations(Reference.parse(reference))]
 
 
 def test_without_settings_a_reference_names_its_place(machine: Machine) -> None:
     hosts, reference = machine.hosts(), Reference.parse("quay.io/me/x:1")
-    assert hosts.pull_places(reference) == (Place("quay.io", "me/x"),)
-    assert hosts.push_place(reference) == Place("quay.io", "me/x")
-    assert hosts.full_name(Reference.parse("me/x")) == Reference("docker.io", "me/x")
+    assert hosts.pull_locations(reference) == (RepositoryLocation("quay.io", "me/x"),)
+    assert hosts.push_location(reference) == RepositoryLocation("quay.io", "me/x")
+    assert hosts.resolve_short_name(Reference.parse("me/x")) == Reference("docker.io", "me/x")
     assert hosts.certificates("quay.io") == Certificates()
     assert hosts.credential_helpers() == ("containers-auth.json",)
 
@@ -71,9 +71,9 @@ def test_without_settings_a_reference_names_its_place(machine: Machine) -> None:
 def test_without_settings_no_reader_is_loaded(machine: Machine) -> None:
     machine.settings("# all of it\n\n   # is commented out\n")
     program = (
-        "import sys; from pathlib import Path; from opmkit.imagetools.hosts import Hosts; "
-        "from opmkit.imagetools.reference import Reference; hosts = Hosts({}, system=Path(sys.argv[1])); "
-        "hosts.pull_places(Reference.parse('quay.io/x')); print('tomllib' in sys.modules)"
+        "import sys; from pathlib import Path; from opmkit.imagetools.registryconfig import RegistrySettings; "
+        "from opmkit.imagetools.reference import Reference; hosts = RegistrySettings({}, system=Path(sys.argv[1])); "
+        "hosts.pull_locations(Reference.parse('quay.io/x')); print('tomllib' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program, str(machine.etc)], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -111,7 +111,7 @@ def test_a_variable_may_switch_the_main_file_off(machine: Machine) -> None:
 def test_a_file_that_a_variable_names_must_be_there(machine: Machine) -> None:
     machine.environ["CONTAINERS_REGISTRIES_CONF"] = "/nowhere/registries.conf"
     with pytest.raises(ImageToolsError, match=r"/nowhere/registries\.conf: there is no such file") as caught:
-        machine.hosts().pull_places(Reference.parse("quay.io/x"))
+        machine.hosts().pull_locations(Reference.parse("quay.io/x"))
     assert "CONTAINERS_REGISTRIES_CONF" in caught.value.advice
 
 
@@ -125,8 +125,8 @@ def test_drop_ins_override_in_the_order_of_their_names(machine: Machine) -> None
     machine.write(folder / "30.conf.off", "broken")
     (folder / "40.conf").mkdir()
     hosts = machine.hosts()
-    assert hosts.pull_places(Reference.parse("quay.io/a")) == (Place("quay.io", "a"),)
-    assert [str(hosts.full_name(Reference.parse(name))) for name in ("x:1", "y", "z")] == [
+    assert hosts.pull_locations(Reference.parse("quay.io/a")) == (RepositoryLocation("quay.io", "a"),)
+    assert [str(hosts.resolve_short_name(Reference.parse(name))) for name in ("x:1", "y", "z")] == [
         "two.test/x:1",
         "one.test/y",
         "one.test/z",
@@ -142,9 +142,9 @@ def test_a_user_without_a_home(machine: Machine, monkeypatch: pytest.MonkeyPatch
     machine.settings(entry("a.test", "insecure = true"))
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pathlib.Path.home", _no_home)
-    hosts = Hosts({}, system=machine.etc)
+    hosts = RegistrySettings({}, system=machine.etc)
     assert insecure(hosts, "a.test/x")
-    assert str(hosts.full_name(Reference.parse("x"))) == "docker.io/library/x"
+    assert str(hosts.resolve_short_name(Reference.parse("x"))) == "docker.io/library/x"
     assert hosts.certificates("a.test") == Certificates()
 
 
@@ -171,7 +171,7 @@ def test_prefix_and_location(machine: Machine, prefix: str, name: str, found: st
     hosts = machine.settings(entry("mirror.test/base", f'prefix = "{prefix}"'))
     expected = found.replace("mirror.test", "mirror.test/base") or name
     assert names(hosts, f"{name}:1") == [expected]
-    assert hosts.push_place(Reference.parse(name)).registry == name.partition("/")[0]
+    assert hosts.push_location(Reference.parse(name)).registry == name.partition("/")[0]
 
 
 def test_a_host_without_a_port_stands_for_all_ports(machine: Machine) -> None:
@@ -182,7 +182,9 @@ def test_a_host_without_a_port_stands_for_all_ports(machine: Machine) -> None:
 
 def test_a_wildcard_needs_no_location(machine: Machine) -> None:
     hosts = machine.settings('[[registry]]\nprefix = "*.test"\ninsecure = true\n')
-    assert hosts.pull_places(Reference.parse("a.test:5000/x")) == (Place("a.test:5000", "x", insecure=True),)
+    assert hosts.pull_locations(Reference.parse("a.test:5000/x")) == (
+        RepositoryLocation("a.test:5000", "x", insecure=True),
+    )
 
 
 def test_the_longest_prefix_decides(machine: Machine) -> None:
@@ -212,7 +214,7 @@ def test_mirrors_by_what_is_asked_for(machine: Machine) -> None:
     hosts = machine.settings(MIRRORS)
     assert names(hosts, "quay.io/x") == ["all.test/x", "tags.test/x", "inner.test/quay/x"]
     assert names(hosts, f"quay.io/x:1@{DIGEST}") == ["all.test/x", "digests.test/some/x", "inner.test/quay/x"]
-    assert hosts.pull_places(Reference.parse("quay.io/x"))[0].insecure
+    assert hosts.pull_locations(Reference.parse("quay.io/x"))[0].insecure
     hosts = machine.settings(
         entry("quay.io", "mirror-by-digest-only = true", "[[registry.mirror]]", 'location = "m.test"')
     )
@@ -226,15 +228,16 @@ def test_blocked_places_say_by_what(machine: Machine) -> None:
     )
     hosts = machine.settings(text + entry("x.test", "[[registry.mirror]]", 'location = "bad.test"'))
     file = str(machine.system / "registries.conf")
-    assert [place.blocked_by for place in hosts.pull_places(Reference.parse("quay.io/x"))] == ["", file]
-    assert [place.blocked_by for place in hosts.pull_places(Reference.parse("x.test/x"))] == [file, ""]
-    assert hosts.push_place(Reference.parse("quay.io/x")).blocked_by == file
+    assert [place.blocked_by for place in hosts.pull_locations(Reference.parse("quay.io/x"))] == ["", file]
+    assert [place.blocked_by for place in hosts.pull_locations(Reference.parse("x.test/x"))] == [file, ""]
+    assert hosts.push_location(Reference.parse("quay.io/x")).blocked_by == file
 
 
 def test_short_names(machine: Machine) -> None:
     hosts = machine.settings('unqualified-search-registries = ["quay.io"]\n[aliases]\n"ubi" = "redhat.test/ubi8/ubi"\n')
     found = {
-        name: str(hosts.full_name(Reference.parse(name))) for name in ("ubi:8", "me/x", "localhost/x", "docker.io/x")
+        name: str(hosts.resolve_short_name(Reference.parse(name)))
+        for name in ("ubi:8", "me/x", "localhost/x", "docker.io/x")
     }
     assert found == {
         "ubi:8": "redhat.test/ubi8/ubi:8",
@@ -242,13 +245,13 @@ def test_short_names(machine: Machine) -> None:
         "localhost/x": "localhost/x",
         "docker.io/x": "docker.io/library/x",
     }
-    assert hosts.full_name(Reference.parse("ubi").with_digest(DIGEST)).digest == DIGEST
+    assert hosts.resolve_short_name(Reference.parse("ubi").with_digest(DIGEST)).digest == DIGEST
 
 
 def test_a_short_name_that_may_mean_several_things(machine: Machine) -> None:
     hosts = machine.settings('unqualified-search-registries = ["a.test", "b.test", "a.test"]\n')
     with pytest.raises(NotFound, match="me/x: several registries") as caught:
-        hosts.full_name(Reference.parse("me/x:1"))
+        hosts.resolve_short_name(Reference.parse("me/x:1"))
     assert caught.value.advice == "write one of a.test/me/x, b.test/me/x"
 
 
@@ -256,7 +259,7 @@ def test_what_was_decided_about_a_short_name_precedes(machine: Machine, monkeypa
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     machine.write(machine.home / ".cache/containers/short-name-aliases.conf", '[aliases]\n"x" = "mine.test/x"\n')
     hosts = machine.settings('[aliases]\n"x" = "theirs.test/x"\n')
-    assert str(hosts.full_name(Reference.parse("x"))) == "mine.test/x"
+    assert str(hosts.resolve_short_name(Reference.parse("x"))) == "mine.test/x"
 
 
 def test_credential_helpers(machine: Machine) -> None:
@@ -297,7 +300,7 @@ def test_what_can_not_be_understood_is_shown_by_its_line(
     machine: Machine, text: str, line: int | None, reason: str
 ) -> None:
     with pytest.raises(ImageToolsError, match=reason) as caught:
-        machine.settings(text).pull_places(Reference.parse("quay.io/x"))
+        machine.settings(text).pull_locations(Reference.parse("quay.io/x"))
     file = machine.system / "registries.conf"
     where = f"{file}, line {line}: " if line else f"{file}: "
     assert caught.value.message.startswith(f"registry settings {where}")
@@ -308,10 +311,10 @@ def test_no_text_and_too_much_of_it(machine: Machine) -> None:
     path = machine.write(machine.system / "registries.conf", "")
     path.write_bytes(b"# one\n# \xff\n")
     with pytest.raises(ImageToolsError, match="line 2: is not UTF-8"):
-        machine.hosts().pull_places(Reference.parse("quay.io/x"))
+        machine.hosts().pull_locations(Reference.parse("quay.io/x"))
     path.write_bytes(b"#" * (4 << 20) + b"#")
     with pytest.raises(ImageToolsError, match="longer than"):
-        machine.hosts().pull_places(Reference.parse("quay.io/x"))
+        machine.hosts().pull_locations(Reference.parse("quay.io/x"))
 
 
 def test_an_empty_version_1_says_nothing(machine: Machine) -> None:
@@ -322,7 +325,7 @@ def test_an_empty_version_1_says_nothing(machine: Machine) -> None:
 def test_a_location_that_makes_no_name(machine: Machine) -> None:
     hosts = machine.settings(entry("mirror.test", 'prefix = "quay.io/me/x"'))
     with pytest.raises(ImageToolsError, match=r"quay\.io/me/x:1: the location mirror\.test") as caught:
-        hosts.pull_places(Reference.parse("quay.io/me/x:1"))
+        hosts.pull_locations(Reference.parse("quay.io/me/x:1"))
     assert "registries.conf" in caught.value.advice
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, LimitExceeded, NotFound, UnsupportedImage
 from opmkit.imagetools.spec import (
     EPOCH,
-    MANIFEST_SIZE,
+    MAX_MANIFEST_SIZE,
     ConfigChanges,
     Descriptor,
     ImageConfig,
-    ImageIndex,
+    IndexManifest,
     Manifest,
     Platform,
     check_digest,
@@ -40,7 +40,7 @@ def image_json(**changes: Any) -> dict[str, Any]:
     return {key: item for key, item in (value | changes).items() if item is not ...}
 
 
-def parse(value: object, media_type: str | None = None) -> Manifest | ImageIndex:
+def parse(value: object, media_type: str | None = None) -> Manifest | IndexManifest:
     return parse_manifest(json.dumps(value).encode(), media_type)
 
 
@@ -59,7 +59,7 @@ def test_building_does_not_depend_on_order() -> None:
     one = Manifest.build(CONFIG, [LAYER], {"a": "1", "b": "2"})
     assert one == Manifest.build(CONFIG, [LAYER], {"b": "2", "a": "1"})
     assert parse_manifest(one.raw) == one
-    index = ImageIndex.build([one.descriptor], {"x": "y"}, mediatypes.DOCKER_LIST)
+    index = IndexManifest.build([one.descriptor], {"x": "y"}, mediatypes.DOCKER_LIST)
     assert parse_manifest(index.raw) == index
 
 
@@ -148,8 +148,8 @@ def test_schema_1_says_how_to_convert(value: object, media_type: str | None) -> 
 
 
 def test_bounds() -> None:
-    with pytest.raises(LimitExceeded, match=str(MANIFEST_SIZE)):
-        parse_manifest(b" " * (MANIFEST_SIZE + 1))
+    with pytest.raises(LimitExceeded, match=str(MAX_MANIFEST_SIZE)):
+        parse_manifest(b" " * (MAX_MANIFEST_SIZE + 1))
     with pytest.raises(LimitExceeded, match=r"manifest\.layers"):
         parse(image_json(layers=[0] * 20_000))
     with pytest.raises(LimitExceeded, match="nested"):
@@ -208,7 +208,7 @@ REFERRING = entry("linux/amd64", 6, annotations={"vnd.docker.reference.type": "a
     ],
 )
 def test_selecting_a_platform(wanted: str, expected: Descriptor) -> None:
-    index = ImageIndex.build([ATTESTATION, REFERRING, ARM, AMD, ARMV6, ARMV7])
+    index = IndexManifest.build([ATTESTATION, REFERRING, ARM, AMD, ARMV6, ARMV7])
     assert index.select(Platform.parse(wanted)) == expected
 
 
@@ -222,21 +222,21 @@ def test_selecting_without_a_platform_gives_the_same_image_on_every_machine(monk
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
         for position, expected in enumerate(by_preference):
             there = by_preference[position:]
-            assert ImageIndex.build([ATTESTATION, *there]).select() == expected
-            assert ImageIndex.build([*reversed(there), REFERRING]).select() == expected
+            assert IndexManifest.build([ATTESTATION, *there]).select() == expected
+            assert IndexManifest.build([*reversed(there), REFERRING]).select() == expected
 
 
 @pytest.mark.parametrize("manifests", [[], [ATTESTATION, REFERRING]])
 def test_attestations_are_never_selected(manifests: list[Descriptor]) -> None:
     with pytest.raises(NotFound, match="has no image"):
-        ImageIndex.build(manifests).select()
+        IndexManifest.build(manifests).select()
     with pytest.raises(NotFound, match="has no image for unknown/unknown"):
-        ImageIndex.build([*manifests, AMD]).select(Platform("unknown", "unknown"))
+        IndexManifest.build([*manifests, AMD]).select(Platform("unknown", "unknown"))
 
 
 def test_a_platform_that_is_not_there() -> None:
     with pytest.raises(NotFound, match="linux/s390x"):
-        ImageIndex.build([AMD]).select(Platform.parse("linux/s390x"))
+        IndexManifest.build([AMD]).select(Platform.parse("linux/s390x"))
 
 
 @pytest.mark.parametrize("text", ["", "linux", "linux/", "/amd64", "linux/arm/", "linux/arm/v7/x"])

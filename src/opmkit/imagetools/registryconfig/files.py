@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.hosts.registriesconf import RegistriesConf
-from opmkit.imagetools.hosts.userdirs import cache_home, config_home
+from opmkit.imagetools.registryconfig.registriesconf import RegistriesConf
+from opmkit.imagetools.xdg import cache_home, config_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from opmkit.imagetools.errors import NotFound, RegistryUnavailable
-from opmkit.imagetools.registry.retry import RetryPolicy, Transient
+from opmkit.imagetools.registry.retry import RetryPolicy, TransientError
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Failing:
 def test_waits_double_up_to_a_bound() -> None:
     time = Time()
     policy = replace(time.policy(), attempts=9)
-    operation = Failing([Transient("x") for _ in range(8)])
+    operation = Failing([TransientError("x") for _ in range(8)])
     assert policy.run(operation, policy.deadline(1000)) == "done"
     assert time.waits == [0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0, 15.0]
 
@@ -46,14 +46,14 @@ def test_waits_double_up_to_a_bound() -> None:
 def test_jitter_halves_a_wait_at_most() -> None:
     time = Time()
     policy = time.policy(chance=0.0)
-    policy.run(Failing([Transient("x")]), policy.deadline(100))
+    policy.run(Failing([TransientError("x")]), policy.deadline(100))
     assert time.waits == [0.2]
 
 
 def test_attempts_are_bounded() -> None:
     time = Time()
     policy = time.policy()
-    operation = Failing([Transient("server on fire", advice="call somebody") for _ in range(50)])
+    operation = Failing([TransientError("server on fire", advice="call somebody") for _ in range(50)])
     with pytest.raises(RegistryUnavailable, match="server on fire; given up after 6 attempts") as caught:
         policy.run(operation, policy.deadline(1000))
     assert type(caught.value) is RegistryUnavailable
@@ -64,7 +64,7 @@ def test_attempts_are_bounded() -> None:
 def test_nobody_there_is_given_up_soon() -> None:
     time = Time()
     policy = time.policy()
-    operation = Failing([Transient("refused", unreachable=True) for _ in range(50)])
+    operation = Failing([TransientError("refused", unreachable=True) for _ in range(50)])
     with pytest.raises(RegistryUnavailable, match="after 3 attempts"):
         policy.run(operation, policy.deadline(1000))
     assert sum(time.waits) < 2
@@ -74,14 +74,16 @@ def test_no_attempt_after_the_deadline() -> None:
     time = Time()
     policy = time.policy()
     with pytest.raises(RegistryUnavailable, match="after 3 attempts"):
-        policy.run(Failing([Transient("x") for _ in range(50)]), policy.deadline(2))
+        policy.run(Failing([TransientError("x") for _ in range(50)]), policy.deadline(2))
     assert time.now <= 2
 
 
 def test_the_registry_says_how_long_to_wait() -> None:
     time = Time()
     policy = time.policy()
-    policy.run(Failing([Transient("x", retry_after=7), Transient("x", retry_after=500)]), policy.deadline(100))
+    policy.run(
+        Failing([TransientError("x", retry_after=7), TransientError("x", retry_after=500)]), policy.deadline(100)
+    )
     assert time.waits == [7, 60]
 
 
@@ -89,7 +91,7 @@ def test_asked_to_wait_beyond_the_deadline() -> None:
     time = Time()
     policy = time.policy()
     with pytest.raises(RegistryUnavailable, match="asks to wait 30 s more"):
-        policy.run(Failing([Transient("busy", retry_after=30)]), policy.deadline(10))
+        policy.run(Failing([TransientError("busy", retry_after=30)]), policy.deadline(10))
     assert time.waits == []
 
 
