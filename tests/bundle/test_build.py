@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle import BundleError, InvalidBundle
-from opmkit.bundle.build import bundle_recipe
+from opmkit.bundle.build import bundle_build_spec
 from opmkit.bundle.generate import Generated, Place, generate
 from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.bundle.unpack import unpack_bundle
@@ -42,7 +42,7 @@ def bundle(tmp_path: Path) -> Generated:
 
 def built(bundle: Generated, directory: Path) -> Image:
     """The bundle's image."""
-    return bundle_recipe(bundle.manifests, bundle.metadata).on(Image.scratch(), directory)
+    return bundle_build_spec(bundle.manifests, bundle.metadata).on(Image.scratch(), directory)
 
 
 def push(tool: RegistryTool, image: Image, directory: Path) -> str:
@@ -84,7 +84,7 @@ def test_the_same_files_give_the_same_image(bundle: Generated, tmp_path: Path) -
 
 
 def test_a_time_is_used_where_given(bundle: Generated, tmp_path: Path) -> None:
-    image = bundle_recipe(bundle.manifests, bundle.metadata, created=86_400).on(Image.scratch(), tmp_path)
+    image = bundle_build_spec(bundle.manifests, bundle.metadata, created=86_400).on(Image.scratch(), tmp_path)
     assert image.config.created == "1970-01-02T00:00:00Z"
     assert image.digest != built(bundle, tmp_path).digest
 
@@ -92,7 +92,7 @@ def test_a_time_is_used_where_given(bundle: Generated, tmp_path: Path) -> None:
 def test_a_bundle_can_stand_on_a_base(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("etc/base", b"x")], tmp_path)
     base = Image.scratch().append([layer], ConfigChanges(labels={"base": "kept"}))
-    image = bundle_recipe(bundle.manifests, bundle.metadata).on(base, tmp_path)
+    image = bundle_build_spec(bundle.manifests, bundle.metadata).on(base, tmp_path)
 
     assert image.labels == {"base": "kept", **bundle.annotations}
     assert "etc/base" in tool.read_tree(parse_image_reference(push(tool, image, tmp_path)), ("",))
@@ -119,9 +119,9 @@ def test_the_labels_are_all_annotations(bundle: Generated, tmp_path: Path) -> No
 
 def test_without_manifests_or_annotations_there_is_no_image(bundle: Generated, tmp_path: Path) -> None:
     with pytest.raises(InvalidBundle, match="there are no files in"):
-        bundle_recipe(tmp_path / "nothing", bundle.metadata)
+        bundle_build_spec(tmp_path / "nothing", bundle.metadata)
     with pytest.raises(InvalidBundle, match="no annotations"):
-        bundle_recipe(bundle.manifests, tmp_path / "nothing")
+        bundle_build_spec(bundle.manifests, tmp_path / "nothing")
 
 
 @pytest.fixture

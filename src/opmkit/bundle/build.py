@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.load import read_files
 from opmkit.bundle.metadata import read_metadata
+from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.tools.recipe import Recipe
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def bundle_recipe(manifests: Path, metadata: Path, *, created: int = 0) -> Recipe:
+def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> BuildSpec:
     """Tell what the image of the bundle in two directories is made of, whichever tool builds it.
 
     One layer holds all files below both, whatever their modes and times, for every reader wants both and a layer is
@@ -30,7 +30,7 @@ def bundle_recipe(manifests: Path, metadata: Path, *, created: int = 0) -> Recip
     if not any(file.path.startswith("manifests/") for file in files):
         raise InvalidBundle(f"there are no files in {manifests}", advice="Give the directory that holds the manifests.")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
-    return Recipe(tuple(files), labels=labels, created=created, created_by="opm alpha bundle build")
+    return BuildSpec(tuple(files), labels=labels, created=created, created_by="opm alpha bundle build")
 
 
 def _layer_files(name: str, directory: Path) -> list[LayerFile]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.build import bundle_recipe
+from opmkit.bundle.build import bundle_build_spec
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.load import load_bundle_directory, not_a_bundle
 from opmkit.bundle.source import parse_place
@@ -45,8 +45,8 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
             tree = Path(temporary, "tree")
             tree.mkdir()
             if isinstance(place, Path):
-                recipe = bundle_recipe(place / "manifests", place / "metadata")
-                extract_tree(recipe.on(Image.scratch(), Path(temporary)).layers, tree)
+                build_spec = bundle_build_spec(place / "manifests", place / "metadata")
+                extract_tree(build_spec.on(Image.scratch(), Path(temporary)).layers, tree)
             else:
                 tool.extract(place, tree, limits=_LIMITS if validate else None)
                 if validate and not (tree / "manifests").is_dir():

@@ -13,7 +13,7 @@ from opmkit.cli.console import OutputFormat, print_json, print_line, print_text,
 from opmkit.cli.errors import UsageProblem, print_to_stderr, print_warning
 from opmkit.cli.goflags import given_flags
 from opmkit.cli.streams import report_on
-from opmkit.imagetools.tools.formats import ImageFormat
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:

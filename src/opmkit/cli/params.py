@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 if TYPE_CHECKING:
+    from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.tools.engine import EngineTool
-    from opmkit.imagetools.tools.formats import ImageFormat
     from opmkit.imagetools.tools.registry import RegistryTool
 
 T = TypeVar("T")

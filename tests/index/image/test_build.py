@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.store import ImageStore, LayoutRepository
-from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.image.base import MADE_FROM, made_from
 from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index

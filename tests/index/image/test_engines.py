@@ -12,7 +12,7 @@ from opmkit.imagetools.progress import NO_PROGRESS
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
-from opmkit.imagetools.tools.engines import open_engine
+from opmkit.imagetools.tools.open_engine import open_engine
 from opmkit.index.errors import IndexMoved
 from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE
 from opmkit.index.image.content import DatabaseContent

@@ -157,7 +157,7 @@ def build(
 
       opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha -t oci:bundles/lagoon:0.1.0
     """
-    from opmkit.bundle.build import bundle_recipe
+    from opmkit.bundle.build import bundle_build_spec
     from opmkit.imagetools.reference import parse_image_reference
     from opmkit.imagetools.transports import pin_reference
 
@@ -166,9 +166,9 @@ def build(
     tool = connection.tool_named(image_builder, form)
     base = None if source.base_image == "scratch" else parse_image_reference(source.base_image)
     generated = source.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
-    recipe = bundle_recipe(generated.manifests, generated.metadata, created=source_date_epoch())
+    build_spec = bundle_build_spec(generated.manifests, generated.metadata, created=source_date_epoch())
     with progress() as bars:
-        digest = tool.build(recipe, base, [target], push=push, progress=bars)
+        digest = tool.build(build_spec, base, [target], push=push, progress=bars)
     name = pin_reference(target, digest) if digest else str(target)
     with report_on(f"{name}: image {'pushed' if push else 'built'}"):
         print_line(name)

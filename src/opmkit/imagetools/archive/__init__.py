@@ -1,8 +1,8 @@
 """Tar archives that hold images: those of docker, and of OCI layouts."""
 
 from opmkit.imagetools.archive.docker import read_docker_archive, write_docker_archive
-from opmkit.imagetools.archive.members import TarArchive
 from opmkit.imagetools.archive.oci import ArchivedLayout, write_oci_archive
+from opmkit.imagetools.archive.reader import TarArchive
 from opmkit.imagetools.archive.writer import TarWriter, new_archive
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, InvalidReference, NotFound, UnsupportedImage
 from opmkit.imagetools.layer import ON_DISK, Meter, read_tar
-from opmkit.imagetools.layer.decompress import compression_of
+from opmkit.imagetools.layer.compression import compression_of
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import (
@@ -33,7 +33,7 @@ from opmkit.imagetools.uncompressed import UncompressedImage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.imagetools.archive.members import TarArchive
+    from opmkit.imagetools.archive.reader import TarArchive
     from opmkit.imagetools.archive.writer import TarWriter
     from opmkit.imagetools.image import Image
     from opmkit.imagetools.repository import BlobOpener

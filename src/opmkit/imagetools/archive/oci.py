@@ -16,7 +16,7 @@ from opmkit.imagetools.store.reader import REF_NAME
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.imagetools.archive.members import TarArchive
+    from opmkit.imagetools.archive.reader import TarArchive
     from opmkit.imagetools.archive.writer import TarWriter
     from opmkit.imagetools.copy import Blob
     from opmkit.imagetools.image import Image, ImageIndex

@@ -1,1 +1,1 @@
-"""Images in the storage of container engines, moved as whole archives."""
+"""Clients of the container engines docker, podman and buildah."""

@@ -1,11 +1,11 @@
 """Image layers: tar archives, written so that the same files give the same digest, and read as hostile input."""
 
-from opmkit.imagetools.layer.archive import LayerSource
-from opmkit.imagetools.layer.decompress import read_tar
+from opmkit.imagetools.layer.compression import read_tar
 from opmkit.imagetools.layer.extract import extract_tree
 from opmkit.imagetools.layer.find import FoundFile, find_file
 from opmkit.imagetools.layer.limits import IN_MEMORY, ON_DISK, Limits, Meter
-from opmkit.imagetools.layer.survey import survey_layer
+from opmkit.imagetools.layer.reader import LayerSource
+from opmkit.imagetools.layer.scan import survey_layer
 from opmkit.imagetools.layer.tree import FileTree, read_tree
 from opmkit.imagetools.layer.write import Layer, LayerFile, write_layer, write_tar
 

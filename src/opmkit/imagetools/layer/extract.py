@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.layer.archive import Entry, LayerReader, LayerSource
 from opmkit.imagetools.layer.limits import ON_DISK, Limits, Meter
 from opmkit.imagetools.layer.paths import ancestors, below, link_target, normal, touches
+from opmkit.imagetools.layer.reader import Entry, LayerReader, LayerSource
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:

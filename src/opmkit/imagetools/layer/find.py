@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import InvalidImage
-from opmkit.imagetools.layer.archive import Entry, LayerReader, LayerSource
 from opmkit.imagetools.layer.limits import ON_DISK, Limits, Meter
 from opmkit.imagetools.layer.paths import HOPS, ancestors, below, link_target, normal
+from opmkit.imagetools.layer.reader import Entry, LayerReader, LayerSource
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from opmkit.imagetools.layer.archive import Entry, LayerReader, LayerSource
 from opmkit.imagetools.layer.limits import IN_MEMORY, Limits, Meter
 from opmkit.imagetools.layer.paths import HOPS, ancestors, below, link_target, normal, touches
+from opmkit.imagetools.layer.reader import Entry, LayerReader, LayerSource
 
 FileTree = Mapping[str, bytes]
 

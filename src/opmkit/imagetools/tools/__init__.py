@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.layer import Limits
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.spec import ImageConfig
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.engine import EngineTool
-    from opmkit.imagetools.tools.formats import ImageFormat
-    from opmkit.imagetools.tools.recipe import Recipe
     from opmkit.imagetools.tools.registry import RegistryTool
 
 NO_DAEMON = ("none", "registry")
@@ -93,7 +93,7 @@ class ContainerTool(Protocol):
 
     def build(
         self,
-        recipe: Recipe,
+        spec: BuildSpec,
         base: ImageReference | None,
         references: Sequence[ImageReference],
         *,
@@ -117,13 +117,13 @@ def open_tool(
     ``workers`` blobs are moved at a time. Raises ImageToolsError for other names, and for what a tool can't do.
     """
     if name in NO_DAEMON:
+        from opmkit.imagetools.image_format import ImageFormat
         from opmkit.imagetools.registry import RegistryClient
-        from opmkit.imagetools.tools.formats import ImageFormat
         from opmkit.imagetools.tools.registry import RegistryTool
 
         return RegistryTool(RegistryClient(options), store, form=form or ImageFormat.OCI, workers=workers)
     if name in ENGINES:
-        from opmkit.imagetools.tools.engines import open_engine
+        from opmkit.imagetools.tools.open_engine import open_engine
 
         return open_engine(name, options, store, form)
     raise ImageToolsError(

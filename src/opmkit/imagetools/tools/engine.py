@@ -6,101 +6,31 @@ import io
 import logging
 import tarfile
 import threading
-from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools import layer
+from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, Limits
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.spec import Descriptor, ImageConfig, Manifest, mediatypes, sha256_digest
-from opmkit.imagetools.spec.fields import dump_json
-from opmkit.imagetools.tools.recipe import SCRATCH
+from opmkit.imagetools.spec import Descriptor, Manifest, mediatypes, sha256_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from _typeshed import WriteableBuffer
+    from collections.abc import Sequence
 
     from opmkit.imagetools.auth import Credentials, Keychain
-    from opmkit.imagetools.layer import Layer, LayerSource
+    from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.engines.engine import Engine, EngineImage
+    from opmkit.imagetools.layer import LayerSource
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
-    from opmkit.imagetools.tools.recipe import Recipe
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class EngineImage:
-    """An image in an engine's storage; ``digest`` is that of its configuration, by which engines know images."""
-
-    digest: str
-    config: ImageConfig
-    annotations: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """The configuration's labels."""
-        return self.config.labels
-
-    @classmethod
-    def from_inspect(cls, found: Mapping[str, object]) -> EngineImage:
-        """Read what docker's API, and podman's as well, tells of an image."""
-        config: dict[str, object] = {
-            "os": found.get("Os"),
-            "architecture": found.get("Architecture"),
-            "created": found.get("Created"),
-            "config": found.get("Config"),
-        }
-        digest = f"sha256:{str(found['Id']).removeprefix('sha256:')}"
-        annotations = found.get("Annotations")
-        return cls(digest, ImageConfig.parse(dump_json(config)), annotations if isinstance(annotations, dict) else {})
-
-
-OpenArchive = Callable[[str], BinaryIO | None]
-"""Opens a tar archive of what a container has at a path, its entries named from the path's last part.
-
-It gives None where there is nothing at the path.
-"""
-
-
-class Engine(Protocol):
-    """What one engine does in its own way. Names are references as all engines write them.
-
-    Every method may be called from several threads and raises ImageToolsErrors.
-    """
-
-    name: str
-    injected: tuple[str, ...]
-    """Paths of files and directories that the engine puts into every container, whatever its image holds."""
-
-    def pull(self, name: str, credentials: Credentials | None) -> None:
-        """Get what the registry has under that name now, for this host's platform."""
-        ...
-
-    def find(self, name: str) -> EngineImage | None:
-        """The image of that name in the engine's storage."""
-        ...
-
-    def opened(self, image: EngineImage) -> AbstractContextManager[OpenArchive]:
-        """A container of the image, never started and gone at the end, to read files from."""
-        ...
-
-    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
-        """Build the context, an archive, on a base in the engine's storage, and give the image these names."""
-        ...
-
-    def push(self, name: str, credentials: Credentials | None) -> str:
-        """Send an image to the registry of its name; the digest that it has there, "" if the engine doesn't tell."""
-        ...
 
 
 class EngineTool:
@@ -209,7 +139,7 @@ class EngineTool:
 
     def build(
         self,
-        recipe: Recipe,
+        spec: BuildSpec,
         base: ImageReference | None,
         references: Sequence[ImageReference],
         *,
@@ -225,8 +155,8 @@ class EngineTool:
         try:
             from_name = SCRATCH if base is None else self._base(base)
             with ScratchDirectory("opm-build-") as scratch:
-                context = recipe.write_context(from_name, Path(scratch))
-                self._engine.build(context, recipe, [str(target) for target in targets])
+                context = spec.write_context(from_name, Path(scratch))
+                self._engine.build(context, spec, [str(target) for target in targets])
             with self._lock:
                 self._images.clear()  # the new image may have the name of an old one
         finally:
@@ -304,45 +234,6 @@ class EngineTool:
                 f"{reference}: a new image can't be given a digest", advice="write a tag in place of the digest"
             )
         return named.with_default_tag()
-
-
-def auth_config(credentials: Credentials | None) -> dict[str, str]:
-    """Credentials as docker's API takes them, and podman's as well; empty for none."""
-    if credentials is None:
-        return {}
-    if credentials.identity_token:
-        return {"identitytoken": credentials.identity_token}
-    return {"username": credentials.username, "password": credentials.password}
-
-
-def stream_of(chunks: Iterator[bytes]) -> BinaryIO:
-    """Pieces of bytes, as they come, as a stream; closing it closes a generator of them."""
-    return io.BufferedReader(_Chunks(chunks))
-
-
-class _Chunks(io.RawIOBase):
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        view = memoryview(buffer).cast("B")
-        while not self._rest:
-            piece = next(self._chunks, None)
-            if piece is None:
-                return 0
-            self._rest = piece
-        count = min(len(view), len(self._rest))
-        view[:count], self._rest = self._rest[:count], self._rest[count:]
-        return count
-
-    def close(self) -> None:
-        if isinstance(self._chunks, Generator):
-            self._chunks.close()
-        super().close()
 
 
 def _engine_name(reference: Reference) -> str:

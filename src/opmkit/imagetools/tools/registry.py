@@ -20,6 +20,7 @@ from opmkit.imagetools.errors import (
     prefix_errors,
 )
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, FoundFile, LayerSource, Limits
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
@@ -32,7 +33,6 @@ from opmkit.imagetools.reference import (
 from opmkit.imagetools.registry import RegistryRepository
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.transports import open_local, put_local
 from opmkit.imagetools.uncompressed import compress_layers
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
     from opmkit.imagetools.repository import Repository, Source
     from opmkit.imagetools.spec import Descriptor, Platform
     from opmkit.imagetools.store import ImageStore
-    from opmkit.imagetools.tools.recipe import Recipe
 
 T = TypeVar("T")
 _INSPECTED = 32
@@ -177,17 +177,17 @@ class RegistryTool:
 
     def build(
         self,
-        recipe: Recipe,
+        spec: BuildSpec,
         base: ImageReference | None,
         references: Sequence[ImageReference],
         *,
         push: bool = False,
         progress: Progress = NO_PROGRESS,
     ) -> str:
-        """Layer the recipe on every platform of ``base``, whose layers stay where they are."""
+        """Layer the spec on every platform of ``base``, whose layers stay where they are."""
         under = Image.scratch() if base is None else self.load(base)
         with ScratchDirectory("opm-build-") as scratch:
-            image = recipe.on(compress_layers(under, Path(scratch)).in_format(self.form.manifest_type), Path(scratch))
+            image = spec.on(compress_layers(under, Path(scratch)).in_format(self.form.manifest_type), Path(scratch))
             put = self.push if push else self.save
             digests = [put(image, reference, progress=progress).digest for reference in references]
         return digests[0]

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_DATABASE
 from opmkit.imagetools.image import Image, ImageIndex, select_platforms
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import IndexManifest
-from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.uncompressed import compress_layers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.spec import Manifest, Platform
-    from opmkit.imagetools.tools.recipe import Recipe
     from opmkit.imagetools.tools.registry import RegistryTool
 
 DATABASE_PATH = "/database/index.db"
@@ -83,7 +83,9 @@ def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()
     return Base(select_platforms(image, platforms, f"base image {reference}"), annotations)
 
 
-def bake(base: Base, recipe: Recipe, directory: Path, *, form: ImageFormat = ImageFormat.OCI) -> Image | ImageIndex:
+def bake(
+    base: Base, build_spec: BuildSpec, directory: Path, *, form: ImageFormat = ImageFormat.OCI
+) -> Image | ImageIndex:
     """Layer an index on ``base``; ``directory`` receives the layer's file.
 
     The result is a value: nothing is stored or pushed, and no layer of the base is read, but those that an archive or
@@ -91,8 +93,8 @@ def bake(base: Base, recipe: Recipe, directory: Path, *, form: ImageFormat = Ima
     goes. It names the index that it was made from, unless it comes out as the same one.
     """
     packed = compress_layers(base.image, directory)  # what it is published by is its digest
-    recipe = replace(recipe, annotations=base.annotations)
-    image = recipe.on(packed.in_format(form.manifest_type), directory)
+    build_spec = replace(build_spec, annotations=base.annotations)
+    image = build_spec.on(packed.in_format(form.manifest_type), directory)
     if not base.old:
         return image
     unchanged = image.with_annotations({MADE_FROM: base.before_old}) if base.before_old else image

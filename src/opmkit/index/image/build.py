@@ -118,7 +118,7 @@ def build_index(
     def make(image: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, ChangeResult]:
         base, old = _find_base(build, plan, start if isinstance(start, Path) else image, directory)
         new, result = plan.changed(old, change, directory)
-        return bake(base, new.recipe(source_date_epoch()), directory, form=build.form), result
+        return bake(base, new.build_spec(source_date_epoch()), directory, form=build.form), result
 
     publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
     image, result = publisher.publish(None if isinstance(start, Path) else start, make, progress)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
+from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.index.fbc.tree import IGNORE_FILE
 from opmkit.index.image.base import COMMAND, DATABASE_PATH, DEFAULT_BINARY_IMAGE, ENTRYPOINT, PORT, dockerfile
 from opmkit.index.operations.change import change_catalog, change_database
@@ -39,7 +39,7 @@ class Content(Protocol):
         """The index as a file-based catalog, valid or not; raises InvalidCatalog for what can't be read."""
         ...
 
-    def recipe(self, created: int) -> Recipe:
+    def build_spec(self, created: int) -> BuildSpec:
         """What an image with it has besides its base, whichever tool builds it.
 
         ``created`` is in seconds of Unix time.
@@ -69,9 +69,9 @@ class DatabaseContent:
         with open_database(self.path) as database:
             return blobs_of_database(database)
 
-    def recipe(self, created: int) -> Recipe:
+    def build_spec(self, created: int) -> BuildSpec:
         """The database, and how it is served."""
-        return Recipe(
+        return BuildSpec(
             files=(LayerFile(DATABASE_PATH.lstrip("/"), self.path),),
             labels={INDEX_DATABASE: DATABASE_PATH},
             entrypoint=ENTRYPOINT,
@@ -125,10 +125,10 @@ class CatalogContent:
 
         return read_blobs(self.root)
 
-    def recipe(self, created: int) -> Recipe:
+    def build_spec(self, created: int) -> BuildSpec:
         """The catalog, and how it is served. An image hides the one that its base has, and so is read no further."""
         files = tuple(LayerFile(f"{self.place}/{name}", path) for name, path in self._files())
-        return Recipe(
+        return BuildSpec(
             files=files or (LayerFile(f"{self.place}/{IGNORE_FILE}", b""),),  # an empty catalog is a directory, too
             labels={INDEX_CONFIGS: f"/{self.place}"},
             removed_labels=frozenset({INDEX_DATABASE}),

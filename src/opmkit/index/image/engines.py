@@ -38,7 +38,7 @@ class EngineBuild:
 
     def run(self, content: Content, old: InspectedImage | None, progress: Progress) -> None:
         """Build an image with the content; ``old`` is the index that this started from."""
-        self.engine.build(content.recipe(source_date_epoch()), self.base(old), self.references, progress=progress)
+        self.engine.build(content.build_spec(source_date_epoch()), self.base(old), self.references, progress=progress)
 
     def published(self) -> dict[ImageReference, str]:
         """The digests that the tags name in their registries now, "" for none; without those that can't be asked."""

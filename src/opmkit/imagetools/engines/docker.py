@@ -15,16 +15,17 @@ from docker.errors import APIError, DockerException, TLSParameterError
 from docker.errors import NotFound as NotThere
 from docker.utils import kwargs_from_env
 
+from opmkit.imagetools.engines.engine import EngineImage, OpenArchive, auth_config
+from opmkit.imagetools.engines.errors import build_failure, engine_failure, one_line, root_cause
+from opmkit.imagetools.engines.streams import stream_of
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
-from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, auth_config, stream_of
-from opmkit.imagetools.tools.failures import build_failure, engine_failure, one_line, root_cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.imagetools.auth import Credentials
+    from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.layer import Layer
-    from opmkit.imagetools.tools.recipe import Recipe
 
 _CONNECT_SECONDS = 10
 _SILENCE_SECONDS = 900
@@ -94,7 +95,7 @@ class DockerEngine:
             with _reported(image.digest):
                 self._api.remove_container(container, v=True, force=True)
 
-    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
+    def build(self, context: Layer, spec: BuildSpec, names: Sequence[str]) -> None:
         """Build the context with the classic builder, whose images are in docker's format always."""
         log: list[str] = []
         with _reported(names[0]), context.path.open("rb") as archive:
@@ -102,7 +103,7 @@ class DockerEngine:
                 fileobj=archive,
                 custom_context=True,
                 tag=names[0],
-                labels=dict(recipe.labels),
+                labels=dict(spec.labels),
                 rm=True,
                 forcerm=True,
                 use_config_proxy=False,

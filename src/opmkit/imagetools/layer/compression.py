@@ -15,8 +15,8 @@ from opmkit.imagetools.errors import InvalidImage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.imagetools.layer.archive import LayerSource
     from opmkit.imagetools.layer.limits import Meter
+    from opmkit.imagetools.layer.reader import LayerSource
 
 DAMAGED = (
     tarfile.TarError,

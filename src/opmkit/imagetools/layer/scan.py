@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.layer.archive import LayerReader, LayerSource
 from opmkit.imagetools.layer.limits import ON_DISK, Limits, Meter
 from opmkit.imagetools.layer.paths import below, normal
+from opmkit.imagetools.layer.reader import LayerReader, LayerSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,7 +25,7 @@ from opmkit.imagetools.archive import (
     write_docker_archive,
     write_oci_archive,
 )
-from opmkit.imagetools.archive import members as members_module
+from opmkit.imagetools.archive import reader as members_module
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import (
     DigestMismatch,

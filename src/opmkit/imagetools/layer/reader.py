@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from opmkit.imagetools.errors import InvalidImage
-from opmkit.imagetools.layer.decompress import DAMAGED, decompressed
+from opmkit.imagetools.layer.compression import DAMAGED, decompressed
 from opmkit.imagetools.layer.paths import normal_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    from opmkit.imagetools.layer.decompress import Readable
+    from opmkit.imagetools.layer.compression import Readable
     from opmkit.imagetools.layer.limits import Meter
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor

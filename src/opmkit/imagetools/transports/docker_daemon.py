@@ -13,12 +13,12 @@ from docker.errors import DockerException
 from docker.errors import NotFound as NotThere
 
 from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive, write_docker_archive
+from opmkit.imagetools.engines.docker import connect
+from opmkit.imagetools.engines.errors import one_line
 from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
 from opmkit.imagetools.layer import ON_DISK, Meter
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.tools.docker import connect
-from opmkit.imagetools.tools.failures import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,22 +13,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from opmkit.imagetools.engines.buildah_archive import NOTHING_THERE
+from opmkit.imagetools.engines.engine import EngineImage, OpenArchive
+from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE, build_failure, engine_failure
+from opmkit.imagetools.engines.streams import stream_of
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.registryconfig import Certificates
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import ImageConfig
-from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, stream_of
-from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure
-from opmkit.imagetools.tools.formats import ImageFormat
-from opmkit.imagetools.tools.mounted import NOTHING_THERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.imagetools.auth import Credentials
+    from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.layer import Layer
-    from opmkit.imagetools.tools.recipe import Recipe
 
 NO_CERTIFICATES = Certificates()
 _CHUNK = 1 << 18
@@ -98,13 +99,13 @@ class BuildahEngine:
         finally:
             self._run(image.digest, "rm", container)
 
-    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
-        """Build the context; times and labels are the recipe's alone, so that the same files give the same image."""
+    def build(self, context: Layer, spec: BuildSpec, names: Sequence[str]) -> None:
+        """Build the context; times and labels are the spec's alone, so that the same files give the same image."""
         arguments = [
             *("bud", "--pull-never", "--layers=false", "--identity-label=false"),
-            *(f"--format={_FORMATS[self._form]}", f"--timestamp={recipe.created}"),
-            *(f"--label={key}={value}" for key, value in sorted(recipe.labels.items())),
-            *(f"--annotation={key}={value}" for key, value in sorted(recipe.annotations.items())),
+            *(f"--format={_FORMATS[self._form]}", f"--timestamp={spec.created}"),
+            *(f"--label={key}={value}" for key, value in sorted(spec.labels.items())),
+            *(f"--annotation={key}={value}" for key, value in sorted(spec.annotations.items())),
             *(f"--tag={name}" for name in names),
         ]
         # Buildah takes an archive, too, but one that it can't unpack for a Dockerfile that makes no sense.
@@ -145,7 +146,15 @@ class BuildahEngine:
     def _archived(self, name: str, container: str, path: str) -> Iterator[bytes]:
         """What is at a path of a container, as a tar archive; nothing at all where there is nothing."""
         unshare = [] if os.geteuid() == 0 else [self._program, "unshare"]
-        command = [*unshare, sys.executable, "-m", "opmkit.imagetools.tools.mounted", self._program, container, path]
+        command = [
+            *unshare,
+            sys.executable,
+            "-m",
+            "opmkit.imagetools.engines.buildah_archive",
+            self._program,
+            container,
+            path,
+        ]
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=self._environ) as process,

@@ -17,10 +17,11 @@ from podman.api import encode_auth_header
 from podman.domain.config import PodmanConfig
 from podman.errors import APIError, PodmanError
 
+from opmkit.imagetools.engines.engine import EngineImage, OpenArchive, auth_config
+from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE, build_failure, engine_failure, root_cause
+from opmkit.imagetools.engines.podman_service import PodmanService
+from opmkit.imagetools.engines.streams import stream_of
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
-from opmkit.imagetools.tools.engine import EngineImage, OpenArchive, auth_config, stream_of
-from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, build_failure, engine_failure, root_cause
-from opmkit.imagetools.tools.podman_service import PodmanService
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from podman.api.client import APIResponse
 
     from opmkit.imagetools.auth import Credentials
+    from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.image_format import ImageFormat
     from opmkit.imagetools.layer import Layer
-    from opmkit.imagetools.tools.formats import ImageFormat
-    from opmkit.imagetools.tools.recipe import Recipe
 
 _CHUNK = 1 << 18
 
@@ -101,15 +102,15 @@ class PodmanEngine:
             with self._reported(image.digest):
                 container.remove(force=True, v=True)
 
-    def build(self, context: Layer, recipe: Recipe, names: Sequence[str]) -> None:
-        """Build the context; times and labels are the recipe's alone, so that the same files give the same image."""
+    def build(self, context: Layer, spec: BuildSpec, names: Sequence[str]) -> None:
+        """Build the context; times and labels are the spec's alone, so that the same files give the same image."""
         parameters = {
             "dockerfile": "Dockerfile",
             "t": list(names),
             "outputformat": self._form.manifest_type,
-            "labels": _pairs(recipe.labels),  # it takes an object, too, but then their steps come in any order
-            "annotations": _pairs(recipe.annotations),
-            "timestamp": recipe.created,
+            "labels": _pairs(spec.labels),  # it takes an object, too, but then their steps come in any order
+            "annotations": _pairs(spec.annotations),
+            "timestamp": spec.created,
             "identitylabel": False,
             "pullpolicy": "never",
             "layers": False,

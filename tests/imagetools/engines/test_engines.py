@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.copy import copy_image
+from opmkit.imagetools.engines.buildah_archive import find_inside
+from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE, engine_failure
+from opmkit.imagetools.engines.podman_service import PodmanService
 from opmkit.imagetools.errors import (
     AuthenticationFailed,
     EngineError,
@@ -28,17 +32,13 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.image import Image, load_image
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import LayerFile, Limits
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import mediatypes
 from opmkit.imagetools.store import ImageStore
-from opmkit.imagetools.tools import engines
-from opmkit.imagetools.tools.failures import CONTAINERS_INSECURE, engine_failure
-from opmkit.imagetools.tools.formats import ImageFormat
-from opmkit.imagetools.tools.mounted import find_inside
-from opmkit.imagetools.tools.podman_service import PodmanService
-from opmkit.imagetools.tools.recipe import Recipe
+from opmkit.imagetools.tools import open_engine as engines
 from opmkit.imagetools.tools.registry import RegistryTool
 from tests.kit.engines import skopeo
 from tests.kit.images import small_image
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 ENGINES = ("docker", "podman", "buildah")
 HTTP = RegistryOptions(plain_http=True)
 FILES = {"manifests/csv.yaml": b"kind: ClusterServiceVersion\n", "metadata/annotations.yaml": b"annotations: {}\n"}
-RECIPE = Recipe(
+BUILD_SPEC = BuildSpec(
     files=tuple(LayerFile(path, content) for path, content in FILES.items()),
     labels={"package.v1": "demo", "odd": 'quo"te $HOME \\ back\nnew line'},
     entrypoint=("/bin/opm",),
@@ -104,8 +104,8 @@ def put(image: Image, reference: Reference, options: RegistryOptions = HTTP) -> 
 def test_an_image_built_and_pushed_is_the_one_that_none_builds(
     tool: EngineTool, reference: Reference, tmp_path: Path
 ) -> None:
-    digest = tool.build(RECIPE, None, [reference, reference.with_tag("also")], push=True)
-    expected = RECIPE.on(Image.scratch(), tmp_path)
+    digest = tool.build(BUILD_SPEC, None, [reference, reference.with_tag("also")], push=True)
+    expected = BUILD_SPEC.on(Image.scratch(), tmp_path)
     pushed = in_registry(reference)
     assert pushed.digest == digest == in_registry(reference.with_tag("also")).digest
     kept = tool.inspect(reference)
@@ -136,7 +136,7 @@ def test_files_come_out_of_an_image(tool: EngineTool, reference: Reference, tmp_
 def test_nothing_but_the_image_comes_out_of_an_empty_place(
     tool: EngineTool, reference: Reference, tmp_path: Path
 ) -> None:
-    tool.build(RECIPE, None, [reference])
+    tool.build(BUILD_SPEC, None, [reference])
     tool.extract(reference, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["manifests", "metadata"]
 
@@ -144,7 +144,7 @@ def test_nothing_but_the_image_comes_out_of_an_empty_place(
 def test_no_container_stays(
     tool: EngineTool, engine: str, reference: Reference, request: pytest.FixtureRequest
 ) -> None:
-    tool.build(RECIPE, None, [reference])
+    tool.build(BUILD_SPEC, None, [reference])
     tool.read_tree(reference, ["manifests"])
     with pytest.raises(LimitExceeded):
         tool.read_tree(reference, ["manifests"], Limits(entries=0))
@@ -160,7 +160,7 @@ def test_the_layers_of_a_base_stay_where_they_are(
 ) -> None:
     base = reference.with_tag("base")
     put(small_image(tmp_path, {"bin/opm": os.urandom(50_000)}, labels={"vendor": "someone"}), base)
-    digest = tool.build(RECIPE, base, [reference], push=True)
+    digest = tool.build(BUILD_SPEC, base, [reference], push=True)
     on_base, made = in_registry(base), in_registry(reference)
     assert made.digest == digest
     assert [layer.digest for layer in made.manifest.layers[:-1]] == [layer.digest for layer in on_base.manifest.layers]
@@ -173,9 +173,9 @@ def test_the_layers_of_a_base_stay_where_they_are(
 def test_an_image_just_built_is_a_base_before_it_is_pushed(
     tool: EngineTool, reference: Reference, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tool.build(RECIPE, None, [reference])
+    tool.build(BUILD_SPEC, None, [reference])
     second = reference.with_tag("2.0")
-    tool.build(replace(RECIPE, files=(LayerFile("more", b""),), entrypoint=None, labels={}), reference, [second])
+    tool.build(replace(BUILD_SPEC, files=(LayerFile("more", b""),), entrypoint=None, labels={}), reference, [second])
     assert "is used" in caplog.text
     assert tool.inspect(second).labels["package.v1"] == "demo"
     assert tool.inspect(second).config.entrypoint == ("/bin/opm",)
@@ -199,7 +199,7 @@ def test_an_image_by_its_digest(tool: EngineTool, reference: Reference, tmp_path
     assert tool.read_tree(by_digest, ["manifests"]) == {"manifests/a": b"a"}
     assert tool.digest(by_digest) != tool.digest(reference)
     assert tool.digest(by_digest) == tool.digest(reference.with_digest(image.digest))
-    tool.build(RECIPE, by_digest, [reference.with_tag("on")])
+    tool.build(BUILD_SPEC, by_digest, [reference.with_tag("on")])
     assert "manifests/a" in tool.read_tree(reference.with_tag("on"), ["manifests"])
 
 
@@ -207,7 +207,7 @@ def test_an_image_by_its_digest(tool: EngineTool, reference: Reference, tmp_path
 @pytest.mark.parametrize("form", ImageFormat)
 def test_formats(engine: str, form: ImageFormat, registry: Registry) -> None:
     reference = Reference(registry.host, f"engines/{engine}/formats", form)
-    open_engine(engine, HTTP, form).build(RECIPE, None, [reference], push=True)
+    open_engine(engine, HTTP, form).build(BUILD_SPEC, None, [reference], push=True)
     image = in_registry(reference)
     assert image.manifest.media_type == form.manifest_type
     assert image.manifest.config.media_type == mediatypes.convert_for(form.manifest_type, mediatypes.OCI_CONFIG)
@@ -218,13 +218,13 @@ def test_formats(engine: str, form: ImageFormat, registry: Registry) -> None:
 
 @pytest.mark.parametrize("engine", ["podman", "buildah"], indirect=True)
 def test_the_same_files_give_the_same_digest_at_another_time(tool: EngineTool, reference: Reference) -> None:
-    recipe = replace(RECIPE, labels={str(number): "" for number in range(20)})  # in an order of any kind
-    tool.build(recipe, None, [reference], push=True)
+    spec = replace(BUILD_SPEC, labels={str(number): "" for number in range(20)})  # in an order of any kind
+    tool.build(spec, None, [reference], push=True)
     time.sleep(1.1)  # no clock that ticks in seconds may show in the result
-    tool.build(recipe, None, [reference.with_tag("later")], push=True)
+    tool.build(spec, None, [reference.with_tag("later")], push=True)
     first, later = in_registry(reference), in_registry(reference.with_tag("later"))
     assert (first.config.raw, first.manifest.raw) == (later.config.raw, later.manifest.raw)
-    tool.build(replace(recipe, created=86400), None, [reference.with_tag("dated")], push=True)
+    tool.build(replace(spec, created=86400), None, [reference.with_tag("dated")], push=True)
     assert in_registry(reference.with_tag("dated")).config.created.startswith("1970-01-02T00:00:00")
 
 
@@ -233,7 +233,7 @@ def test_docker_builds_in_its_own_format(
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", docker_daemon.settings["DOCKER_HOST"])
     reference = Reference(registry.host, "engines/docker/format", "1")
-    open_engine("docker", HTTP, ImageFormat.DOCKER).build(RECIPE, None, [reference], push=True)
+    open_engine("docker", HTTP, ImageFormat.DOCKER).build(BUILD_SPEC, None, [reference], push=True)
     assert in_registry(reference).manifest.media_type == mediatypes.DOCKER_MANIFEST
     with pytest.raises(ImageToolsError, match="own format only") as caught:
         open_engine("docker", HTTP, ImageFormat.OCI)
@@ -247,7 +247,7 @@ def test_engines_read_images_of_each_other(
         use_engine(name, request, monkeypatch)
     for builder in ENGINES:
         reference = Reference(registry.host, "engines/each-other", builder)
-        open_engine(builder, HTTP).build(RECIPE, None, [reference], push=True)
+        open_engine(builder, HTTP).build(BUILD_SPEC, None, [reference], push=True)
         for reader in ENGINES:
             assert open_engine(reader, HTTP).read_tree(reference, ["manifests", "metadata"]) == FILES
 
@@ -258,25 +258,25 @@ def test_what_is_not_there(tool: EngineTool, reference: Reference) -> None:
             tool.read_tree(missing, ["manifests"])
         assert caught.value.advice
     with pytest.raises(NotFound):
-        tool.build(RECIPE, reference.with_tag("none"), [reference])
+        tool.build(BUILD_SPEC, reference.with_tag("none"), [reference])
 
 
 def test_a_registry_that_is_away(tool: EngineTool, engine: str) -> None:
     away = Reference("127.0.0.1:1", f"engines/{engine}/away", "1")
     with pytest.raises(RegistryUnavailable, match=f"{away}: {engine}: .*connection refused"):
-        tool.build(RECIPE, None, [away], push=True)
+        tool.build(BUILD_SPEC, None, [away], push=True)
 
 
 def test_a_build_that_fails_shows_its_log(tool: EngineTool, engine: str, reference: Reference) -> None:
     with pytest.raises(EngineError, match=f"{reference}: {engine} failed to build it: ") as caught:
-        tool.build(replace(RECIPE, exposed_ports=("${port",)), None, [reference])
+        tool.build(replace(BUILD_SPEC, exposed_ports=("${port",)), None, [reference])
     assert "COPY rootfs/ /" in caught.value.message
     assert len(caught.value.message) < 6000
 
 
 def test_a_file_that_no_disk_can_hold(tool: EngineTool, reference: Reference) -> None:
     with pytest.raises(ImageToolsError, match=r"(?i)name too long|bytes in a name than"):
-        tool.build(Recipe((LayerFile("manifests/" + 300 * "x", b""),)), None, [reference])
+        tool.build(BuildSpec((LayerFile("manifests/" + 300 * "x", b""),)), None, [reference])
 
 
 def authfile(registry: Registry, directory: Path, password: str) -> RegistryOptions:
@@ -291,7 +291,7 @@ def test_credentials_go_with_pulls_and_pushes(engine: str, basic_registry: Regis
     right, wrong = (authfile(basic_registry, tmp_path, password) for password in ("secret", "mistaken"))
     empty = replace(wrong, authfile=tmp_path / "empty.json")
     (tmp_path / "empty.json").write_text("{}")
-    open_engine(engine, right).build(RECIPE, None, [reference], push=True)
+    open_engine(engine, right).build(BUILD_SPEC, None, [reference], push=True)
     other = reference.with_tag("other")
     put(in_registry(reference, right), other, right)
     for options in (wrong, empty):
@@ -299,7 +299,7 @@ def test_credentials_go_with_pulls_and_pushes(engine: str, basic_registry: Regis
             open_engine(engine, options).inspect(other)
         assert "mistaken" not in caught.value.message
         with pytest.raises(AuthenticationFailed):
-            open_engine(engine, options).build(RECIPE, None, [reference], push=True)
+            open_engine(engine, options).build(BUILD_SPEC, None, [reference], push=True)
     assert open_engine(engine, right).read_tree(other, ["manifests", "metadata"]) == FILES
 
 
@@ -320,7 +320,7 @@ def test_no_secret_is_on_a_command_line(
     monkeypatch.setenv("PATH", f"{spy.parent}:{os.environ['PATH']}")
     reference = Reference(basic_registry.host, "engines/spied", "1")
     options = authfile(basic_registry, tmp_path, "secret")
-    open_engine("buildah", options).build(RECIPE, None, [reference], push=True)
+    open_engine("buildah", options).build(BUILD_SPEC, None, [reference], push=True)
     open_engine("buildah", options).inspect(reference)
     seen = (tmp_path / "arguments").read_text()
     assert "push" in seen
@@ -345,7 +345,7 @@ def test_without_root_buildahs_files_are_read_in_its_user_namespace(
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     tool = open_engine("buildah", HTTP)
     reference = Reference(registry.host, "engines/rootless", "1")
-    tool.build(RECIPE, None, [reference])
+    tool.build(BUILD_SPEC, None, [reference])
     assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
     assert (tmp_path / "unshared").exists()
 
@@ -354,7 +354,7 @@ def test_without_root_buildahs_files_are_read_in_its_user_namespace(
 def test_tls(engine: str, tls_registry: Registry, tmp_path: Path) -> None:
     reference = Reference(tls_registry.host, "engines/tls", "1")
     unverified = RegistryOptions(verify_tls=False)
-    open_engine(engine, unverified).build(RECIPE, None, [reference], push=True)
+    open_engine(engine, unverified).build(BUILD_SPEC, None, [reference], push=True)
     put(in_registry(reference, unverified), reference.with_tag("2"), unverified)
     with pytest.raises(InsecureTransport, match="x509") as caught:
         open_engine(engine, RegistryOptions()).inspect(reference.with_tag("2"))
@@ -362,7 +362,7 @@ def test_tls(engine: str, tls_registry: Registry, tmp_path: Path) -> None:
     assert open_engine(engine, unverified).inspect(reference.with_tag("2")).labels["package.v1"] == "demo"
     with_authority = RegistryOptions(ca_file=tls_registry.ca_file)
     if engine == "buildah":
-        open_engine(engine, with_authority).build(RECIPE, None, [reference], push=True)
+        open_engine(engine, with_authority).build(BUILD_SPEC, None, [reference], push=True)
         (tmp_path / "certificates").mkdir()
         (tmp_path / "certificates" / "ca.crt").symlink_to(tls_registry.ca_file)
         from_directory = RegistryOptions(cert_dir=tmp_path / "certificates")
@@ -393,7 +393,7 @@ def test_docker_is_not_told_how_to_speak_to_registries(caplog: pytest.LogCapture
 
 def test_images_that_are_not_in_registries(tool: EngineTool, reference: Reference, tmp_path: Path) -> None:
     layout = parse_image_reference(f"oci:{tmp_path}/layout:1")
-    RegistryTool(RegistryClient(HTTP), ImageStore.open()).build(RECIPE, None, [layout])
+    RegistryTool(RegistryClient(HTTP), ImageStore.open()).build(BUILD_SPEC, None, [layout])
     assert tool.inspect(layout).labels["package.v1"] == "demo"
     assert tool.read_tree(layout, ["manifests", "metadata"]) == FILES
     tool.extract(layout, tmp_path / "all")
@@ -401,11 +401,11 @@ def test_images_that_are_not_in_registries(tool: EngineTool, reference: Referenc
     assert tool.copy_file(layout, first, tmp_path / "one")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "all" / first).read_bytes() == FILES[first]
     with pytest.raises(ImageToolsError, match="in registries only"):
-        tool.build(RECIPE, None, [layout])
+        tool.build(BUILD_SPEC, None, [layout])
     with pytest.raises(ImageToolsError, match="in registries only"):
-        tool.build(RECIPE, layout, [reference])
+        tool.build(BUILD_SPEC, layout, [reference])
     with pytest.raises(ImageToolsError, match="can't be given a digest"):
-        tool.build(RECIPE, None, [reference.with_digest(f"sha256:{'0' * 64}")])
+        tool.build(BUILD_SPEC, None, [reference.with_digest(f"sha256:{'0' * 64}")])
 
 
 class TestDockerAddress:
@@ -497,7 +497,7 @@ class TestPodmanAddress:
     def test_a_service_started_ends_with_its_user(self, container_storage: Engine) -> None:
         script = (
             "import os\n"
-            "from opmkit.imagetools.tools.podman import connect\n"
+            "from opmkit.imagetools.engines.podman import connect\n"
             "client = connect(os.environ)\n"
             "assert client.ping()\n"
             "print(client._service._process.pid)\n"

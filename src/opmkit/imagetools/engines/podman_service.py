@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.engines.errors import one_line
 from opmkit.imagetools.errors import EngineUnavailable
 from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.tools.failures import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.errors import ImageToolsError, InsecureTransport, LimitExceeded, NotFound, RegistryUnavailable
 from opmkit.imagetools.image import Image, ImageIndex
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import FoundFile, LayerFile, Limits, write_layer
 from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
 from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, mediatypes
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools import open_tool
-from opmkit.imagetools.tools.formats import ImageFormat
-from opmkit.imagetools.tools.recipe import Recipe
 from opmkit.imagetools.tools.registry import RegistryTool
 from tests.kit.content import noise
 
@@ -249,13 +249,13 @@ def test_open_tool(store: ImageStore) -> None:
 
 
 def test_build(tool: RegistryTool, image: Image, reference: Reference, tmp_path: Path) -> None:
-    recipe = Recipe(tuple(LayerFile(path, content) for path, content in FILES.items()), labels=LABELS, cmd=("serve",))
-    scratch = Recipe.on(recipe, Image.scratch(), tmp_path)
-    assert tool.build(recipe, None, [reference, reference.with_tag("also")]) == scratch.digest
+    spec = BuildSpec(tuple(LayerFile(path, content) for path, content in FILES.items()), labels=LABELS, cmd=("serve",))
+    scratch = BuildSpec.on(spec, Image.scratch(), tmp_path)
+    assert tool.build(spec, None, [reference, reference.with_tag("also")]) == scratch.digest
     assert tool.digest(reference) == tool.digest(reference.with_tag("also")) == scratch.digest
     base = reference.with_tag("base")
     tool.push(image, base)
-    assert tool.build(recipe, base, [reference], push=True) == recipe.on(image, tmp_path).digest
+    assert tool.build(spec, base, [reference], push=True) == spec.on(image, tmp_path).digest
     assert tool.copy_file(reference, "base/noise", tmp_path / "noise")
     assert not tool.copy_file(reference, "base/none", tmp_path / "none")
 
@@ -266,7 +266,7 @@ def test_build_in_dockers_format(store: ImageStore, image: Image, reference: Ref
     base = reference.with_tag("base")
     assert isinstance(tool, RegistryTool)
     tool.push(image, base)
-    tool.build(Recipe((LayerFile("a", b"a"),)), base, [reference], push=True)
+    tool.build(BuildSpec((LayerFile("a", b"a"),)), base, [reference], push=True)
     made = tool.inspect(reference)
     types = [part.media_type for part in (made.manifest.descriptor, *made.manifest.parts)]
     assert all(mediatypes.is_docker(media_type) for media_type in types)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.archive import new_archive, write_oci_archive
+from opmkit.imagetools.engines.errors import engine_failure
 from opmkit.imagetools.errors import EngineUnavailable, InvalidImage
-from opmkit.imagetools.layer.decompress import compression_of
+from opmkit.imagetools.layer.compression import compression_of
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, Manifest, mediatypes, parse_manifest
-from opmkit.imagetools.tools.failures import engine_failure
 from opmkit.imagetools.uncompressed import UncompressedImage, compressed_layers
 
 if TYPE_CHECKING:

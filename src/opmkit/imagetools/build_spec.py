@@ -23,7 +23,7 @@ _ROOT = "rootfs"
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class BuildSpec:
     """Files in one layer on a base, and what changes of the base's configuration.
 
     ``labels`` are merged over those of the base but for ``removed_labels``, ``exposed_ports`` (``50051/tcp``) added to

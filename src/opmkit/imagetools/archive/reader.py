@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound
-from opmkit.imagetools.layer.archive import HEADER_BYTES
-from opmkit.imagetools.layer.decompress import DAMAGED, compression_of, decompressed
+from opmkit.imagetools.layer.compression import DAMAGED, compression_of, decompressed
 from opmkit.imagetools.layer.limits import ON_DISK, Meter
 from opmkit.imagetools.layer.paths import HOPS, link_target, normal_path
+from opmkit.imagetools.layer.reader import HEADER_BYTES
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:

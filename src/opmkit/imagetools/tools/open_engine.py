@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.auth import Keychain
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.registryconfig import RegistrySettings
 from opmkit.imagetools.tools.engine import EngineTool
-from opmkit.imagetools.tools.formats import ImageFormat
 from opmkit.imagetools.tools.registry import RegistryTool
 
 if TYPE_CHECKING:
+    from opmkit.imagetools.engines.engine import Engine
     from opmkit.imagetools.registry import RegistryOptions
     from opmkit.imagetools.store import ImageStore
-    from opmkit.imagetools.tools.engine import Engine
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def open_engine(name: str, options: RegistryOptions, store: ImageStore, form: Im
 
 
 def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
-    from opmkit.imagetools.tools.docker import DockerEngine
+    from opmkit.imagetools.engines.docker import DockerEngine
 
     if form is ImageFormat.OCI:
         raise ImageToolsError(
@@ -52,14 +52,14 @@ def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
 
 
 def _podman(options: RegistryOptions, form: ImageFormat | None) -> Engine:
-    from opmkit.imagetools.tools.podman import PodmanEngine
+    from opmkit.imagetools.engines.podman import PodmanEngine
 
     _refuse_certificates("podman", options, "/etc/containers/certs.d/HOST")
     return PodmanEngine(form or ImageFormat.OCI, verify_tls=_verifies(options))
 
 
 def _buildah(options: RegistryOptions, form: ImageFormat | None) -> Engine:
-    from opmkit.imagetools.tools.buildah import BuildahEngine
+    from opmkit.imagetools.engines.buildah import BuildahEngine
 
     form = form or ImageFormat.OCI
     return BuildahEngine(form, verify_tls=_verifies(options), certificates=options.certificates())
