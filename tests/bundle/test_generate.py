@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.bundle import InvalidBundle, goyaml
+from opmkit.bundle import InvalidBundle, go_yaml
 from opmkit.bundle.generate import Place, annotations_yaml, bundle_annotations, generate
 from opmkit.imagetools.errors import StoreError
 from tests.bundle.samples import FIXTURE, LABEL, crd, csv
@@ -276,7 +276,7 @@ def test_every_reader_gets_the_texts_back(value: str) -> None:
         return
     text = annotations_yaml(bundle_annotations(value, Place(value, value, value)))
 
-    for read in (yaml.safe_load(text), goyaml.load(text.encode())):
+    for read in (yaml.safe_load(text), go_yaml.load(text.encode())):
         assert read["annotations"][LABEL + "package.v1"] == value
 
 
@@ -286,7 +286,7 @@ def test_every_reader_gets_the_texts_back(value: str) -> None:
 def test_texts_that_look_like_something_else_are_quoted(value: str) -> None:
     text = annotations_yaml({"a": value})
     assert yaml.safe_load(text) == {"annotations": {"a": value}}
-    assert goyaml.load(text.encode()) == {"annotations": {"a": value}}
+    assert go_yaml.load(text.encode()) == {"annotations": {"a": value}}
 
 
 @pytest.fixture

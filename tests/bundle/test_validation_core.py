@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.bundle.content import Content, ContentCache
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import MANIFESTS
-from opmkit.bundle.validation.bundle import BundleView
-from opmkit.bundle.validation.content import Content, ContentCache
-from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.rule import OURS, Dialect, Fault, rule
 from opmkit.bundle.validation.run import run_rules
 

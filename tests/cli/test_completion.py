@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
 from opmkit.cli.commands.validate import Report
 from opmkit.cli.completion import CHOICES, Directive, complete
 from opmkit.cli.main import build_app

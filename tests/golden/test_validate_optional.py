@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.validation.bundle import Options
-from opmkit.bundle.validation.catalogue import validators
+from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.rule import EVERY, Dialect
+from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
 from tests.kit.fake_platforms import platforms_of
 from tests.kit.shared import needs_shared

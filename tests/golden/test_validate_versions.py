@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.bundle.validation.versions import VersionRange, strict_version, tolerant_version
+from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
 from tests.kit.shared import SHARED, needs_shared
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.profiles import profile_named
+from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_profile, run_rules
 from tests.kit.validation import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.validation.finding import Finding
+    from opmkit.bundle.finding import Finding
 
 BROKEN = Path(__file__).parents[2] / "fixtures" / "broken-bundles"
 _DELETED = ".deleted"

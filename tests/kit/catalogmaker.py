@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.versions import strict_version
+from opmkit.bundle.versions import strict_version
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.bundlecheck import stated_version
 from opmkit.index.image.open_fbc import Kind

@@ -11,8 +11,8 @@ from tests.kit.validation import view
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView
-    from opmkit.bundle.validation.finding import Finding
+    from opmkit.bundle.finding import Finding
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 CSV = "manifests/demo.clusterserviceversion.yaml"
 CRD = "manifests/demos.demo.example.com.crd.yaml"

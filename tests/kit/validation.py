@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.bundle import BundleView, Options
-from opmkit.bundle.validation.catalogue import validators
-from opmkit.bundle.validation.content import ContentCache
+from opmkit.bundle.content import ContentCache
+from opmkit.bundle.validation.bundle_view import BundleView, Options
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
 from tests.kit.shared import SHARED
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from opmkit.bundle.validation.finding import Finding
+    from opmkit.bundle.finding import Finding
 
 CONTENTS = ContentCache()
 """The contents of all views of this module, so that a test run reads and judges each once."""

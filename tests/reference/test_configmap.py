@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from opmkit.bundle.cluster import Cluster
-from opmkit.bundle.configmap import OWN_ANNOTATIONS, Extraction, bundle_config_map
+from opmkit.bundle.config_map import OWN_ANNOTATIONS, Extraction, bundle_config_map
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
 from opmkit.index.errors import CatalogError

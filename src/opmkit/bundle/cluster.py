@@ -16,7 +16,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, MaxRetryError
 
 from opmkit import __version__
-from opmkit.bundle.configmap import ConfigMap
+from opmkit.bundle.config_map import ConfigMap
 from opmkit.bundle.errors import BundleError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from opmkit.bundle.model import ApiKey
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
 KIND = "CustomResourceDefinition"
 _GROUP = "apiextensions.k8s.io"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NoReturn
 import orjson
 
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.jsonvalue import without_halves
+from opmkit.bundle.json_value import without_halves
 
 if TYPE_CHECKING:
-    from opmkit.bundle.goyaml import Duplicate
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.go_yaml import Duplicate
+    from opmkit.bundle.json_value import JsonValue
 
 MAX_BYTES = 16 * 1024 * 1024
 """Size that a file may have; a cluster takes objects of 1.5 MiB at most."""
@@ -49,12 +49,12 @@ def read_document(content: bytes) -> Document:
     if content[:_SNIFFED].lstrip().startswith(b"{"):
         value, end = _read_json(content)
         return Document(value, is_json=True, more=bool(content[end:].strip()))
-    from opmkit.bundle import goyaml  # a JSON file does without the YAML library
+    from opmkit.bundle import go_yaml  # a JSON file does without the YAML library
 
     end = _first_end(content)
     more = _CONTENT.search(content, content.find(b"\n", end)) if end < len(content) else None
     duplicates: list[Duplicate] = []
-    value = goyaml.load(content[:end], duplicates)
+    value = go_yaml.load(content[:end], duplicates)
     return Document(value, is_json=False, more=more is not None, duplicates=tuple(duplicates))
 
 

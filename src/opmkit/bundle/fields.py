@@ -9,7 +9,7 @@ from opmkit.bundle.errors import InvalidBundle
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
 
 def text(value: JsonValue, where: str) -> str:

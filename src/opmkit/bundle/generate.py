@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields, serviceversion
+from opmkit.bundle import fields
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.load import read_files
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
-from opmkit.bundle.packagedir import infer_annotations
+from opmkit.bundle.package_directory import infer_annotations
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _absolute(path: Path) -> Path:
 
 def _yaml_text(value: str) -> str:
     """Write a text so that every reader of YAML gets a text back."""
-    from opmkit.bundle.goyaml import resolve
+    from opmkit.bundle.go_yaml import resolve
 
     plain = _PLAIN.fullmatch(value) and not _DATE.match(value) and resolve(value) == value
     return value if plain else json.dumps(value, ensure_ascii=False)
@@ -166,7 +167,7 @@ def _media_type(directory: Path) -> tuple[str, tuple[str, ...]]:
         except InvalidDocument as error:
             unreadable.append(f"left out: {error.located(str(directory / name))}")
             continue
-        if manifest and manifest.kind == serviceversion.KIND:
+        if manifest and manifest.kind == CSV_KIND:
             return "registry+v1", ()
     return "plain", ("no ClusterServiceVersion was found, so the media type is plain", *unreadable)
 

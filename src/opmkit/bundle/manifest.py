@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import crd
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
-from opmkit.bundle.jsonvalue import encode
+from opmkit.bundle.json_value import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.model import ApiKey
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import fields
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
-from opmkit.bundle.jsonvalue import UINT64, encode, float_text
+from opmkit.bundle.json_value import UINT64, encode, float_text
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
 from opmkit.bundle.model import BundleAnnotations, TypedValue
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opmkit.bundle.document import Document
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
 
 @dataclass(frozen=True, slots=True)

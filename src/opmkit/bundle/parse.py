@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import serviceversion
+from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.metadata import read_metadata
@@ -90,10 +90,10 @@ def _read_manifests(files: Mapping[str, bytes], cache: ManifestCache) -> _Manife
             continue
         if manifest.more:
             found.warnings.append(f"{path}: only the first of its documents counts")
-        if manifest.kind == serviceversion.KIND and found.csv_path:
+        if manifest.kind == CSV_KIND and found.csv_path:
             found.warnings.append(f"left out: {path}: the ClusterServiceVersion of {found.csv_path} comes first")
             continue
-        if manifest.kind == serviceversion.KIND:
+        if manifest.kind == CSV_KIND:
             found.csv_path = path
         found.objects[path] = manifest
     return found
@@ -112,13 +112,13 @@ def _read_csv(manifests: _Manifests, *, strict: bool) -> ClusterServiceVersion:
         raise InvalidBundle(message, advice=advice)
     text = manifests.objects[manifests.csv_path].json
     try:
-        return serviceversion.read_csv(text)
+        return read_csv(text)
     except InvalidBundle as error:
         if strict:
             raise _in_csv(manifests, error) from error
         manifests.warnings.append(_in_csv(manifests, error).message)
     try:
-        return serviceversion.read_csv(text, strict=False)
+        return read_csv(text, strict=False)
     except InvalidBundle as error:
         raise _in_csv(manifests, error) from error
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import fields, rawjson
+from opmkit.bundle import fields, raw_json
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.jsonvalue import encode
+from opmkit.bundle.json_value import encode
 from opmkit.bundle.model import TypedValue
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:
         InvalidBundle: if it is no such list, or the value of a known type doesn't look like one.
     """
     try:
-        return tuple(_annotated(raw) for raw in rawjson.elements(annotation))
+        return tuple(_annotated(raw) for raw in raw_json.elements(annotation))
     except (ValueError, RecursionError) as error:
         raise InvalidBundle(
             f"the annotation {ANNOTATION} can't be read: {error}",
@@ -47,12 +47,12 @@ def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:
 
 
 def _annotated(raw: str) -> TypedValue:
-    entry = rawjson.members(raw)
+    entry = raw_json.members(raw)
     kind = fields.text(json.loads(str(fields.member(entry, "type") or "null")), f"a type in {ANNOTATION}")
     value = fields.member(entry, "value")
     if kind in _KNOWN:
         _check(kind, value)
-    return TypedValue(kind, rawjson.compact(str(value or "null")))
+    return TypedValue(kind, raw_json.compact(str(value or "null")))
 
 
 def _check(kind: str, raw: object) -> None:

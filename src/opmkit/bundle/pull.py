@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
 from opmkit.bundle.manifest import ManifestCache
-from opmkit.bundle.readahead import ReadAhead
-from opmkit.bundle.sidebyside import side_by_side
+from opmkit.bundle.manifest_prefetcher import ReadAhead
+from opmkit.bundle.parallel import side_by_side
 from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 

@@ -13,7 +13,7 @@ from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.index.fbc.dialect import Dialect
 
 if TYPE_CHECKING:
-    from opmkit.bundle.kept import Kept
+    from opmkit.bundle.cache import Kept
     from opmkit.index.drawing.mermaid import Mermaid
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.levels import Level

@@ -17,7 +17,7 @@ from opmkit.cli.tree import command
 from opmkit.imagetools import interrupts
 
 if TYPE_CHECKING:
-    from opmkit.bundle.configmap import ConfigMap
+    from opmkit.bundle.config_map import ConfigMap
 
 USAGE_STATUS = 2
 """What the Go companions exit with for a wrong command line."""

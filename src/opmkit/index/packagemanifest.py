@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from opmkit.bundle import fields, serviceversion
+from opmkit.bundle import fields
+from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
 from opmkit.bundle.document import MAX_BYTES, read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.model import Bundle, BundleAnnotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.manifest import Manifest, ManifestCache
     from opmkit.bundle.model import ClusterServiceVersion
 
@@ -75,15 +76,15 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
         CatalogError: naming the file, if no catalog can hold it.
     """
     manifest = _manifest(path, cache)
-    if manifest is None or manifest.kind != serviceversion.KIND:
+    if manifest is None or manifest.kind != CSV_KIND:
         return None
     try:
-        csv = serviceversion.read_csv(manifest.json)
+        csv = read_csv(manifest.json)
         objects = [
             beside
             for other in sorted(path.parent.iterdir())
             if _is_shown(other) and other.is_file() and (beside := _manifest(other, cache))
-            if beside.kind != serviceversion.KIND or serviceversion.read_csv(beside.json).name == csv.name
+            if beside.kind != CSV_KIND or read_csv(beside.json).name == csv.name
         ]
         return assemble_bundle(csv, objects)
     except BundleError as error:

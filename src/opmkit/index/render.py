@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
+from opmkit.bundle.cache import Kept, code_digest
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.kept import Kept, code_digest
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bundle_directory
 from opmkit.bundle.manifest import ManifestCache
-from opmkit.bundle.readahead import ReadAhead
-from opmkit.bundle.sidebyside import side_by_side
+from opmkit.bundle.manifest_prefetcher import ReadAhead
+from opmkit.bundle.parallel import side_by_side
 from opmkit.bundle.source import BundleSource, own_name
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.mailboxes import is_single_address
+from opmkit.bundle.validation.mail_addresses import is_single_address
 from opmkit.bundle.validation.urls import Url, parse_request_url, parse_url
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from opmkit.bundle.document import MAX_BYTES
-from opmkit.bundle.validation.bundle import Options
-from opmkit.bundle.validation.judging import Judging
+from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.parallel_validator import Judging
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import ProfileJudge
 from opmkit.bundle.validation.sources import Source
-from opmkit.bundle.validation.validate import Validation
+from opmkit.bundle.validation.validator import Validation
 from tests.kit.broken import BASE
 from tests.kit.demo import ANNOTATIONS, CRD, CSV
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from opmkit.bundle.validation.result import Verdict
     from opmkit.bundle.validation.sources import Tool
-    from opmkit.bundle.validation.verdict import Verdict
 
 BOMB = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [%s]\n" % (n + 1, n + 1, b", ".join([b"*%c" % n] * 9)) for n in range(97, 117)

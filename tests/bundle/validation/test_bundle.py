@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.rules.bundle import MAX_SIZE
 from tests.kit.demo import CRD, CSV, FILES, demo, line_of
 from tests.kit.validation import findings, found, view

@@ -10,13 +10,13 @@ import orjson
 import pytest
 import yaml
 
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.rule import Dialect
 from tests.kit.broken import BASE
 from tests.kit.validation import findings, view
 
 if TYPE_CHECKING:
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 CSV = """\
 apiVersion: operators.coreos.com/v1alpha1

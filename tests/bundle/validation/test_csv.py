@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import CSV, FILES, demo, line_of
 from tests.kit.validation import findings, found
 
 if TYPE_CHECKING:
-    from opmkit.bundle.validation.finding import Finding
+    from opmkit.bundle.finding import Finding
 
 EXAMPLE = '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}]'
 WITHOUT_ANNOTATIONS = (FILES[CSV].partition("  annotations:")[2].partition("spec:")[0], " {}\n")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.validation.catalogue import rules
 from opmkit.bundle.validation.profiles import PROFILES, profile_named
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import rules
 from opmkit.bundle.validation.run import run_profile
 from tests.kit.broken import BASE, Broken, broken_bundles
 from tests.kit.validation import view

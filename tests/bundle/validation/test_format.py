@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.cel import compile_problem
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import Dialect
 from tests.kit.validation import findings, view
 
 if TYPE_CHECKING:
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 KEY = "operators.operatorframework.io.bundle"
 ANNOTATIONS = f"""\

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle import labels as names
-from opmkit.bundle.validation.bundle import BundleView
+from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.rule import Rule
 from opmkit.bundle.validation.rules import labels
 from opmkit.bundle.validation.run import run_rules

@@ -15,24 +15,24 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from opmkit.bundle.content import ContentCache
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import CHANNELS, PACKAGE
 from opmkit.bundle.validation import reports
-from opmkit.bundle.validation.across import Summary, judge_across
-from opmkit.bundle.validation.bundle import Options
-from opmkit.bundle.validation.catalogue import rules, validators
-from opmkit.bundle.validation.content import ContentCache
-from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.cross_bundle import Summary, judge_across
 from opmkit.bundle.validation.profiles import profile_named
+from opmkit.bundle.validation.result import Verdict
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import rules, validators
 from opmkit.bundle.validation.run import run_profile, run_rules
-from opmkit.bundle.validation.verdict import Verdict
 from tests.kit.mutants import VALUES, mutants
 from tests.kit.validation import view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 MUTANTS = int(os.environ.get("OPMKIT_MUTANTS") or 300)
 MEMORY_KIB = 512 * 1024

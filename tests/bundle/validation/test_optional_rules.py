@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.validation.bundle import Options
-from opmkit.bundle.validation.catalogue import validators
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.platforms import ImagePlatforms
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import validators
 from opmkit.imagetools.spec import Platform
 from tests.kit.demo import CSV, demo, line_of
 from tests.kit.fake_platforms import platforms_of
@@ -20,7 +20,7 @@ from tests.kit.validation import findings
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 ICON = (
     "  icon:\n  - mediatype: image/svg+xml\n    base64data: PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4=\n"

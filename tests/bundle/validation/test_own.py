@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from opmkit.bundle import labels
-from opmkit.bundle.validation.catalogue import validators
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.rules.own_annotations import channels_odd
 from tests.kit.demo import ANNOTATIONS, CRD, CSV, FILES, demo, line_of
 from tests.kit.validation import findings, view

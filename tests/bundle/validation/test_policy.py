@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.policy import InvalidPolicy, baseline, read_baseline, read_policy, without_known
-from opmkit.bundle.validation.verdict import Verdict
+from opmkit.bundle.validation.result import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path

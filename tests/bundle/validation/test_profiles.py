@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.bundle import BundleView
-from opmkit.bundle.validation.catalogue import validators
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import BundleView
 from opmkit.bundle.validation.profiles import OPTIONAL, PROFILES, UnknownName, profile_named
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_profile
 from tests.kit.validation import view
 

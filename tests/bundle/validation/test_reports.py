@@ -10,13 +10,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.source import parse_place
-from opmkit.bundle.validation.finding import Finding, Severity
 from opmkit.bundle.validation.reports import github, junit, sarif, text
 from opmkit.bundle.validation.reports import json as json_report
+from opmkit.bundle.validation.result import Verdict
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.sources import Source
-from opmkit.bundle.validation.verdict import Verdict
 from tests.kit.uris import is_uri_reference
 
 BAD = Finding(

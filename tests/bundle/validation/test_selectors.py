@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.bundle import Options
-from opmkit.bundle.validation.optional import InvalidOption, read_options, selected
+from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.optional_validators import InvalidOption, read_options, selected
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.selectors import InvalidSelector, Selector
 

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from opmkit.bundle.cache import digest_of_files
 from opmkit.bundle.errors import NotABundle
-from opmkit.bundle.kept import digest_of_files
-from opmkit.bundle.validation.bundle import BundleView, Options
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.bundle_view import BundleView, Options
 from opmkit.bundle.validation.cache import VerdictCache
-from opmkit.bundle.validation.finding import Finding, Severity
-from opmkit.bundle.validation.judging import Judging
+from opmkit.bundle.validation.parallel_validator import Judging
 from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.sources import Source, expand, read_files, read_labels
-from opmkit.bundle.validation.validate import Validation
+from opmkit.bundle.validation.validator import Validation
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opmkit.bundle.validation.result import Verdict
     from opmkit.bundle.validation.sources import Tool
-    from opmkit.bundle.validation.verdict import Verdict
     from opmkit.imagetools.reference import Reference
 
 NO_TOOL = cast("Tool", None)

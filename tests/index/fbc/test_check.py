@@ -19,7 +19,7 @@ from opmkit.index.fbc.verdict import judge
 from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:
-    from opmkit.bundle.validation.finding import Severity
+    from opmkit.bundle.finding import Severity
 
 CATALOGS = Path(__file__).parents[3] / "fixtures" / "catalogs"
 BROKEN = sorted((CATALOGS / "broken").iterdir())

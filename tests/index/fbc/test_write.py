@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.bundle import goyaml
+from opmkit.bundle import go_yaml
 from opmkit.index.fbc.blobs import (
     Blob,
     BlobProperty,
@@ -130,7 +130,7 @@ def test_keys_in_yaml_are_in_the_order_of_people() -> None:
 
 @given(VALUES)
 def test_any_value_survives_yaml(value: Any) -> None:
-    assert goyaml.load(write_yaml({"value": value})) == {"value": value}
+    assert go_yaml.load(write_yaml({"value": value})) == {"value": value}
 
 
 def test_texts_with_line_separators_survive_json() -> None:

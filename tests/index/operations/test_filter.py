@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.bundle.validation.versions import VersionRange, strict_version
+from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.errors import CatalogError, InvalidCatalog, UnknownPackage
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, EntryBlob, OtherBlob
 from opmkit.index.fbc.bundlecheck import stated_version

@@ -1,5 +1,5 @@
 """Validation of bundles: rules, and what they find."""
 
-from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.finding import Finding, Severity
 
 __all__ = ["Finding", "Severity"]

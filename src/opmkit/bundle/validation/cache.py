@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.kept import Kept, code_digest
-from opmkit.bundle.validation.across import Summary
+from opmkit.bundle.cache import Kept, code_digest
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.cel import compiler_version
+from opmkit.bundle.validation.cross_bundle import Summary
 from opmkit.bundle.validation.extensions import extension_versions
-from opmkit.bundle.validation.finding import Finding, Severity
-from opmkit.bundle.validation.verdict import Verdict
+from opmkit.bundle.validation.result import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

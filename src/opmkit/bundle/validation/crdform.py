@@ -11,14 +11,14 @@ from functools import cached_property, wraps
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.validation.node import Node
-from opmkit.bundle.validation.perfile import each_file
+from opmkit.bundle.validation.per_file import each_file
 from opmkit.bundle.validation.schemas import has_default
 from opmkit.bundle.validation.structural import schema_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Check, Fault
     from opmkit.bundle.validation.structural import Problem
 

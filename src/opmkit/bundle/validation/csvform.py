@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from opmkit.bundle.validation.bundle import mapping, members
-from opmkit.bundle.validation.fieldtypes import typed_csv
+from opmkit.bundle.api_types.decode import typed_csv
+from opmkit.bundle.validation.bundle_view import mapping, members
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.rule import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView
-    from opmkit.bundle.validation.content import Content
-    from opmkit.bundle.validation.fieldtypes import Typed
+    from opmkit.bundle.api_types.decode import Typed
+    from opmkit.bundle.api_types.scalars import Reading
+    from opmkit.bundle.content import Content
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Check, Fault, Path
-    from opmkit.bundle.validation.scalars import Reading
 
     Entry: TypeAlias = tuple[Path, Mapping[str, Any]]
 

@@ -7,18 +7,18 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import goyaml
+from opmkit.bundle import go_yaml
+from opmkit.bundle.content import Content
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe
-from opmkit.bundle.validation.content import Content
 from opmkit.bundle.validation.gvk import Gvk
 from opmkit.bundle.validation.rule import Dialect, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.jsonvalue import JsonValue
-    from opmkit.bundle.validation.bundle import Manifest
+    from opmkit.bundle.json_value import JsonValue
+    from opmkit.bundle.validation.bundle_view import Manifest
 
 _NO_NUMBER = re.compile(rb"\.(?:inf|nan)", re.IGNORECASE)
 _SOMETHING = re.compile(rb"^(?!---\s*$).", re.MULTILINE | re.DOTALL)
@@ -80,6 +80,6 @@ def as_loaded(manifest: Manifest, dialect: Dialect) -> Manifest:
 
 def _as_yaml(content: Content) -> Content:
     try:
-        return Content(content.raw, goyaml.load(content.raw))
+        return Content(content.raw, go_yaml.load(content.raw))
     except (InvalidDocument, RecursionError):
         return content

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, cast
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.fields import describe
-from opmkit.bundle.jsonvalue import UINT64, encode
-from opmkit.bundle.validation.bundle import scalar_text
+from opmkit.bundle.json_value import UINT64, encode
+from opmkit.bundle.validation.bundle_view import scalar_text
 from opmkit.bundle.validation.rule import Dialect, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
+    from opmkit.bundle.json_value import JsonValue
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Path
 
 MAX_CONSTRAINT_BYTES = 131072

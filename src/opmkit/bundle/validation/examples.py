@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from opmkit.bundle.jsonvalue import without_halves
-from opmkit.bundle.validation.bundle import mapping, text
+from opmkit.bundle.json_value import without_halves
+from opmkit.bundle.validation.bundle_view import mapping, text
 from opmkit.bundle.validation.gvk import Gvk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import NoReturn
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.csvform import Csv
     from opmkit.bundle.validation.rule import Path
 

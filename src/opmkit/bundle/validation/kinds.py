@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opmkit.bundle.validation.bundle import CRD_KIND, CSV_KIND
+from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.rule import Dialect
 
 _FIRST = frozenset(

@@ -11,18 +11,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from opmkit.bundle.validation import crdfields
-from opmkit.bundle.validation.bundle import CRD_KIND, CSV_KIND
+from opmkit.bundle.api_types import crd_fields
+from opmkit.bundle.api_types.decode import Typed, read_once, typed_csv, written
+from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.decode import as_loaded, decode_fault
-from opmkit.bundle.validation.fieldtypes import Typed, read_once, typed_csv, written
 from opmkit.bundle.validation.rule import Dialect, Fault
-from opmkit.bundle.validation.scalars import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
-    from opmkit.bundle.validation.fieldtypes import TypeFault
+    from opmkit.bundle.api_types.decode import TypeFault
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
     Told: TypeAlias = tuple[str, Fault]
     """The id of a rule, and a fault that it is to tell."""
@@ -87,20 +87,20 @@ def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Fault]:
 
 def typed_crd(file: Manifest, reading: Reading) -> Typed:
     """Read a CustomResourceDefinition of a known version; one of another has no fields, and so no faults."""
-    root = crdfields.ROOTS.get(file.api_version)
+    root = crd_fields.ROOTS.get(file.api_version)
     return read_once(file.content.memo, file.content.value, root, reading) if root else Typed({})
 
 
 def typed_object(file: Manifest, reading: Reading) -> Typed:
     """Read what all objects have: kind, version and metadata."""
-    return read_once(file.content.memo, file.content.value, crdfields.OBJECT, reading)
+    return read_once(file.content.memo, file.content.value, crd_fields.OBJECT, reading)
 
 
 def version_fault(file: Manifest) -> Fault | None:
     """What is wrong with the version of a CustomResourceDefinition."""
-    if file.api_version in crdfields.ROOTS:
+    if file.api_version in crd_fields.ROOTS:
         return None
-    told = f"the apiVersion is {file.api_version!r}, neither of {' and '.join(crdfields.ROOTS)}"
+    told = f"the apiVersion is {file.api_version!r}, neither of {' and '.join(crd_fields.ROOTS)}"
     return Fault(told, file.path, ("apiVersion",))
 
 

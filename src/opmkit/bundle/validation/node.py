@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
-from opmkit.bundle.validation.bundle import items, mapping, scalar_text
-from opmkit.bundle.validation.fieldtypes import written
+from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.validation.bundle_view import items, mapping, scalar_text
 from opmkit.bundle.validation.rule import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.rule import Path
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.bundle import items, mapping, members, text
-from opmkit.bundle.validation.fieldtypes import written
-from opmkit.bundle.validation.names import label_value, qualified_name
+from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.kubernetes_names import label_value, qualified_name
+from opmkit.bundle.validation.bundle_view import items, mapping, members, text
 from opmkit.bundle.validation.rule import Fault
 
 if TYPE_CHECKING:

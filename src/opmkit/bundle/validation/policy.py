@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from opmkit.bundle.content import Content
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.validation.content import Content
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
-    from opmkit.bundle.validation.finding import Finding
-    from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.bundle.finding import Finding
+    from opmkit.bundle.validation.result import Verdict
 
 FILE_NAME = ".opm-validate.yaml"
 """Where a policy is looked for, in the working directory."""

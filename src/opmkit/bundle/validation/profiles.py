@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.rule import EVERY, OURS, RECENT, Dialect
 
 if TYPE_CHECKING:

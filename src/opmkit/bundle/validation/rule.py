@@ -1,7 +1,7 @@
 """Rules: plain functions that look at a bundle and yield what is wrong, registered by id.
 
-A new rule is one function below :func:`rule` in a module that :mod:`opmkit.bundle.validation.catalogue` lists, and one
-test. Other distributions add rules by an entry point of the group ``opmkit.rules`` that names a module with rules.
+A new rule is one function below :func:`rule` in a module that :mod:`opmkit.bundle.validation.rule_registry` lists, and
+one test. Other distributions add rules by an entry point of the group ``opmkit.rules`` that names a module with rules.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from opmkit.bundle.validation.bundle import BundleView
-    from opmkit.bundle.validation.finding import Severity
+    from opmkit.bundle.finding import Severity
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in a document: the keys and indexes that lead to it."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.bundle import text
-from opmkit.bundle.validation.finding import Finding, Severity
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.bundle_view import text
 from opmkit.bundle.validation.rule import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.rule import Fault, Rule
 
@@ -43,7 +43,7 @@ class ProfileJudge:
 
 def judge_labels(bundle: BundleView) -> list[Finding]:
     """Judge the labels of a bundle's image."""
-    from opmkit.bundle.validation.catalogue import validators  # all rules, which take a while to load
+    from opmkit.bundle.validation.rule_registry import validators  # all rules, which take a while to load
 
     return list(run_rules(bundle, validators()[LABELS]))
 
@@ -57,7 +57,7 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     Raises:
         UnknownName: for an optional validator that the profile does not have.
     """
-    from opmkit.bundle.validation.catalogue import validators  # all rules, which take a while to load
+    from opmkit.bundle.validation.rule_registry import validators  # all rules, which take a while to load
 
     known = validators()
     if _is_package(bundle):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.validation.names import label_value, qualified_name
+from opmkit.bundle.kubernetes_names import label_value, qualified_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from opmkit.bundle import labels as names
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.load import not_a_bundle
-from opmkit.bundle.packagedir import is_package_directory
+from opmkit.bundle.package_directory import is_package_directory
 from opmkit.bundle.source import parse_place, path_or_image
 from opmkit.imagetools.errors import LimitExceeded
 from opmkit.imagetools.layer import IN_MEMORY, Limits

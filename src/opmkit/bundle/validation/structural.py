@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from opmkit.bundle.validation.bundle import items, mapping, text
+from opmkit.bundle.validation.bundle_view import items, mapping, text
 from opmkit.bundle.validation.schemadefaults import default_problem
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from opmkit.cli.streams import report_on
 from opmkit.imagetools.epoch import source_date_epoch
 
 if TYPE_CHECKING:
-    from opmkit.bundle.configmap import ConfigMap
+    from opmkit.bundle.config_map import ConfigMap
     from opmkit.bundle.generate import Generated
 
 
@@ -114,7 +114,7 @@ class ClusterConfigMap:
             print_value(config_map.manifest(), self.output)
             return
         from opmkit.bundle.cluster import Cluster
-        from opmkit.bundle.configmap import OWN_ANNOTATIONS
+        from opmkit.bundle.config_map import OWN_ANNOTATIONS
 
         cluster = Cluster.connect(os.environ.get("KUBECONFIG") or self.kubeconfig)
         cluster.write(config_map, replacing=OWN_ANNOTATIONS)
@@ -226,7 +226,7 @@ def extract(
 
       opm bundle extract quay.io/me/lagoon:0.1.0 --configmapname lagoon --namespace olm --dry-run
     """
-    from opmkit.bundle.configmap import Extraction, bundle_config_map
+    from opmkit.bundle.config_map import Extraction, bundle_config_map
     from opmkit.bundle.load import fetch_bundle_files
     from opmkit.bundle.source import BundleSource
 

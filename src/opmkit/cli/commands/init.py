@@ -32,7 +32,7 @@ def init(
 
     [bold]Example:[/] opm init lagoon -c stable -d README.md -i lagoon.svg -o yaml > catalog/lagoon.yaml
     """
-    from opmkit.bundle.validation.names import dns1123_label
+    from opmkit.bundle.kubernetes_names import dns1123_label
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.newpackage import new_package
 

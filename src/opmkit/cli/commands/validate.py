@@ -28,17 +28,17 @@ from opmkit.cli.streams import report_on
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from opmkit.bundle.validation.bundle import Options
+    from opmkit.bundle.finding import Severity
+    from opmkit.bundle.validation.bundle_view import Options
     from opmkit.bundle.validation.cache import VerdictCache
-    from opmkit.bundle.validation.finding import Severity
-    from opmkit.bundle.validation.judging import Judging
+    from opmkit.bundle.validation.parallel_validator import Judging
     from opmkit.bundle.validation.platforms import ImagePlatforms, Inspect
     from opmkit.bundle.validation.policy import Known, Policy
     from opmkit.bundle.validation.profiles import Profile
+    from opmkit.bundle.validation.result import Verdict
     from opmkit.bundle.validation.rule import Dialect, Rule
     from opmkit.bundle.validation.sources import Source
     from opmkit.bundle.validation.tags import SkippedTags
-    from opmkit.bundle.validation.verdict import Verdict
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
 
@@ -284,7 +284,7 @@ def _dialect(version: str) -> Dialect:
 
 
 def _list_optional(dialect: Dialect) -> None:
-    from opmkit.bundle.validation.optional import available
+    from opmkit.bundle.validation.optional_validators import available
 
     rows = [(one.name, one.labels(dialect).get("suite", ""), one.summary) for one in available(dialect)]
     print_table(("NAME", "SUITE", "LOOKS AT"), rows)
@@ -309,8 +309,8 @@ class _Plan:
 
         Raises UsageProblem, UnknownName, InvalidSelector, InvalidOption, InvalidPolicy and StoreError.
         """
-        from opmkit.bundle.validation.finding import Severity
-        from opmkit.bundle.validation.optional import CATEGORIES_VARIABLE, read_options, selected
+        from opmkit.bundle.finding import Severity
+        from opmkit.bundle.validation.optional_validators import CATEGORIES_VARIABLE, read_options, selected
         from opmkit.bundle.validation.policy import read_baseline
         from opmkit.bundle.validation.profiles import profile_named
 
@@ -334,7 +334,7 @@ class _Plan:
 
     def judging(self, inspect: Inspect) -> Judging:
         """How bundles are judged."""
-        from opmkit.bundle.validation.judging import Judging
+        from opmkit.bundle.validation.parallel_validator import Judging
         from opmkit.bundle.validation.run import ProfileJudge, judge_labels
 
         judge = judge_labels if self.labels_only else ProfileJudge(self.profile, self.optional)
@@ -373,7 +373,7 @@ def _policy(rules: Rules, reporting: Reporting) -> Policy:
 
 
 def _rule_ids() -> Collection[str]:
-    from opmkit.bundle.validation.catalogue import rules
+    from opmkit.bundle.validation.rule_registry import rules
 
     return rules()
 
@@ -409,7 +409,7 @@ def _verdicts(
     """The verdicts that count, in the order of what was named."""
     from opmkit.bundle.validation.policy import without_known
     from opmkit.bundle.validation.sources import read_files, read_labels
-    from opmkit.bundle.validation.validate import Validation, beside_each_other
+    from opmkit.bundle.validation.validator import Validation, beside_each_other
 
     validation = Validation(
         tool,
@@ -420,7 +420,7 @@ def _verdicts(
     with progress() as bars:
         verdicts = list(validation.run(sources, progress=bars))
     if plan.profile.everything and len(verdicts) > 1:
-        from opmkit.bundle.validation.catalogue import validators
+        from opmkit.bundle.validation.rule_registry import validators
 
         verdicts = beside_each_other(verdicts, validators().get("across", ()))
     verdicts = [plan.policy.apply(verdict) for verdict in verdicts]
@@ -462,7 +462,7 @@ def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity, selectio
     elif form is Report.JSON:
         print_json(reports.json.report(verdicts, fail_on, skipped.total))
     elif form is Report.SARIF:
-        from opmkit.bundle.validation.catalogue import rules
+        from opmkit.bundle.validation.rule_registry import rules
 
         print_json(reports.sarif.report(verdicts, rules(), selection.sources))
     elif form is Report.JUNIT:
@@ -528,7 +528,7 @@ def list_rules(
 
       opm bundle rules CSV-REPLACES-FORMAT
     """
-    from opmkit.bundle.validation.catalogue import rules
+    from opmkit.bundle.validation.rule_registry import rules
 
     known = rules()
     if rule is not None and rule.upper() not in known:

@@ -54,7 +54,7 @@ def _tell(verdict: Verdict, catalog: str) -> None:
 
     Callers take the ``Error:`` line alone.
     """
-    from opmkit.bundle.validation.finding import Severity
+    from opmkit.bundle.finding import Severity
 
     directory = f"{catalog.rstrip('/')}/" if Path(catalog).is_dir() else ""
     for severity, fault in verdict.findings:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from opmkit.bundle.api_types.decode import read_typed, written
+from opmkit.bundle.api_types.scalars import Reading
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
-from opmkit.bundle.validation.fieldtypes import read_typed, written
-from opmkit.bundle.validation.scalars import Reading
-from opmkit.bundle.validation.versions import strict_version
+from opmkit.bundle.versions import strict_version
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
 from opmkit.index.fbc.base64text import from_base64
@@ -20,7 +20,7 @@ from opmkit.index.fbc.faults import Told
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BlobProperty, BundleBlob
 
 MAX_RELEASE = 20
@@ -108,10 +108,10 @@ def _object_faults(value: JsonValue) -> Iterator[Told]:
 
 
 def _yaml_faults(data: bytes) -> Iterator[Told]:
-    from opmkit.bundle import goyaml  # what opm writes is JSON
+    from opmkit.bundle import go_yaml  # what opm writes is JSON
 
     try:
-        goyaml.load(data, [])
+        go_yaml.load(data, [])
     except InvalidDocument as error:
         told = f"the object in value.data can't be read: {error.problem}"
         yield Told(told, "Encode a manifest in JSON or YAML.")

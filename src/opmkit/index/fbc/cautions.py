@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.icons import icon_data, image_problem
-from opmkit.bundle.validation.versions import VersionRange, strict_version
+from opmkit.bundle.icons import icon_data, image_problem
+from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.base64text import from_base64
 from opmkit.index.fbc.bundlecheck import stated_version
 from opmkit.index.fbc.check import fault_of, packages_of

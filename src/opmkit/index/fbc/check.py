@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.validation.names import dns1123_label
-from opmkit.bundle.validation.versions import VersionRange
+from opmkit.bundle.kubernetes_names import dns1123_label
+from opmkit.bundle.versions import VersionRange
 from opmkit.index.fbc.base64text import from_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
 from opmkit.index.fbc.bundlecheck import bundle_faults, full_version

@@ -14,7 +14,7 @@ from opmkit.bundle.errors import InvalidBundle
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
     Shape: TypeAlias = Callable[[JsonValue, str], JsonValue]
     """Reads a value, found where the text says, in the form in which it is written."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.fields import member
-from opmkit.bundle.serviceversion import KIND
 from opmkit.index.fbc.blobs import CSV_METADATA
 from opmkit.index.fbc.levels import objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
 
 
@@ -34,6 +34,6 @@ def specs_of(bundle: BundleBlob) -> Iterator[JsonValue]:
     Raises InvalidDocument for an object that can't be read, of which a valid catalog has none.
     """
     for value in objects_of(bundle):
-        if isinstance(value, dict) and value.get("kind") == KIND:
+        if isinstance(value, dict) and value.get("kind") == CSV_KIND:
             yield value.get("spec")
     yield from bundle.values(CSV_METADATA)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.goyaml import Duplicate
+from opmkit.bundle.go_yaml import Duplicate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
 _SEPARATOR, _NEWLINE = b"---", ord("\n")
 _END = b"\n}"
@@ -152,7 +152,7 @@ def _mapping(pairs: list[tuple[str, Any]], seen: list[Duplicate]) -> dict[str, A
 
 
 def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDocument]:
-    from opmkit.bundle import goyaml  # a catalog in JSON does without the YAML library
+    from opmkit.bundle import go_yaml  # a catalog in JSON does without the YAML library
 
     start, line, begun, separator = 0, 1, False, 0
     for end, begin in [*_separators(raw), (len(raw), len(raw))]:
@@ -164,7 +164,7 @@ def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDo
         begun = begun or piece not in (b"", b"\n")
         duplicates: list[Duplicate] = []
         try:
-            value = by_key(goyaml.load(piece, duplicates)) if piece.strip() else None
+            value = by_key(go_yaml.load(piece, duplicates)) if piece.strip() else None
         except InvalidDocument as error:
             yield InvalidDocument(error.problem, line=line + max(error.line - 1, 0), column=error.column)
         else:

@@ -13,7 +13,7 @@ from opmkit.bundle.fields import describe, member
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""

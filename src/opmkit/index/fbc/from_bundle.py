@@ -11,14 +11,14 @@ import orjson
 
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.jsonvalue import go_float, without_halves
+from opmkit.bundle.json_value import go_float, without_halves
 from opmkit.bundle.properties import GVK, PACKAGE
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, BundleBlob, RelatedImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.model import Bundle, TypedValue
 
 GVK_REQUIRED = "olm.gvk.required"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from opmkit.bundle.goyaml import resolve
-from opmkit.bundle.jsonvalue import UINT64, go_float
+from opmkit.bundle.go_yaml import resolve
+from opmkit.bundle.json_value import UINT64, go_float
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
 _WIDTH = 80
 _MERGE = "<<"

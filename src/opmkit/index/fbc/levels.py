@@ -7,9 +7,9 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidDocument
-from opmkit.bundle.serviceversion import KIND
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty
 from opmkit.index.fbc.csvmetadata import csv_metadata
@@ -17,7 +17,7 @@ from opmkit.index.fbc.csvmetadata import csv_metadata
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
 
 
@@ -56,7 +56,9 @@ def without_objects(blob: BundleBlob) -> BundleBlob:
     if not blob.image or any(True for _ in blob.values(CSV_METADATA)):
         return blob
     try:
-        csv = next((value for value in objects_of(blob) if isinstance(value, dict) and value.get("kind") == KIND), None)
+        csv = next(
+            (value for value in objects_of(blob) if isinstance(value, dict) and value.get("kind") == CSV_KIND), None
+        )
         if csv is None:
             return blob
         metadata = BlobProperty(CSV_METADATA, csv_metadata(csv))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path as FilePath
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.documents import Document
     from opmkit.index.fbc.fields import Path
 

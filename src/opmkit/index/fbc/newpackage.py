@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.icons import media_type_of
+from opmkit.bundle.icons import media_type_of
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Icon, PackageBlob

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.jsonvalue import UINT64, go_float
+from opmkit.bundle.json_value import UINT64, go_float
 from opmkit.index.fbc.base64text import reencoded
 from opmkit.index.fbc.blobs import (
     Blob,
@@ -24,7 +24,7 @@ from opmkit.index.fbc.blobs import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
 
 _KINDS = (PackageBlob, ChannelBlob, BundleBlob, OtherBlob, DeprecationsBlob)
 """In the order in which a package has them."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import crd, fields, serviceversion
+from opmkit.bundle import crd, fields
+from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.manifest import manifest_of
@@ -20,7 +21,7 @@ from opmkit.index.sqlite import replace_database
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.manifest import Manifest
     from opmkit.bundle.model import ApiKey
     from opmkit.index.operations.initialize import Initialization
@@ -96,9 +97,9 @@ class _Definitions:
 
 
 def _load_bundle(loader: Loader, definitions: _Definitions, where: str, value: JsonValue) -> None:
-    manifest = _manifest(where, value, serviceversion.KIND)
+    manifest = _manifest(where, value, CSV_KIND)
     try:
-        csv = serviceversion.read_csv(manifest.json)
+        csv = read_csv(manifest.json)
         owned = [definitions.manifests[api] for api in csv.owned_crds if api in definitions.manifests]
         bundle = assemble_bundle(csv, list({each.json: each for each in (manifest, *owned)}.values()))
     except BundleError as error:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.names import dns1123_label, dns1123_subdomain
+from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.check import valid_catalog
 from opmkit.index.fbc.displayname import specs_of
@@ -17,7 +17,7 @@ from opmkit.index.sqlite.catalog import cluster_service_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.model import Catalog, Package
     from opmkit.index.sqlite import IndexDatabase

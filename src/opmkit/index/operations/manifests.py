@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.names import dns1035_label, dns1123_label, dns1123_subdomain
+from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError
 from opmkit.index.objectnames import as_label, check_name
 

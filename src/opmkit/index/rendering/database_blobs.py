@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.properties import GVK, PACKAGE
-from opmkit.bundle.serviceversion import KIND
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import (
     BUNDLE_OBJECT,
@@ -42,7 +42,7 @@ from opmkit.index.sqlite.manifests import cut_manifests
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.model import Channel
     from opmkit.index.sqlite import IndexDatabase
 
@@ -145,6 +145,6 @@ class _StoredBundles:
 def _csv_images(manifests: Iterable[JsonValue]) -> list[RelatedImage]:
     """The related images that the first ClusterServiceVersion names."""
     for value in manifests:
-        if isinstance(value, dict) and value.get("kind") == KIND:
+        if isinstance(value, dict) and value.get("kind") == CSV_KIND:
             return related_images(fields.mapping(value.get("spec"), "spec"))
     return []

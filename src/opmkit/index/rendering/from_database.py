@@ -28,7 +28,7 @@ from opmkit.index.sqlite import catalog as stored
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.sqlite import IndexDatabase
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.jsonvalue import escape_html
+from opmkit.bundle.json_value import escape_html
 from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.base64text import from_base64

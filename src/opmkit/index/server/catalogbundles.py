@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle import goyaml
+from opmkit.bundle import go_yaml
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.jsonvalue import encode, escape_html
+from opmkit.bundle.json_value import encode, escape_html
 from opmkit.index.api import message_class
 from opmkit.index.fbc import blobs as kinds
 from opmkit.index.fbc.base64text import from_base64
@@ -18,7 +18,7 @@ from opmkit.index.fbc.write import writable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BlobProperty, BundleBlob, EntryBlob, PackageBlob
 
 _FIELDS = tuple(field.name for field in message_class("Bundle").DESCRIPTOR.fields)
@@ -105,7 +105,7 @@ def _object(value: JsonValue) -> str:
     data = value.get("data") if isinstance(value, dict) else None
     raw = (from_base64(data) if isinstance(data, str) else None) or b""
     try:
-        return raw.decode() if raw.lstrip().startswith(b"{") else encode(goyaml.load(raw)).decode()
+        return raw.decode() if raw.lstrip().startswith(b"{") else encode(go_yaml.load(raw)).decode()
     except (ValueError, InvalidDocument):
         return ""
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.cluster_service_version import read_csv
 from opmkit.bundle.errors import BundleError
-from opmkit.bundle.jsonvalue import encode
-from opmkit.bundle.serviceversion import read_csv
+from opmkit.bundle.json_value import encode
 
 if TYPE_CHECKING:
     import sqlite3

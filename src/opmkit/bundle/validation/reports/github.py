@@ -9,8 +9,8 @@ from opmkit.imagetools.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.bundle.validation.finding import Finding
-    from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.bundle.finding import Finding
+    from opmkit.bundle.validation.result import Verdict
 
 
 def lines(verdicts: Sequence[Verdict]) -> Iterator[str]:

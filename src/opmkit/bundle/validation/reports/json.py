@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.bundle.validation.result import Verdict
 
 VERSION = 1
 """Of the form; a form that breaks its readers gets another."""

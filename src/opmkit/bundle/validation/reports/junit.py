@@ -11,8 +11,8 @@ from opmkit.imagetools.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.validation.finding import Finding, Severity
-    from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.bundle.finding import Finding, Severity
+    from opmkit.bundle.validation.result import Verdict
 
 
 def report(verdicts: Sequence[Verdict], fail_on: Severity) -> str:

@@ -14,10 +14,10 @@ from opmkit.imagetools.reference import Reference
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from opmkit.bundle.validation.finding import Finding
+    from opmkit.bundle.finding import Finding
+    from opmkit.bundle.validation.result import Verdict
     from opmkit.bundle.validation.rule import Rule
     from opmkit.bundle.validation.sources import Source
-    from opmkit.bundle.validation.verdict import Verdict
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _UNREADABLE = "UNREADABLE"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.tags import SkippedTags
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from opmkit.bundle.validation.finding import Finding
-    from opmkit.bundle.validation.verdict import Verdict
+    from opmkit.bundle.finding import Finding
+    from opmkit.bundle.validation.result import Verdict
 
     _Text: TypeAlias = tuple[Severity, str, str, str]
     _Placed: TypeAlias = tuple[str, Finding]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.across import Found, Summary, across_rule
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.cross_bundle import Found, Summary, across_rule
 from opmkit.bundle.validation.rule import Fault
 
 if TYPE_CHECKING:

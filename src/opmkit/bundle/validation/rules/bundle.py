@@ -6,21 +6,21 @@ import zlib
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle import labels
-from opmkit.bundle.validation.bundle import mapping, text
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import mapping, text
 from opmkit.bundle.validation.crdform import V1, V1BETA1, Crd
 from opmkit.bundle.validation.csvform import DEPLOYMENTS, OWNED_CRDS, POD, Csv, each_csv
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.rule import RECENT, Dialect, Fault, rule
-from opmkit.bundle.validation.versions import tolerant_version
+from opmkit.bundle.versions import tolerant_version
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView
-    from opmkit.bundle.validation.content import Content
+    from opmkit.bundle.content import Content
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "bundle"

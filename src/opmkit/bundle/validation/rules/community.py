@@ -13,17 +13,17 @@ import orjson
 
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.csvform import Csv
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.givenfiles import read_given_file
+from opmkit.bundle.validation.option_files import read_given_file
 from opmkit.bundle.validation.rule import Dialect, Fault, rule
 from opmkit.bundle.validation.rules.deprecated_apis import has_removed_in_1_22, told_removed_in_1_22
-from opmkit.bundle.validation.versions import tolerant_version
+from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "community"

@@ -1,7 +1,7 @@
 """Rules of the validators ``sdk-content`` and ``opm-content``: which objects a bundle holds, and their metadata.
 
 ``opm-content`` looks at every file of the manifests directory, and also runs the rules of ``csv`` and ``crd``:
-:mod:`opmkit.bundle.validation.opmcontent`.
+:mod:`opmkit.bundle.validation.opm_content`.
 """
 
 from __future__ import annotations
@@ -9,25 +9,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation import loading
-from opmkit.bundle.validation.bundle import CRD_KIND, CSV_KIND, items, mapping, text
+from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, items, mapping, text
 from opmkit.bundle.validation.decode import as_loaded, decode_fault
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.kinds import supported_kinds
 from opmkit.bundle.validation.loading import is_loaded, type_faults, typed_crd, typed_object, version_fault
-from opmkit.bundle.validation.mediatype import NONE, REGISTRY, media_type
+from opmkit.bundle.validation.media_type import NONE, REGISTRY, media_type
 from opmkit.bundle.validation.objectmeta import metadata_faults
-from opmkit.bundle.validation.opmcontent import VALIDATOR as OPM
-from opmkit.bundle.validation.opmcontent import OpmContent
+from opmkit.bundle.validation.opm_content import VALIDATOR as OPM
+from opmkit.bundle.validation.opm_content import OpmContent
 from opmkit.bundle.validation.rule import OURS, RECENT, REFERENCES, Dialect, Fault, rule
-from opmkit.bundle.validation.scalars import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
-    from opmkit.bundle.validation.fieldtypes import TypeFault
+    from opmkit.bundle.api_types.decode import TypeFault
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
 SDK = "sdk-content"
 

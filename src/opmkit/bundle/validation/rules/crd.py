@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.bundle import mapping, scalar_text
+from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_subdomain
+from opmkit.bundle.validation.bundle_view import mapping, scalar_text
 from opmkit.bundle.validation.crdform import Crd, each_crd, known_crds
-from opmkit.bundle.validation.fieldtypes import written
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.names import dns1035_label, dns1123_subdomain
 from opmkit.bundle.validation.objectmeta import metadata_faults
 from opmkit.bundle.validation.rule import Dialect, Fault, rule
 from opmkit.bundle.validation.urls import parse_request_url
@@ -21,7 +21,7 @@ from opmkit.bundle.validation.urls import parse_request_url
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 _APPROVED = "api-approved.kubernetes.io"
 _PROTECTED = ("k8s.io", "kubernetes.io")

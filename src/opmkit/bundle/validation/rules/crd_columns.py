@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.crdform import each_crd
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:

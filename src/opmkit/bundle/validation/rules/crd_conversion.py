@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_subdomain
 from opmkit.bundle.validation.crdform import each_crd
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.names import dns1035_label, dns1123_subdomain
 from opmkit.bundle.validation.node import Node
 from opmkit.bundle.validation.rule import Fault, rule
 from opmkit.bundle.validation.urls import parse_url

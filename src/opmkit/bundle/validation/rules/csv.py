@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.kubernetes_names import dns1123_subdomain, label_value
 from opmkit.bundle.validation.csvform import Csv, each_csv
 from opmkit.bundle.validation.examples import ANNOTATIONS, Examples
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.gvk import Gvk
-from opmkit.bundle.validation.names import dns1123_subdomain, label_value
 from opmkit.bundle.validation.rule import OURS, RECENT, Dialect, Fault, rule
-from opmkit.bundle.validation.versions import strict_version
+from opmkit.bundle.versions import strict_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

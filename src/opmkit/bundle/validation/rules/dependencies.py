@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, cast
 
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.cel import DISTRIBUTION, CompilerMissing, compile_problem
 from opmkit.bundle.validation.dependencies import CEL, GVK, LABEL, PACKAGE, Dependencies, Requirement, read_dependencies
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import OURS, Dialect, Fault, rule
 from opmkit.bundle.validation.rules.format import VALIDATOR, is_laid_out
-from opmkit.bundle.validation.versions import VersionRange
+from opmkit.bundle.versions import VersionRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Check
 
 _HEAD = "dependencies:\n- type: "

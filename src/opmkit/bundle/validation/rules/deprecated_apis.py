@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from opmkit.bundle.validation.bundle import items, mapping
+from opmkit.bundle.api_types.decode import typed_csv, written
+from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import items, mapping
 from opmkit.bundle.validation.crdform import V1BETA1
 from opmkit.bundle.validation.csvform import Csv, each_csv
-from opmkit.bundle.validation.fieldtypes import typed_csv, written
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import EVERY, OURS, Dialect, Fault, Rule, rule
-from opmkit.bundle.validation.scalars import Reading
-from opmkit.bundle.validation.versions import tolerant_version
+from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "alpha-deprecated-apis"

@@ -9,14 +9,14 @@ from functools import wraps
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle import labels
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.mediatype import media_type
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.media_type import media_type
 from opmkit.bundle.validation.rule import Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Check
 
     JudgeFile = Callable[[BundleView, Manifest], Iterable[Fault]]

@@ -6,17 +6,17 @@ import re
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
-from opmkit.bundle.validation.bundle import items, mapping, members
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import items, mapping, members
 from opmkit.bundle.validation.csvform import DEPLOYMENTS, POD, Csv, each_csv
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import OURS, Fault, rule
-from opmkit.bundle.validation.versions import strict_version
+from opmkit.bundle.versions import strict_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "good-practices"

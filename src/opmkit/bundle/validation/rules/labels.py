@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels as names
-from opmkit.bundle.validation.finding import Severity
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 VALIDATOR = "labels"
 MEDIA_TYPES = ("registry+v1", "plain", "helm", "plain+v0")

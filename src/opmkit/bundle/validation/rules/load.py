@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation import loading
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.loading import load_faults
 from opmkit.bundle.validation.rule import REFERENCES, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 VALIDATOR = "load"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.operatorimages import ARCH_LABEL, OS_LABEL, OperatorImages
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.operator_images import ARCH_LABEL, OS_LABEL, OperatorImages
 from opmkit.bundle.validation.rule import RECENT, Dialect, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView
-    from opmkit.bundle.validation.operatorimages import Pair
+    from opmkit.bundle.validation.bundle_view import BundleView
+    from opmkit.bundle.validation.operator_images import Pair
     from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "multiarch"

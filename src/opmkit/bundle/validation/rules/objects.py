@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle.validation.bundle import items, mapping
-from opmkit.bundle.validation.fieldtypes import Typed, read_typed, written
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.objectfields import ROOTS
+from opmkit.bundle.api_types.decode import Typed, read_typed, written
+from opmkit.bundle.api_types.object_fields import ROOTS
+from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import items, mapping
 from opmkit.bundle.validation.rule import Dialect, Fault, rule
 from opmkit.bundle.validation.rules.csv import misspelt_keys
-from opmkit.bundle.validation.scalars import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
 VALIDATOR = "object"
 _PDB, _PRIORITY_CLASS, _ROLES = "PodDisruptionBudget", "PriorityClass", ("Role", "ClusterRole")

@@ -12,19 +12,19 @@ import orjson
 
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
+from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.csvform import Csv, each_csv
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.givenfiles import read_given_file
-from opmkit.bundle.validation.mailboxes import is_single_address
+from opmkit.bundle.validation.mail_addresses import is_single_address
+from opmkit.bundle.validation.option_files import read_given_file
 from opmkit.bundle.validation.rule import EVERY, RECENT, Dialect, Fault, rule
 from opmkit.bundle.validation.rules import csv as csv_rules
 from opmkit.bundle.validation.urls import parse_request_url
-from opmkit.bundle.validation.versions import strict_version, tolerant_version
+from opmkit.bundle.versions import strict_version, tolerant_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "operatorhubv2"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.icons import icon_data, image_problem
 from opmkit.bundle.validation.csvform import Csv, each_csv
-from opmkit.bundle.validation.fieldtypes import written
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.icons import icon_data, image_problem
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 from opmkit.bundle.validation.rules.csv import INSTALL_MODES, NAME, REPLACES, name_problems
-from opmkit.bundle.validation.versions import VersionRange, strict_version, tolerant_version
+from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

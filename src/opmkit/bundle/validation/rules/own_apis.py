@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.bundle import items, mapping, members, text
+from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import items, mapping, members, text
 from opmkit.bundle.validation.crdform import Crd, known_crds
 from opmkit.bundle.validation.csvform import OWNED_CRDS, Csv, each_csv
 from opmkit.bundle.validation.examples import Examples
-from opmkit.bundle.validation.fieldtypes import written
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.csvform import Entry
 
 VALIDATOR = "opmkit"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle import goyaml
+from opmkit.bundle import go_yaml
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.perfile import each_file
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.per_file import each_file
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
 VALIDATOR = "opmkit"
 METADATA_KEYS = ("annotations", "dependencies", "properties")
@@ -53,7 +53,7 @@ def duplicate_key(file: Manifest) -> Iterator[Fault]:
     duplicates = list(file.content.duplicates)
     if file.content.is_json:
         try:
-            goyaml.load(file.content.raw, duplicates)
+            go_yaml.load(file.content.raw, duplicates)
         except InvalidDocument:
             return  # JSON that is no YAML has its faults told elsewhere
     for key, line, column in duplicates:

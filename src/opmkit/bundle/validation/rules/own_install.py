@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.validation.bundle import items, mapping, members, text
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
+from opmkit.bundle.validation.bundle_view import items, mapping, members, text
 from opmkit.bundle.validation.csvform import DEPLOYMENTS, POD, Csv, each_csv
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.names import dns1123_label, dns1123_subdomain
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView
+    from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.csvform import Entry
     from opmkit.bundle.validation.rule import Path
 

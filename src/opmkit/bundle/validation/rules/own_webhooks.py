@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.kubernetes_names import dns1123_subdomain
 from opmkit.bundle.validation.csvform import DEPLOYMENTS, OWNED_SERVICES, Csv, each_csv
-from opmkit.bundle.validation.finding import Severity
-from opmkit.bundle.validation.names import dns1123_subdomain
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle.validation import crdfields
-from opmkit.bundle.validation.bundle import mapping, members, text
+from opmkit.bundle.api_types import crd_fields
+from opmkit.bundle.api_types.decode import read_typed
+from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import mapping, members, text
 from opmkit.bundle.validation.decode import read_fault
-from opmkit.bundle.validation.fieldtypes import read_typed
-from opmkit.bundle.validation.finding import Severity
 from opmkit.bundle.validation.loading import type_faults
 from opmkit.bundle.validation.rule import Fault, rule
-from opmkit.bundle.validation.scalars import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opmkit.bundle.validation.bundle import BundleView, Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Check, Path
 
 VALIDATOR = "packagemanifest"
@@ -76,7 +76,7 @@ def _look_at(file: Manifest, package: _Package) -> None:
         package.faults.append(fault)
         return
     reading = Reading.JSON if file.content.is_json else Reading.YAML
-    typed = read_typed(file.content.value or {}, crdfields.PACKAGE, reading)
+    typed = read_typed(file.content.value or {}, crd_fields.PACKAGE, reading)
     package.faults.extend(list(type_faults(file, typed))[:1])
     if not typed.faults and typed.value.keys() & {"packageName", "channels", "defaultChannel"}:
         package.manifests.append(PackageManifest(file, mapping(typed.value)))

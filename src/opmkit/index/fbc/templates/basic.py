@@ -12,7 +12,7 @@ from opmkit.index.fbc.documents import by_key
 from opmkit.index.fbc.faults import Fault, Subject
 
 if TYPE_CHECKING:
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.index.fbc.templates.document import TemplateFile
     from opmkit.index.fbc.templates.rendering import BundleRenderer

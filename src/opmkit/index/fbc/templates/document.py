@@ -6,10 +6,10 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.content import Content
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe, member
-from opmkit.bundle.validation.content import Content
-from opmkit.bundle.validation.fieldtypes import written
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.fbc.blobs import Blobs, Place
 from opmkit.index.fbc.documents import Document, by_key, read_documents
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path as FilePath
     from typing import BinaryIO
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.fields import Path
 
 MAX_TEMPLATE = 1 << 28

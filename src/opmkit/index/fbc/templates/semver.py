@@ -11,9 +11,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
-from opmkit.bundle.serviceversion import KIND
 from opmkit.index.fbc.base64text import from_base64
 from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, Place
 from opmkit.index.fbc.dialect import Dialect
@@ -34,7 +34,7 @@ from opmkit.index.fbc.versions import version_key, version_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.fields import Fields
     from opmkit.index.fbc.templates.document import TemplateFile
@@ -181,7 +181,7 @@ def _ordered(named: Iterable[tuple[BundleBlob, Place]], archetype: str, faults: 
 def _description(bundle: BundleBlob) -> tuple[Icon | None, str]:
     """The icon and the description of the operator, as far as the manifests of a bundle have them."""
     with contextlib.suppress(InvalidDocument):
-        csv = next((one for one in objects_of(bundle) if isinstance(one, dict) and one.get("kind") == KIND), {})
+        csv = next((one for one in objects_of(bundle) if isinstance(one, dict) and one.get("kind") == CSV_KIND), {})
         spec = member(csv, "spec")
         return _icon(member(spec, "icon") if isinstance(spec, dict) else None), _text(spec, "description")
     return None, ""

@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
-from opmkit.bundle.serviceversion import KIND
 from opmkit.index.fbc.blobs import CSV_METADATA, Blobs
 from opmkit.index.fbc.bundlecheck import stated_version
 from opmkit.index.fbc.levels import objects_of
@@ -18,7 +18,7 @@ from opmkit.index.operations.add.fbc_replaces import Change, known_entries
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
     from opmkit.index.operations.values import Arrival
 
@@ -95,7 +95,7 @@ def _substitutes_for(bundle: BundleBlob) -> str:
         return _annotation(value)
     with contextlib.suppress(InvalidDocument):
         for value in objects_of(bundle):
-            if isinstance(value, dict) and value.get("kind") == KIND:
+            if isinstance(value, dict) and value.get("kind") == CSV_KIND:
                 return _annotation(member(value, "metadata"))
     return ""
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle.validation.versions import VersionRange, strict_version
+from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, Blobs
 from opmkit.index.fbc.bundlecheck import stated_version

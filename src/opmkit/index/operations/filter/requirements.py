@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.fields import member
 from opmkit.bundle.validation.dependencies import MAX_CONSTRAINT_DEPTH
-from opmkit.bundle.validation.versions import VersionRange, strict_version
+from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.bundlecheck import stated_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.bundle.jsonvalue import JsonValue
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
 
 

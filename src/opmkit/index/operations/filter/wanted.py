@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opmkit.bundle.validation.versions import VersionRange
+from opmkit.bundle.versions import VersionRange
 from opmkit.index.errors import CatalogError
 
 FORM = "PACKAGE[:CHANNEL[,CHANNEL...]][@RANGE]"

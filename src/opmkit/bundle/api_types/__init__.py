@@ -1,0 +1,1 @@
+"""Decoding of values into the fields of Kubernetes and OLM API types."""

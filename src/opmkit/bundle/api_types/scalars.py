@@ -1,0 +1,173 @@
+"""The scalar types of fields, read as Go's decoders do it.
+
+Each reader gives the value, or one that is false for the zero value of the type.
+
+Raises:
+    TypeError: with what is wanted, for a value of another type.
+    ValueError: with what is wrong, for one of the right type.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from datetime import datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from opmkit.bundle.json_value import float_text
+from opmkit.bundle.versions import tolerant_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from opmkit.bundle.json_value import JsonValue
+
+
+class Reading(Enum):
+    """The ways to read a file into typed fields."""
+
+    YAML = "yaml"
+    """YAML straight into the type: a number or a boolean is taken for a text where one belongs."""
+    JSON = "json"
+    """JSON straight into the type, which takes nothing for a text."""
+    REWRITTEN = "rewritten"
+    """JSON that was decoded and written again before, by which 1.0 has become 1; else as JSON."""
+    OBJECT = "object"
+    """By way of an untyped object, as a cluster does: nothing is taken for a text, and the case of names counts."""
+
+
+def _string(value: JsonValue, reading: Reading) -> JsonValue:
+    if isinstance(value, str):
+        return value
+    if reading is Reading.YAML and isinstance(value, bool | int | float):
+        return str(value).lower() if isinstance(value, bool) else _number_text(value)
+    raise TypeError("a text")
+
+
+def _number_text(value: float) -> str:
+    return float_text(value) if isinstance(value, float) else str(value)
+
+
+def _bool(value: JsonValue, _reading: Reading) -> JsonValue:
+    if isinstance(value, bool):
+        return value
+    raise TypeError("a boolean")
+
+
+def _int32(value: JsonValue, reading: Reading) -> JsonValue:
+    return _integer(value, reading, 32)
+
+
+def _int64(value: JsonValue, reading: Reading) -> JsonValue:
+    return _integer(value, reading, 64)
+
+
+def _integer(value: JsonValue, reading: Reading, bits: int) -> int:
+    if isinstance(value, float) and reading is not Reading.JSON and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("an integer")
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise ValueError(f"is {value}, more than {bits} bits can hold")
+    return value
+
+
+_QUANTITY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?", re.ASCII)
+
+
+def _quantity(value: JsonValue, _reading: Reading) -> JsonValue:
+    text = _number_text(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if not isinstance(text, str):
+        raise TypeError("a quantity")
+    if not _QUANTITY.fullmatch(text.strip()):
+        raise ValueError(f"is {text!r}, which is no quantity such as 100m, 1.5 or 32Mi")
+    return text
+
+
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _time(value: JsonValue, _reading: Reading) -> JsonValue:
+    if not isinstance(value, str):
+        raise TypeError("a time")
+    try:
+        if not _RFC3339.fullmatch(value):
+            raise ValueError(value)
+        datetime.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f"is {value!r}, which is no time such as 2024-05-31T12:00:00Z") from error
+    return value
+
+
+def _bytes(value: JsonValue, _reading: Reading) -> JsonValue:
+    if not isinstance(value, str):
+        raise TypeError("a text")
+    try:
+        base64.b64decode(value.replace("\n", "").replace("\r", ""), validate=True)
+    except ValueError as error:
+        raise ValueError("is not encoded as base64") from error
+    return value
+
+
+def _number(value: JsonValue, _reading: Reading) -> JsonValue:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("a number")
+    return value
+
+
+def _int_or_string(value: JsonValue, reading: Reading) -> JsonValue:
+    if isinstance(value, str):
+        return value
+    try:
+        return _integer(value, reading, 32)
+    except TypeError as error:
+        raise TypeError("an integer or a text") from error
+
+
+def _any(value: JsonValue, _reading: Reading) -> JsonValue:
+    return value
+
+
+def _version(value: JsonValue, _reading: Reading) -> JsonValue:
+    """Read a version, tolerantly; 0.0.0 is the zero value."""
+    text = "" if value is None else value
+    if not isinstance(text, str):
+        raise TypeError("a text")
+    try:
+        version = tolerant_version(text)
+    except ValueError as error:
+        raise ValueError(f"is {text!r}, which is no version such as 1.2.3") from error
+    return "" if str(version) == "0.0.0" else text
+
+
+_IDENTIFIER = re.compile(r"0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*", re.ASCII)
+
+
+def _release(value: JsonValue, _reading: Reading) -> JsonValue:
+    text = "" if value is None else value
+    if not isinstance(text, str):
+        raise TypeError("a text")
+    for part in text.split("."):
+        if not _IDENTIFIER.fullmatch(part) or (part.isdecimal() and (len(part) > 20 or int(part) >= 2**64)):
+            raise ValueError(f"is {text!r}, which is no list of identifiers with dots between, such as 1 or rc.2")
+    return text
+
+
+READ_NULL: Final = frozenset({"version", "release"})
+"""The types that read null as an empty text, where others take it for the zero value."""
+
+SCALARS: Final[Mapping[str, Callable[[JsonValue, Reading], JsonValue]]] = {
+    "string": _string,
+    "bool": _bool,
+    "int32": _int32,
+    "int64": _int64,
+    "number": _number,
+    "bytes": _bytes,
+    "quantity": _quantity,
+    "time": _time,
+    "intOrString": _int_or_string,
+    "any": _any,
+    "version": _version,
+    "release": _release,
+}

@@ -1,0 +1,107 @@
+"""A bundle's place told from a package-manifest directory: ``*.package.yaml`` and a directory for each version."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.bundle import fields
+from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
+from opmkit.bundle.document import read_document
+from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
+from opmkit.bundle.load import DIRECTORIES, read_files
+from opmkit.bundle.manifest import read_manifest
+from opmkit.bundle.model import BundleAnnotations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.bundle.json_value import JsonValue
+    from opmkit.bundle.model import ClusterServiceVersion
+
+
+def infer_annotations(directory: Path) -> BundleAnnotations:
+    """Tell package, channels and default channel of the bundle whose manifests are in ``directory``.
+
+    The directory above must hold a package manifest; the channels are those whose head leads to the bundle through
+    what the versions beside it replace and skip.
+
+    Raises:
+        InvalidBundle: if that can't be told.
+    """
+    try:
+        own = _only_csv(directory)
+        if own is None:
+            raise InvalidBundle(f"no ClusterServiceVersion in {directory}")
+        siblings = [csv for path in sorted(directory.parent.iterdir()) if path.is_dir() and (csv := _only_csv(path))]
+        package = _package_manifest(directory.parent)
+        edges = {csv.name: (*csv.skips, csv.replaces) for csv in siblings}
+        return _place(package, own.name, edges)
+    except BundleError as error:
+        raise InvalidBundle(
+            f"{directory}: package and channels are unknown: {error.message}",
+            advice="Give them with --package NAME and --channels NAME.",
+        ) from error
+
+
+def is_package_directory(directory: Path) -> bool:
+    """Return whether a directory has the package manifest format: a package manifest, and a directory a version."""
+    try:
+        has_bundle = any((directory / name).is_dir() for name in DIRECTORIES)
+        return not has_bundle and any(map(Path.is_dir, directory.iterdir())) and bool(_package_manifest(directory))
+    except (BundleError, OSError):
+        return False
+
+
+def _only_csv(directory: Path) -> ClusterServiceVersion | None:
+    """Read the CSV in a directory, None if there is none; hidden files count."""
+    found: list[tuple[str, bytes]] = []
+    for name, content in read_files(directory).items():
+        with suppress(InvalidDocument):
+            manifest = read_manifest(content)
+            if manifest and manifest.kind == CSV_KIND:
+                found.append((name, manifest.json))
+    if len(found) > 1:
+        raise InvalidBundle(
+            f"more than one ClusterServiceVersion in {directory}: {', '.join(name for name, _ in found)}"
+        )
+    return read_csv(found[0][1]) if found else None
+
+
+def _package_manifest(directory: Path) -> Mapping[str, JsonValue]:
+    """Find the first file that is a package manifest: one with a packageName."""
+    for content in read_files(directory).values():
+        with suppress(BundleError):
+            manifest = fields.mapping(read_document(content).value, "the document")
+            if fields.text(manifest.get("packageName"), "packageName"):
+                return manifest
+    raise InvalidBundle(f"no package manifest (a file with a packageName) in {directory}")
+
+
+def _place(package: Mapping[str, JsonValue], name: str, edges: Mapping[str, tuple[str, ...]]) -> BundleAnnotations:
+    heads: dict[str, str] = {}
+    for entry in fields.items(package.get("channels"), "channels"):
+        channel = fields.mapping(entry, "an entry of channels")
+        heads[fields.text(channel.get("name"), "a channel's name")] = fields.text(
+            channel.get("currentCSV"), "currentCSV"
+        )
+    channels = tuple(sorted(channel for channel, head in heads.items() if name in _reachable(head, edges)))
+    if not channels:
+        raise InvalidBundle(f"no channel leads to {name}")
+    default = fields.text(package.get("defaultChannel"), "defaultChannel")
+    if not default and len(heads) == 1:
+        (default,) = heads
+    return BundleAnnotations(fields.text(package.get("packageName"), "packageName"), channels, default)
+
+
+def _reachable(head: str, edges: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """Follow the edges from a head, itself included."""
+    reached: set[str] = set()
+    waiting = [head]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += edges.get(name, ())
+    return reached

@@ -1,0 +1,137 @@
+"""The manifests of a bundle as ``opm alpha bundle validate`` takes them: from one directory, each file by itself.
+
+Whatever can be read is judged by the rules of other validators too, each ClusterServiceVersion alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+from opmkit.bundle.api_types.decode import typed_csv
+from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, BundleView
+from opmkit.bundle.validation.decode import decode_fault
+from opmkit.bundle.validation.kinds import supported_kinds
+from opmkit.bundle.validation.loading import is_loaded, typed_crd, version_fault
+from opmkit.bundle.validation.media_type import HELM, REGISTRY, media_type
+from opmkit.bundle.validation.rule import Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from opmkit.bundle.api_types.decode import TypeFault
+    from opmkit.bundle.validation.bundle_view import Manifest
+    from opmkit.bundle.validation.rule import Check, Fault, Rule
+
+VALIDATOR = "opm-content"
+OPTIONAL = "opm-content-optional"
+
+
+@dataclass(frozen=True)
+class OpmContent:
+    """What is in the manifests directory of a bundle, whatever the annotations call it."""
+
+    bundle: BundleView
+
+    @classmethod
+    def of(cls, bundle: BundleView) -> OpmContent:
+        """Look at a bundle, once for all rules."""
+        return cast("OpmContent", bundle.memo.setdefault(cls, cls(bundle)))
+
+    @property
+    def directory(self) -> str:
+        """The directory."""
+        return "" if self.bundle.bare else "manifests"
+
+    @cached_property
+    def media_type(self) -> str:
+        """The media type of what is in it."""
+        return media_type(self.bundle, self.directory)
+
+    @cached_property
+    def files(self) -> tuple[Manifest, ...]:
+        """All files in it; those of a chart are not judged."""
+        return () if self.media_type == HELM else tuple(self.bundle.below(self.directory))
+
+    @cached_property
+    def objects(self) -> tuple[Manifest, ...]:
+        """Those that hold an object."""
+        return tuple(file for file in self.files if decode_fault(file) is None)
+
+    def supports(self, file: Manifest) -> bool:
+        """Tell whether the bundle may hold objects of that kind."""
+        return self.media_type != REGISTRY or file.kind in supported_kinds(self.bundle.dialect)
+
+    def of_kind(self, kind: str) -> tuple[Manifest, ...]:
+        """The objects of a kind."""
+        return tuple(file for file in self.objects if file.kind == kind)
+
+    @property
+    def csv(self) -> Manifest | None:
+        """The first ClusterServiceVersion."""
+        return next(iter(self.of_kind(CSV_KIND)), None)
+
+    @property
+    def others(self) -> tuple[Manifest, ...]:
+        """The objects of supported kinds that are judged by their metadata alone."""
+        return tuple(one for one in self.objects if one.kind not in (CSV_KIND, CRD_KIND) and self.supports(one))
+
+    def csv_type_faults(self, file: Manifest) -> tuple[TypeFault, ...]:
+        """The fields of a ClusterServiceVersion that have wrong types, where no number is taken for a text."""
+        return typed_csv(file.content, self.bundle.dialect, Reading.OBJECT).faults
+
+    @cached_property
+    def csv_views(self) -> tuple[BundleView, ...]:
+        """Each ClusterServiceVersion whose fields have the right types, as a bundle of its own."""
+        return tuple(self._view(file) for file in self.of_kind(CSV_KIND) if not self.csv_type_faults(file))
+
+    @cached_property
+    def crd_views(self) -> tuple[BundleView, ...]:
+        """Each CustomResourceDefinition whose fields have the right types, likewise."""
+        crds = (file for file in self.of_kind(CRD_KIND) if version_fault(file) is None)
+        return tuple(self._view(file) for file in crds if not typed_crd(file, Reading.YAML).faults)
+
+    @cached_property
+    def optional_views(self) -> tuple[BundleView, ...]:
+        """Each ClusterServiceVersion, as a bundle of its own; the references look at none unless the bundle loads."""
+        judged = self.bundle.dialect is Dialect.OPMKIT or is_loaded(self.bundle)
+        return tuple(self._view(file) for file in self.of_kind(CSV_KIND)) if judged else ()
+
+    def _view(self, file: Manifest) -> BundleView:
+        directories = frozenset({self.directory} - {""})
+        reading = None if file.kind != CSV_KIND or self.csv_type_faults(file) else Reading.OBJECT
+        files = {file.path: self.bundle.files[file.path]}
+        return replace(self.bundle, files=files, directories=directories, csv_reading=reading)
+
+
+def composed(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:
+    """The rules of other validators that run in these: their errors count, their warnings are dropped."""
+    csv = [_reused(rule, VALIDATOR, _csv_views) for rule in validators.get("csv", ())]
+    crd = [_reused(rule, VALIDATOR, _crd_views) for rule in validators.get("crd", ())]
+    hub = [_reused(rule, OPTIONAL, _optional_views) for rule in validators.get("operatorhub", ())]
+    return {VALIDATOR: csv + crd, OPTIONAL: hub}
+
+
+def _csv_views(bundle: BundleView) -> tuple[BundleView, ...]:
+    return OpmContent.of(bundle).csv_views
+
+
+def _optional_views(bundle: BundleView) -> tuple[BundleView, ...]:
+    return OpmContent.of(bundle).optional_views
+
+
+def _crd_views(bundle: BundleView) -> tuple[BundleView, ...]:
+    return OpmContent.of(bundle).crd_views
+
+
+def _reused(rule: Rule, validator: str, views: Callable[[BundleView], tuple[BundleView, ...]]) -> Rule:
+    def check(bundle: BundleView) -> Iterator[Fault]:
+        for view in views(bundle):
+            for fault in rule.check(view):
+                if (fault.severity or rule.severity) is Severity.ERROR:
+                    yield fault
+
+    return replace(rule, validator=validator, check=cast("Check", check))

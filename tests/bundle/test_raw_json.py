@@ -1,0 +1,48 @@
+"""JSON taken apart as text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opmkit.bundle.raw_json import compact, elements, members
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=15,
+)
+
+
+def test_numbers_keys_and_escapes_stay_as_written() -> None:
+    assert (
+        compact(' { "b" : 1.0e3 ,\n"a":"\\u00e9 <&> \\" x" } ')
+        == '{"b":1.0e3,"a":"\\u00e9 \\u003c\\u0026\\u003e \\" x"}'
+    )
+
+
+def test_elements_and_members_are_slices_of_the_text() -> None:
+    assert elements(' [ {"a" : 1.0} , 2 ,"x,]" ]') == ['{"a" : 1.0}', "2", '"x,]"']
+    assert members('{ "a" : [1 , 2] , "b\\"" :"}", "a": 3 }') == {"a": "3", 'b"': '"}"'}
+    assert elements("[]") == elements("null") == []
+    assert members("{}") == members("null") == {}
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[1", "[1] 2", "{}", "3", "[1,]"])
+def test_what_is_no_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        elements(text)
+
+
+@given(_JSON, st.sampled_from([None, 1, 3]))
+def test_compact_keeps_the_value(value: object, indent: int | None) -> None:
+    assert json.loads(compact(json.dumps(value, indent=indent))) == value
+
+
+@given(st.lists(_JSON), st.dictionaries(st.text(), _JSON))
+def test_parts_have_the_values_of_the_whole(items: list[object], mapping: dict[str, object]) -> None:
+    assert [json.loads(part) for part in elements(json.dumps(items, indent=2))] == items
+    assert {name: json.loads(part) for name, part in members(json.dumps(mapping, indent=2)).items()} == mapping

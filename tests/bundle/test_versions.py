@@ -1,0 +1,90 @@
+"""Versions, strict and tolerant, and ranges of them with all their quirks."""
+
+from __future__ import annotations
+
+import pytest
+
+from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
+
+
+@pytest.mark.parametrize("text", ["0.0.0", "1.2.3", "1.2.3-rc.1+build.5", f"{2**64 - 1}.0.0", "1.0.0+001", "1.0.0-0a"])
+def test_strict_versions_stay_as_they_are(text: str) -> None:
+    assert str(strict_version(text)) == text
+
+
+TOO_LARGE = [f"{2**64}.0.0", f"1.0.0-{2**64}", "9" * 10_000 + ".0.0", "1.0.0-" + "9" * 10_000]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.3\n", "1.2.3-é", *TOO_LARGE]
+)
+def test_other_versions_are_refused_with_a_reason(text: str) -> None:
+    with pytest.raises(ValueError, match=r"'"):
+        strict_version(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (" v1.2 ", "1.2.0"),
+        ("1", "1.0.0"),
+        ("01.002.0003", "1.2.3"),
+        ("v1.2.3-rc.1", "1.2.3-rc.1"),
+        ("\xa00.10", "0.10.0"),
+    ],
+)
+def test_tolerant_versions_are_completed(text: str, version: str) -> None:
+    assert str(tolerant_version(text)) == version
+
+
+@pytest.mark.parametrize("text", ["", "1.2-rc", "vv1", "1..2", "1.2.3.4", "x"])
+def test_what_no_tolerance_makes_a_version(text: str) -> None:
+    with pytest.raises(ValueError, match=r"version|needs"):
+        tolerant_version(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        (">=1.0.0 <2.0.0", ["1.0.0", "2.0.0-rc.1"], ["2.0.0", "1.0.0-rc.1"]),
+        ("<1.0.0 || 2.x", ["0.9.9", "2.7.0"], ["1.0.0", "3.0.0"]),
+        ("!=1.2.3", ["1.2.4"], ["1.2.3", "1.2.3+build"]),
+        ("> 1.0.0", ["1.0.1"], ["1.0.0"]),
+        ("1.x.x", ["1.0.7"], ["1.1.0"]),
+        ("<=1.2.x", ["1.2.9"], ["1.3.0"]),
+        (">1.2.x", ["1.3.0"], ["1.2.9"]),
+        ("^1.2.x", ["1.2.0"], ["1.2.1"]),
+        ("!=1.2.x", [], ["1.1.0", "1.2.0", "1.3.0"]),
+    ],
+)
+def test_ranges(text: str, inside: list[str], outside: list[str]) -> None:
+    wanted = VersionRange.parse(text)
+    assert all(strict_version(version) in wanted for version in inside)
+    assert not any(strict_version(version) in wanted for version in outside)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "names no version"),
+        ("x", "names no version"),
+        ("1.0.0 ||", "between two versions"),
+        ("~1.0.0", "none of"),
+        (">=1.0", "MAJOR.MINOR.PATCH"),
+        (">=1.0.0 and <2.0.0", "no version in it"),
+        (">1.0.0-next", "wildcard"),
+        (f"<={2**64}.x", "wildcard"),
+        ("<=1." + "9" * 10_000 + ".x", r"digits"),
+    ],
+)
+def test_what_is_no_range_is_refused_with_a_reason(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        VersionRange.parse(text)
+
+
+def test_alternatives_without_terms_and_dropped_tokens_are_told() -> None:
+    gap = VersionRange.parse("1.0.0 || || 2.0.0")
+    assert not gap.is_complete
+    assert strict_version("3.0.0") not in gap
+    assert VersionRange.parse("1.0.0 - 2.0.0").dropped == ("-",)
+    assert VersionRange.parse(">=1.0.0 <2.0.0").dropped == ()

@@ -1,0 +1,134 @@
+"""Rules over many bundles."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from opmkit.bundle.validation.cross_bundle import AcrossRule, Summary, judge_across
+from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.rule_registry import validators
+from tests.kit.demo import demo
+from tests.kit.shared import needs_shared
+from tests.kit.validation import findings, judged, view
+
+
+def bundle(version: str, replaces: str = "", /, **more: Any) -> Summary:
+    """A bundle of the package demo; ``replaces`` is a version."""
+    plain = Summary(f"demo:{version}", "demo", f"demo.v{version}", version, channels=("stable",))
+    return dataclasses.replace(plain, replaces=replaces and f"demo.v{replaces}", **more)
+
+
+def told(*bundles: Summary) -> list[tuple[str, str, str]]:
+    """Rule, bundle and subject of what is found."""
+    found = judge_across(bundles, validators()["across"])
+    return [(finding.rule, summary.name, finding.subject) for summary, finding in found]
+
+
+CHAIN = (bundle("1.0.0"), bundle("1.1.0", "1.0.0"), bundle("1.10.0", "1.1.0"))
+
+
+def test_nothing_is_found_in_a_chain() -> None:
+    assert told(*CHAIN) == []
+
+
+def test_the_same_image_under_two_names_is_one_bundle() -> None:
+    assert told(bundle("1.0.0", digest="d"), bundle("1.0.0", digest="d", target="demo:latest")) == []
+
+
+FAULTS = [
+    ((bundle("1.0.0"), bundle("1.0.0", package="other")), [("ACROSS-NAME-DUPLICATE", "demo.v1.0.0", "demo.v1.0.0")]),
+    (
+        (bundle("1.0.0"), bundle("1.0.1", "1.0.0", version="v1.0.0")),
+        [("ACROSS-VERSION-DUPLICATE", "demo.v1.0.1", "v1.0.0")],
+    ),
+    (
+        (*CHAIN, bundle("1.0.0", name="other.v1", package="other", skips=("demo.v1.1.0",), version="")),
+        [("ACROSS-REPLACES-FOREIGN", "other.v1", "demo.v1.1.0")],
+    ),
+    (
+        (*CHAIN, bundle("1.11.0", "1.10.1", skips=("demo.v1.10.0",))),
+        [("ACROSS-REPLACES-MISSING", "demo.v1.11.0", "demo.v1.10.1")],
+    ),
+    (
+        (bundle("1.0.0", "1.1.0"), bundle("1.1.0", "1.0.0"), bundle("1.2.0", "1.1.0")),
+        [("ACROSS-REPLACES-CYCLE", "demo.v1.0.0", "demo.v1.0.0")],
+    ),
+    ((*CHAIN, bundle("1.9.0", "1.1.0")), [("ACROSS-CHANNEL-HEADS", "demo.v1.10.0", "stable")]),
+    ((*CHAIN, bundle("2.0.0", "1.10.0", default_channel="beta")), [("ACROSS-DEFAULT-CHANNEL", "demo.v2.0.0", "beta")]),
+    (
+        (bundle("1.0.0", owned_crds=("a.b",)), bundle("2.0.0", name="o.v2", package="o", owned_crds=("a.b", "c.d"))),
+        [("ACROSS-CRD-OWNERS", "o.v2", "a.b")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("bundles", "wanted"), FAULTS)
+def test_a_fault_is_found(bundles: tuple[Summary, ...], wanted: list[tuple[str, str, str]]) -> None:
+    assert told(*bundles) == wanted
+    assert told(*reversed(bundles)) == wanted
+
+
+def test_every_rule_is_tested_and_explained() -> None:
+    rules = validators()["across"]
+    assert {one.id for one in rules} == {rule for _, wanted in FAULTS for rule, _, _ in wanted}
+    assert all(isinstance(one, AcrossRule) and one.explanation and one.bad and one.good for one in rules)
+    assert findings(demo(), "across") == []
+
+
+@pytest.mark.parametrize(
+    "bundles",
+    [
+        (bundle("1.0.0"), bundle("2.0.0"), bundle("3.0.0")),
+        (bundle("1.1.0", "1.0.9"), bundle("1.2.0", "1.1.0", skips=("demo.v1.0.9",))),
+        (bundle("1.0.0", "1.0.0"),),
+        (bundle("1.0.0", release="1"), bundle("1.0.0", name="demo-v1.0.0-2", release="2")),
+        (bundle("1.0.0", default_channel="old"), bundle("1.1.0", "1.0.0", default_channel="stable")),
+        (bundle("1.0.0", version="x"), bundle("1.1.0", "1.0.0", version="")),
+    ],
+    ids=["no chain", "skipped", "itself", "releases", "older default", "no versions"],
+)
+def test_what_is_no_fault(bundles: tuple[Summary, ...]) -> None:
+    assert told(*bundles) == []
+
+
+def test_a_message_names_a_few_of_many() -> None:
+    many = [bundle("1.0.0"), *(bundle(f"1.{minor}.0", "1.0.0") for minor in range(1, 9))]
+    (pair,) = judge_across(many, validators()["across"])
+    assert pair[1].message == (
+        "the channel stable of the package demo has the heads demo.v1.8.0, demo.v1.7.0, demo.v1.6.0, demo.v1.5.0,"
+        " demo.v1.4.0 and 3 more"
+    )
+
+
+def test_a_bundle_is_summed_up() -> None:
+    assert Summary.of(demo(), digest="sha256:1") == Summary(
+        target="demo",
+        package="demo",
+        name="demo.v1.2.3",
+        version="1.2.3",
+        channels=("stable",),
+        default_channel="stable",
+        replaces="demo.v1.2.2",
+        skips=("demo.v1.2.1",),
+        owned_crds=("demos.demo.example.com",),
+        digest="sha256:1",
+    )
+    assert Summary.of(view({})) is None
+    summary = Summary.of(demo())
+    assert summary is not None
+    assert Summary(**dataclasses.asdict(summary)) == summary
+
+
+@needs_shared
+def test_the_corpus_has_broken_chains() -> None:
+    views = (
+        dataclasses.replace(one.view(), dialect=Dialect.OPMKIT, name=one.path)
+        for one in judged(Dialect.NEWEST, "bundles")
+    )
+    summaries = [summary for one in views if (summary := Summary.of(one))]
+    found = {(finding.rule, summary.target) for summary, finding in judge_across(summaries, validators()["across"])}
+    assert ("ACROSS-REPLACES-CYCLE", "syn-cycle/1.0.0") in found
+    assert len({rule for rule, _ in found}) >= 5
