@@ -33,7 +33,7 @@ from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import LayoutRepository
-from opmkit.index.fbc.layout import write_catalog
+from opmkit.index.fbc.directory import write_catalog
 from opmkit.index.fbc.write import to_json, to_yaml
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tests.kit.catalogmaker import catalog_of
 from tests.kit.catalogs import free_port
 from tests.kit.soak import memory
 
-from opmkit.index.fbc.layout import write_catalog
+from opmkit.index.fbc.directory import write_catalog
 from opmkit.index.fbc.write import to_json
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from opmkit.cli.commands.validate import Report
 from opmkit.cli.completion import CHOICES, Directive, complete
 from opmkit.cli.main import build_app
 from opmkit.imagetools.tools import ENGINES
-from opmkit.index.fbc.levels import Level
+from opmkit.index.fbc.migrate import Level
 from opmkit.index.modes import UpdateMode
 
 

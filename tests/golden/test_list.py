@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from opmkit.index.errors import InvalidCatalog
-from opmkit.index.fbc.layout import write_catalog
+from opmkit.index.fbc.directory import write_catalog
 from opmkit.index.fbc.write import to_yaml
 from opmkit.index.rendering.database_blobs import blobs_of_database
 from opmkit.index.sqlite import open_database

@@ -16,9 +16,9 @@ from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, OtherBlob, PackageBlob
-from opmkit.index.fbc.layout import write_catalog
-from opmkit.index.fbc.levels import Level
+from opmkit.index.fbc.directory import write_catalog
 from opmkit.index.fbc.load import read_blobs
+from opmkit.index.fbc.migrate import Level
 from opmkit.index.fbc.write import to_json, to_yaml
 from opmkit.index.image.open_fbc import CATALOGS, open_blobs
 from opmkit.index.render import Rendering, kept_bundles, render

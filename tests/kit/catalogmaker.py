@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.versions import strict_version
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
-from opmkit.index.fbc.bundlecheck import stated_version
+from opmkit.index.fbc.check.bundle import stated_version
 from opmkit.index.image.open_fbc import Kind
 from opmkit.index.render import Rendering, render
 from opmkit.index.rendering.image_template import ImageTemplate

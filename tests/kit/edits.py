@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle import ManifestCache, parse_bundle
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, Blobs
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.check.result import judge
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.load import load_blobs
-from opmkit.index.fbc.verdict import judge
 from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:

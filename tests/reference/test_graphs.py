@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from opmkit.index.drawing.filter import Selection
 from opmkit.index.drawing.mermaid import mermaid
-from opmkit.index.drawing.selection import Selection
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.load import read_blobs
 from tests.kit.corpus import RegistryCorpus
 from tests.kit.opm import Opm

@@ -20,9 +20,9 @@ from google.protobuf.json_format import MessageToDict
 
 from opmkit.cli.main import run
 from opmkit.index.api import METHODS
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.check.result import judge
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.load import load_blobs, read_blobs
-from opmkit.index.fbc.verdict import judge
 from tests.golden.test_grpc import CATALOG, GOLDEN, build
 from tests.index.replay import REGISTRY
 from tests.kit.catalogs import free_port, write_library

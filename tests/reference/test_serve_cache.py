@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.fbc.layout import write_catalog as write_blobs
+from opmkit.index.fbc.directory import write_catalog as write_blobs
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.write import to_json
 from tests.golden.test_grpc import CATALOG, GOLDEN

@@ -10,13 +10,13 @@ import typer
 
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 
 if TYPE_CHECKING:
     from opmkit.bundle.cache import Kept
     from opmkit.index.drawing.mermaid import Mermaid
     from opmkit.index.fbc.blobs import Blob, Blobs
-    from opmkit.index.fbc.levels import Level
+    from opmkit.index.fbc.migrate import Level
 
 
 class CatalogFormat(StrEnum):
@@ -44,7 +44,7 @@ MigrateLevel = Annotated[
 
 def level_named(name: str) -> Level:
     """The level of that name, no migration for ""; raises UsageProblem."""
-    from opmkit.index.fbc.levels import Level
+    from opmkit.index.fbc.migrate import Level
 
     if name not in [*Level, ""]:
         raise UsageProblem(f'unknown level "{name}" of --migrate-level: one of {", ".join(Level)}')

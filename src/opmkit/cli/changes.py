@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.fbc.levels import Level
+    from opmkit.index.fbc.migrate import Level
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.operations.change import AddOptions, Change, ChangeResult
     from opmkit.index.operations.values import Placement

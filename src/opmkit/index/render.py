@@ -21,8 +21,8 @@ from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.from_bundle import bundle_blob, by_image, objects_last, with_image
-from opmkit.index.fbc.levels import Level, migrated
 from opmkit.index.fbc.load import parse_blobs
+from opmkit.index.fbc.migrate import Level, migrated
 from opmkit.index.fbc.write import content
 from opmkit.index.image.open_fbc import CATALOGS, DATABASES, Kind, catalog_blobs, find_place, kind_of, refuse_kind
 

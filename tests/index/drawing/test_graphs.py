@@ -16,12 +16,12 @@ from opmkit.index.drawing import dot as dots
 from opmkit.index.drawing import page as pages
 from opmkit.index.drawing import svg as svgs
 from opmkit.index.drawing.dot import dot
+from opmkit.index.drawing.filter import Selection
 from opmkit.index.drawing.layout import MAX_LANES, Update, layout, updates
 from opmkit.index.drawing.mermaid import mermaid
 from opmkit.index.drawing.page import page, problems_of
-from opmkit.index.drawing.selection import Selection
-from opmkit.index.drawing.subject import drawn_packages
 from opmkit.index.drawing.svg import svg
+from opmkit.index.drawing.view import drawn_packages
 from opmkit.index.errors import CatalogError, InvalidCatalog, UnknownPackage
 from opmkit.index.fbc.blobs import (
     BlobProperty,
@@ -34,7 +34,7 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
     RelatedImage,
 )
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.versions import KeyRange, version_key
 
 if TYPE_CHECKING:

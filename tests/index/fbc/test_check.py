@@ -10,12 +10,12 @@ import pytest
 
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, EntryBlob, PackageBlob
-from opmkit.index.fbc.check import check_blobs, valid_catalog
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.faults import Fault, Subject
-from opmkit.index.fbc.graphcheck import channel_heads, graph_fault
+from opmkit.index.fbc.check.catalog import check_blobs, valid_catalog
+from opmkit.index.fbc.check.graph import channel_heads, graph_fault
+from opmkit.index.fbc.check.result import judge
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.findings import Fault, Subject
 from opmkit.index.fbc.load import Loaded, load_blobs, load_files, read_blobs
-from opmkit.index.fbc.verdict import judge
 from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, EntryBlob, Icon
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.levels import Level
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.migrate import Level
 from opmkit.index.fbc.templates import composite
 from opmkit.index.fbc.templates.basic import to_basic
 from opmkit.index.fbc.templates.document import TemplateFile
-from opmkit.index.fbc.templates.kinds import Kind, kind_of, render_template
+from opmkit.index.fbc.templates.render import Kind, kind_of, render_template
 from opmkit.index.fbc.templates.substitutes import to_substitutes
 from opmkit.index.fbc.write import to_json
 

@@ -20,9 +20,9 @@ from opmkit.index.fbc.blobs import (
     OtherBlob,
     PackageBlob,
 )
-from opmkit.index.fbc.goyamlwriter import write_yaml
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import in_order, to_json, to_yaml
+from opmkit.index.fbc.yaml_writer import write_yaml
 
 from .test_load import CATALOG
 

@@ -17,8 +17,8 @@ from opmkit.index.errors import (
     SeveralErrors,
 )
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, Blobs, Icon, PackageBlob
-from opmkit.index.fbc.check import check_blobs
-from opmkit.index.fbc.levels import Level
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.migrate import Level
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
 from opmkit.index.operations.add.session import AddPlan

@@ -6,7 +6,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog, SeveralErrors, UnknownPackage
 from opmkit.index.fbc.blobs import Blobs, Deprecation
-from opmkit.index.fbc.check import check_blobs
+from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.operations.deprecate import Statement, deprecate
 from tests.kit.edits import catalog
 

@@ -11,9 +11,9 @@ import pytest
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.errors import CatalogError, InvalidCatalog, UnknownPackage
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, EntryBlob, OtherBlob
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.check import check_blobs
-from opmkit.index.fbc.graphcheck import graph_fault
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.check.graph import graph_fault
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.operations.filter.filter import filter_blobs
 from opmkit.index.operations.filter.subgraph import needed_entries

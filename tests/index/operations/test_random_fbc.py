@@ -10,7 +10,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import Blobs, Deprecation
-from opmkit.index.fbc.check import check_blobs
+from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles

@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError, GraphError, InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs
-from opmkit.index.fbc.check import check_blobs
+from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import in_order, to_json
 from opmkit.index.operations.truncate_fbc import truncate

@@ -9,7 +9,7 @@ import typer
 
 from opmkit.cli.catalogformats import Compat
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 
 
 def dockerfile(

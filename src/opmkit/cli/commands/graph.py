@@ -12,12 +12,12 @@ from opmkit.cli.catalogformats import Compat, told
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageProblem
 from opmkit.cli.params import Connection, made_once
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.drawing.subject import DrawnPackage
+    from opmkit.index.drawing.view import DrawnPackage
     from opmkit.index.fbc.blobs import Blobs
 
 
@@ -46,8 +46,8 @@ def render_graph(
 
     [bold]Example:[/] opm alpha render-graph ./catalog -p lagoon-operator > graph.mmd
     """
+    from opmkit.index.drawing.filter import Selection
     from opmkit.index.drawing.mermaid import mermaid
-    from opmkit.index.drawing.selection import Selection
 
     if not references:
         raise UsageProblem("requires at least 1 arg(s), only received 0", ctx.command_path)
@@ -91,7 +91,7 @@ def graph(
 
       opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
     """
-    from opmkit.index.drawing.subject import drawn_packages
+    from opmkit.index.drawing.view import drawn_packages
     from opmkit.index.fbc.blobs import Blobs
 
     if channel and not package:

@@ -34,7 +34,7 @@ def init(
     """
     from opmkit.bundle.kubernetes_names import dns1123_label
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.newpackage import new_package
+    from opmkit.index.fbc.new_package import new_package
 
     blob = new_package(package, default_channel, description, icon)
     for problem in dns1123_label(package):

@@ -9,7 +9,7 @@ import typer
 from opmkit.cli.catalogformats import Compat
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.params import Connection
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

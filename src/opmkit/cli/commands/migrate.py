@@ -30,7 +30,7 @@ def migrate(
 
     [bold]Example:[/] opm migrate quay.io/me/catalog:1 ./catalog
     """
-    from opmkit.index.fbc.layout import check_empty, write_catalog
+    from opmkit.index.fbc.directory import check_empty, write_catalog
     from opmkit.index.image.open_fbc import CATALOGS
     from opmkit.index.render import Rendering
     from opmkit.index.render import render as rendered

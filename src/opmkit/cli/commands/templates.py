@@ -27,15 +27,15 @@ from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.cli.goflags import given_flags
 from opmkit.cli.params import Connection, made_once
 from opmkit.cli.tree import group
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.fbc.blobs import BundleBlob, OtherBlob
-    from opmkit.index.fbc.levels import Level
+    from opmkit.index.fbc.migrate import Level
     from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.kinds import Kind
+    from opmkit.index.fbc.templates.render import Kind
 
 STDIN = "-"
 COMPOSITE = "composite"
@@ -115,8 +115,8 @@ def render_template(
       opm alpha render-template lagoon.yaml -o mermaid
     """
     from opmkit.index.drawing.mermaid import mermaid
-    from opmkit.index.fbc.templates.kinds import kind_of
-    from opmkit.index.fbc.templates.kinds import render_template as rendered
+    from opmkit.index.fbc.templates.render import kind_of
+    from opmkit.index.fbc.templates.render import render_template as rendered
 
     level = level_named(migrate_level)
     if kind == COMPOSITE and not file:
@@ -135,7 +135,7 @@ def render_template(
 
 def _named(first: str, second: str) -> tuple[Kind | None, str]:
     """The type and the file that the arguments name; a first one that is no type is the file."""
-    from opmkit.index.fbc.templates.kinds import Kind
+    from opmkit.index.fbc.templates.render import Kind
 
     if first in list(Kind):
         return Kind(first), second

@@ -11,10 +11,10 @@ from opmkit.cli.catalogformats import Compat
 from opmkit.cli.console import ValueFormat, ValueOutput, print_value
 from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.params import Connection
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.verdict import Verdict
+    from opmkit.index.fbc.check.result import Verdict
 
 
 def validate(
@@ -37,7 +37,7 @@ def validate(
 
       opm validate quay.io/me/catalog:1 --output json
     """
-    from opmkit.index.fbc.verdict import judge
+    from opmkit.index.fbc.check.result import judge
     from opmkit.index.image.open_fbc import open_loaded
 
     verdict = judge(open_loaded(connection.tool, catalog), compat)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opmkit.index.drawing.layout import Layout
-    from opmkit.index.drawing.subject import DrawnPackage
+    from opmkit.index.drawing.view import DrawnPackage
 
 MAX_UPDATES = 100_000
 """Arrows in one drawing; Graphviz is of no use long before."""

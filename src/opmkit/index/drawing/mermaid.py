@@ -13,9 +13,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
-from opmkit.index.drawing.selection import Selection
+from opmkit.index.drawing.filter import Selection
 from opmkit.index.fbc import blobs as schemas
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.versions import LOWEST, Key, KeyRange, version_keys
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ import orjson
 from opmkit.imagetools.escape import escape_controls
 from opmkit.index.drawing.assets import asset
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.check import check_blobs
+from opmkit.index.fbc.check.catalog import check_blobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.index.drawing.layout import Layout, Row
-    from opmkit.index.drawing.subject import DrawnPackage
+    from opmkit.index.drawing.view import DrawnPackage
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, RelatedImage
 
 MAX_PAGE = 96 << 20

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.index.drawing.layout import Layout, Row
-    from opmkit.index.drawing.subject import DrawnPackage
+    from opmkit.index.drawing.view import DrawnPackage
     from opmkit.index.fbc.blobs import ChannelBlob
 
 MAX_ROWS = 10_000

@@ -26,9 +26,9 @@ from opmkit.index.fbc.blobs import (
     RelatedImage,
 )
 from opmkit.index.fbc.documents import read_documents
-from opmkit.index.fbc.faults import Fault, refuse
 from opmkit.index.fbc.fields import Fields
-from opmkit.index.fbc.tree import catalog_files
+from opmkit.index.fbc.findings import Fault, refuse
+from opmkit.index.fbc.walk import catalog_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.index.fbc.graphcheck import channel_heads
+from opmkit.index.fbc.check.graph import channel_heads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

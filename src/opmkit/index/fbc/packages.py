@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import PACKAGE, Blobs
-from opmkit.index.fbc.check import check_blobs
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.faults import refuse
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.findings import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

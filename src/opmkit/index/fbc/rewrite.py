@@ -15,9 +15,9 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.load import content_of
-from opmkit.index.fbc.newfiles import own_file, package_files, written_beside
-from opmkit.index.fbc.sourcefile import read_source
-from opmkit.index.fbc.tree import IGNORE_FILE
+from opmkit.index.fbc.new_files import own_file, package_files, written_beside
+from opmkit.index.fbc.source_file import read_source
+from opmkit.index.fbc.walk import IGNORE_FILE
 from opmkit.index.fbc.write import fingerprint
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle.fields import member
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.blobs import PACKAGE
-from opmkit.index.fbc.faults import Fault, Subject, refuse
+from opmkit.index.fbc.findings import Fault, Subject, refuse
 from opmkit.index.graph.version import Identifiers, precedence
 
 if TYPE_CHECKING:

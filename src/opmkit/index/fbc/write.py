@@ -40,7 +40,7 @@ def to_json(blobs: Iterable[Blob]) -> bytes:
 
 def to_yaml(blobs: Iterable[Blob]) -> bytes:
     """Write blobs as a stream of YAML documents, in the order in which they come."""
-    from opmkit.index.fbc.goyamlwriter import write_yaml  # a catalog in JSON does without the YAML library
+    from opmkit.index.fbc.yaml_writer import write_yaml  # a catalog in JSON does without the YAML library
 
     return b"".join(b"---\n" + write_yaml(content(blob)) for blob in blobs)
 

@@ -11,7 +11,7 @@ from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.fbc.tree import IGNORE_FILE
+from opmkit.index.fbc.walk import IGNORE_FILE
 from opmkit.index.image.base import COMMAND, DATABASE_PATH, DEFAULT_BINARY_IMAGE, ENTRYPOINT, PORT, dockerfile
 from opmkit.index.operations.change import change_catalog, change_database
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.levels import Level
+    from opmkit.index.fbc.migrate import Level
     from opmkit.index.operations.change import Change, ChangeResult
 
 CONTEXT_DATABASE = "database/index.db"
@@ -91,10 +91,10 @@ class DatabaseContent:
         Raises:
             InvalidCatalog: with all that is wrong with it by the rules of the newest release.
         """
-        from opmkit.index.fbc.check import check_blobs
-        from opmkit.index.fbc.faults import refuse
-        from opmkit.index.fbc.layout import write_catalog
-        from opmkit.index.fbc.levels import Level, migrated
+        from opmkit.index.fbc.check.catalog import check_blobs
+        from opmkit.index.fbc.directory import write_catalog
+        from opmkit.index.fbc.findings import refuse
+        from opmkit.index.fbc.migrate import Level, migrated
         from opmkit.index.fbc.write import to_json
 
         blobs = migrated(self.blobs(), level or Level.NONE)

@@ -16,9 +16,9 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.check import valid_catalog
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.faults import refuse
+from opmkit.index.fbc.check.catalog import valid_catalog
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.findings import refuse
 from opmkit.index.fbc.load import Loaded, load_blobs
 
 if TYPE_CHECKING:

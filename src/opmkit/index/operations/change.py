@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import AdvisedError
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.levels import Level
+    from opmkit.index.fbc.migrate import Level
     from opmkit.index.operations.deprecate import Statement
     from opmkit.index.operations.filter.wanted import Wanted
     from opmkit.index.operations.values import Account, Edit, Placement
@@ -319,7 +319,7 @@ def _absent(
 def _add_to_catalog(
     tool: ContainerTool, images: Sequence[str], options: AddOptions, progress: Progress, blobs: Blobs
 ) -> Edit:
-    from opmkit.index.fbc.levels import level_of
+    from opmkit.index.fbc.migrate import level_of
     from opmkit.index.operations.add.fbc import add_bundles
     from opmkit.index.operations.values import Arrival, Edit
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import DEPRECATED, BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.graphcheck import channel_heads
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.operations.diff import (
     BundleChange,
     ChannelState,

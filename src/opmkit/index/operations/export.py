@@ -15,8 +15,8 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.workers import WorkerPool
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.check import valid_catalog
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.catalog import valid_catalog
 from opmkit.index.fbc.model import Package
 from opmkit.index.files import put_files
 from opmkit.index.packagemanifest import PackageManifest

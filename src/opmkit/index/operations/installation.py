@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError, UnknownPackage
-from opmkit.index.fbc.check import valid_catalog
-from opmkit.index.fbc.displayname import specs_of
+from opmkit.index.fbc.check.catalog import valid_catalog
+from opmkit.index.fbc.display_name import specs_of
 from opmkit.index.objectnames import as_label, check_name
 from opmkit.index.rendering.from_database import load_catalog
 from opmkit.index.sqlite.catalog import cluster_service_version

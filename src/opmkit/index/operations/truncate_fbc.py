@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.index.errors import CatalogError, GraphError, combined
 from opmkit.index.fbc.blobs import CHANNEL, DEPRECATED, BlobProperty, Blobs
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.from_bundle import objects_last
-from opmkit.index.fbc.graphcheck import channel_heads
 from opmkit.index.fbc.packages import faults_elsewhere, package_blobs, refuse_invalid, with_packages
 from opmkit.index.operations.deprecate import without_references
 from opmkit.index.operations.remove_fbc import without_stranded

@@ -10,9 +10,9 @@ import orjson
 from opmkit.bundle import fields
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, EntryBlob, Icon
-from opmkit.index.fbc.bundlecheck import stated_version
+from opmkit.index.fbc.check.bundle import stated_version
 from opmkit.index.fbc.from_bundle import bundle_blob
-from opmkit.index.fbc.levels import Level, without_objects
+from opmkit.index.fbc.migrate import Level, without_objects
 from opmkit.index.graph import precedence
 from opmkit.index.rendering.database_blobs import icon_of
 
@@ -88,7 +88,7 @@ class Arrival:
 
         Raises:
             InvalidBundle: see :func:`opmkit.index.fbc.from_bundle.bundle_blob`.
-            InvalidCatalog: see :func:`opmkit.index.fbc.levels.without_objects`.
+            InvalidCatalog: see :func:`opmkit.index.fbc.migrate.without_objects`.
         """
         blob = bundle_blob(bundle)
         spec = fields.mapping(orjson.loads(bundle.csv.json)["spec"], "spec")

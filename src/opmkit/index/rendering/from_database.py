@@ -18,9 +18,9 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
     Place,
 )
-from opmkit.index.fbc.check import valid_catalog
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.faults import Fault, Subject, refuse
+from opmkit.index.fbc.check.catalog import valid_catalog
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.findings import Fault, Subject, refuse
 from opmkit.index.fbc.from_bundle import json_value
 from opmkit.index.fbc.model import Catalog, Package
 from opmkit.index.sqlite import catalog as stored

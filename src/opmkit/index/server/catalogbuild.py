@@ -14,7 +14,7 @@ from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.base64text import from_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
-from opmkit.index.fbc.check import packages_of, valid_catalog
+from opmkit.index.fbc.check.catalog import packages_of, valid_catalog
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.write import compact_json
 from opmkit.index.server.cachedigest import fnv1a
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.index.fbc.blobs import EntryBlob, Icon, OtherBlob
-    from opmkit.index.fbc.check import PackageBlobs
+    from opmkit.index.fbc.check.catalog import PackageBlobs
     from opmkit.index.fbc.model import Catalog, Channel
 
 _SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")

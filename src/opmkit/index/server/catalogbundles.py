@@ -12,7 +12,7 @@ from opmkit.bundle.json_value import encode, escape_html
 from opmkit.index.api import message_class
 from opmkit.index.fbc import blobs as kinds
 from opmkit.index.fbc.base64text import from_base64
-from opmkit.index.fbc.csvmetadata import csv_of_metadata
+from opmkit.index.fbc.csv_metadata import csv_of_metadata
 from opmkit.index.fbc.write import writable
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from opmkit.bundle.fields import member
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import OtherBlob
 from opmkit.index.fbc.documents import by_key
-from opmkit.index.fbc.faults import Fault, Subject
+from opmkit.index.fbc.findings import Fault, Subject
 
 if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.rendering import BundleRenderer
+    from opmkit.index.fbc.templates.renderer import BundleRenderer
 
 SCHEMA = "olm.template.basic"
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.check import check_blobs
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.faults import refuse
-from opmkit.index.fbc.levels import Level
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.findings import refuse
 from opmkit.index.fbc.load import parse_blobs, read_blobs
+from opmkit.index.fbc.migrate import Level
 from opmkit.index.fbc.templates.document import TemplateFile
-from opmkit.index.fbc.templates.kinds import Kind, render_template
+from opmkit.index.fbc.templates.render import Kind, render_template
 from opmkit.index.fbc.write import in_order
 from opmkit.index.files import put_files
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.fields import Fields
-    from opmkit.index.fbc.templates.rendering import BundleRenderer
+    from opmkit.index.fbc.templates.renderer import BundleRenderer
 
 SCHEMA = "olm.composite"
 CATALOGS_SCHEMA = "olm.composite.catalogs"

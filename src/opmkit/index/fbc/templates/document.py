@@ -13,8 +13,8 @@ from opmkit.bundle.fields import describe, member
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.fbc.blobs import Blobs, Place
 from opmkit.index.fbc.documents import Document, by_key, read_documents
-from opmkit.index.fbc.faults import Fault, refuse
 from opmkit.index.fbc.fields import Fields
+from opmkit.index.fbc.findings import Fault, refuse
 from opmkit.index.fbc.load import load_documents
 
 if TYPE_CHECKING:

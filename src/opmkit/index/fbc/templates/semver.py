@@ -16,10 +16,10 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
 from opmkit.index.fbc.base64text import from_base64
 from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, Place
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.faults import Fault, Subject, refuse
-from opmkit.index.fbc.levels import objects_of
-from opmkit.index.fbc.templates.streams import (
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.findings import Fault, Subject, refuse
+from opmkit.index.fbc.migrate import objects_of
+from opmkit.index.fbc.templates.semver_channels import (
     ARCHETYPES,
     MAJOR,
     MINOR,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.fields import Fields
     from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.rendering import BundleRenderer
+    from opmkit.index.fbc.templates.renderer import BundleRenderer
 
 SCHEMA = "olm.semver"
 _PREFERENCE = "defaultChannelTypePreference"

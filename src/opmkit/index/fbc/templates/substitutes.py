@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from opmkit.bundle.fields import member
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, EntryBlob, OtherBlob
-from opmkit.index.fbc.check import check_blobs
+from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.documents import by_key
-from opmkit.index.fbc.faults import Fault, Subject, refuse
+from opmkit.index.fbc.findings import Fault, Subject, refuse
 from opmkit.index.fbc.versions import version_key, version_text
 from opmkit.index.graph.version import precedence
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, Place
     from opmkit.index.fbc.fields import Fields
     from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.rendering import BundleRenderer
+    from opmkit.index.fbc.templates.renderer import BundleRenderer
     from opmkit.index.fbc.versions import Key
     from opmkit.index.graph.version import Identifiers
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError, combined
-from opmkit.index.fbc.dialect import Dialect
+from opmkit.index.fbc.compat import Dialect
 from opmkit.index.fbc.packages import faults_elsewhere, package_blobs, with_packages
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc_checks import admit

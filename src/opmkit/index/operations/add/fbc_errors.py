@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import GraphError, InvalidCatalog
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.check import check_blobs
-from opmkit.index.fbc.graphcheck import channel_heads, graph_fault
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.check.graph import channel_heads, graph_fault
 from opmkit.index.graph import precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob
-    from opmkit.index.fbc.dialect import Dialect
+    from opmkit.index.fbc.compat import Dialect
     from opmkit.index.operations.values import Arrival
 
 _SHOWN = 8

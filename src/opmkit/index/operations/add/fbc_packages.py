@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.graphcheck import channel_heads
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.graph import precedence
 
 if TYPE_CHECKING:

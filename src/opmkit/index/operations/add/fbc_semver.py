@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
-from opmkit.index.fbc.bundlecheck import stated_version
+from opmkit.index.fbc.check.bundle import stated_version
 from opmkit.index.graph import Member, Placed, semver_graph
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
 from opmkit.index.fbc.blobs import CSV_METADATA, Blobs
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.levels import objects_of
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.migrate import objects_of
 from opmkit.index.graph import Node, precedence, substituted_edges
 from opmkit.index.operations.add.fbc_replaces import Change, known_entries
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.fbc.blobs import Blobs, OtherBlob
-from opmkit.index.fbc.check import check_blobs
-from opmkit.index.fbc.faults import refuse
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.findings import refuse
 from opmkit.index.fbc.packages import package_blobs
 from opmkit.index.operations.filter.part import part_of
 from opmkit.index.operations.filter.requirements import losses

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, Blobs
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.graphcheck import channel_heads
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.operations.deprecate import without_references
 from opmkit.index.operations.filter.subgraph import needed_entries
 from opmkit.index.operations.filter.values import Kept, KeptChannel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle.fields import member
 from opmkit.bundle.validation.dependencies import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.versions import VersionRange, strict_version
-from opmkit.index.fbc.bundlecheck import stated_version
+from opmkit.index.fbc.check.bundle import stated_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from opmkit.index.fbc.graphcheck import graph_fault
+from opmkit.index.fbc.check.graph import graph_fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.fields import member
 from opmkit.index.fbc.blobs import CSV_METADATA
-from opmkit.index.fbc.levels import objects_of
+from opmkit.index.fbc.migrate import objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,11 +13,11 @@ from opmkit.bundle.kubernetes_names import dns1123_label
 from opmkit.bundle.versions import VersionRange
 from opmkit.index.fbc.base64text import from_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
-from opmkit.index.fbc.bundlecheck import bundle_faults, full_version
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.displayname import display_name
-from opmkit.index.fbc.faults import Fault, Subject, Told, refuse
-from opmkit.index.fbc.graphcheck import graph_fault
+from opmkit.index.fbc.check.bundle import bundle_faults, full_version
+from opmkit.index.fbc.check.graph import graph_fault
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.display_name import display_name
+from opmkit.index.fbc.findings import Fault, Subject, Told, refuse
 from opmkit.index.fbc.model import Catalog, Channel, Package
 
 if TYPE_CHECKING:

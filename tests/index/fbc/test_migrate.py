@@ -10,7 +10,7 @@ import pytest
 
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, Blobs, BundleBlob, Place
-from opmkit.index.fbc.levels import Level, migrated
+from opmkit.index.fbc.migrate import Level, migrated
 
 PACKAGE = BlobProperty("olm.package", {"packageName": "op", "version": "1.0.0"})
 EMPTY = {"apiServiceDefinitions": {}, "crdDescriptions": {}, "provider": {}}

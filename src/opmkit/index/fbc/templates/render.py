@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.fbc.dialect import Dialect
-from opmkit.index.fbc.faults import Fault, refuse
-from opmkit.index.fbc.levels import Level, migrated
+from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.findings import Fault, refuse
+from opmkit.index.fbc.migrate import Level, migrated
 from opmkit.index.fbc.templates import basic, semver, substitutes
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.rendering import BundleRenderer
+    from opmkit.index.fbc.templates.renderer import BundleRenderer
 
 
 class Kind(StrEnum):

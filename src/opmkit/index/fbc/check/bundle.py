@@ -15,7 +15,7 @@ from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import Reference
 from opmkit.index.fbc.base64text import from_base64
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, PACKAGE
-from opmkit.index.fbc.faults import Told
+from opmkit.index.fbc.findings import Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

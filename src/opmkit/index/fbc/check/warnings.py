@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.icons import icon_data, image_problem
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.base64text import from_base64
-from opmkit.index.fbc.bundlecheck import stated_version
-from opmkit.index.fbc.check import fault_of, packages_of
-from opmkit.index.fbc.faults import Told
-from opmkit.index.fbc.graphcheck import graph_fault
+from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.catalog import fault_of, packages_of
+from opmkit.index.fbc.check.graph import graph_fault
+from opmkit.index.fbc.findings import Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from semver import Version
 
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob, PackageBlob
-    from opmkit.index.fbc.check import PackageBlobs
-    from opmkit.index.fbc.faults import Fault
+    from opmkit.index.fbc.check.catalog import PackageBlobs
+    from opmkit.index.fbc.findings import Fault
 
 
 def cautions(blobs: Blobs) -> tuple[Fault, ...]:

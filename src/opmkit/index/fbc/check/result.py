@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Severity
-from opmkit.index.fbc.cautions import cautions
-from opmkit.index.fbc.check import check_blobs
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.check.warnings import cautions
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.dialect import Dialect
-    from opmkit.index.fbc.faults import Fault
+    from opmkit.index.fbc.compat import Dialect
+    from opmkit.index.fbc.findings import Fault
     from opmkit.index.fbc.load import Loaded
 
 

@@ -12,7 +12,7 @@ from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidDocument
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty
-from opmkit.index.fbc.csvmetadata import csv_metadata
+from opmkit.index.fbc.csv_metadata import csv_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.directory import directory_name
 from opmkit.index.fbc.documents import is_json
-from opmkit.index.fbc.layout import directory_name
-from opmkit.index.fbc.tree import IGNORE_FILE, is_left_out
+from opmkit.index.fbc.walk import IGNORE_FILE, is_left_out
 from opmkit.index.fbc.write import to_json, to_yaml
 
 if TYPE_CHECKING:
