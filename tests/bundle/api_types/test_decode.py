@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from opmkit.bundle.api_types import csv_fields, decode
-from opmkit.bundle.api_types.decode import Typed, TypeFault, read_typed, typed_csv, written
-from opmkit.bundle.api_types.scalars import SCALARS, Reading
+from opmkit.bundle.api_types.decode import Decoded, TypeMismatch, decode_csv, decode_struct, format_path
+from opmkit.bundle.api_types.scalars import SCALARS, DecodeMode
 from opmkit.bundle.content import Content
 from opmkit.bundle.validation.rule import Dialect
 
 
-def spec(text: str, reading: Reading | None = None, dialect: Dialect = Dialect.NEWEST) -> Typed:
-    return typed_csv(Content.read(f"spec: {{{text}}}".encode()), dialect, reading)
+def spec(text: str, reading: DecodeMode | None = None, dialect: Dialect = Dialect.NEWEST) -> Decoded:
+    return decode_csv(Content.read(f"spec: {{{text}}}".encode()), dialect, reading)
 
 
 def test_every_type_of_the_table_is_known() -> None:
@@ -31,12 +31,12 @@ def test_all_faults_are_told_with_their_places() -> None:
         "{resources: {limits: {cpu: 1 core}}, ports: [{containerPort: 80.5}, {containerPort: 9999999999}]}]}}}}]}}"
     )
     container = ("spec", "install", "spec", "deployments", 0, "spec", "template", "spec", "containers", 0)
-    assert [(written(fault.path), fault.problem) for fault in typed.faults] == [
+    assert [(format_path(fault.path), fault.problem) for fault in typed.mismatches] == [
         ("spec.install.spec.deployments[0].spec.replicas", "is a text, not an integer"),
-        (written((*container, "ports", 0, "containerPort")), "is a number, not an integer"),
-        (written((*container, "ports", 1, "containerPort")), "is 9999999999, more than 32 bits can hold"),
+        (format_path((*container, "ports", 0, "containerPort")), "is a number, not an integer"),
+        (format_path((*container, "ports", 1, "containerPort")), "is 9999999999, more than 32 bits can hold"),
         (
-            written((*container, "resources", "limits", "cpu")),
+            format_path((*container, "resources", "limits", "cpu")),
             "is '1 core', which is no quantity such as 100m, 1.5 or 32Mi",
         ),
         ("spec.installModes[0].supported", "is a text, not a boolean"),
@@ -45,23 +45,23 @@ def test_all_faults_are_told_with_their_places() -> None:
         ("spec.links", "is a mapping, not a list"),
         ("spec.version", "is 'latest', which is no version such as 1.2.3"),
     ]
-    assert typed.faulty("spec", "links")
-    assert not typed.faulty("spec", "icon")
+    assert typed.has_mismatch("spec", "links")
+    assert not typed.has_mismatch("spec", "icon")
 
 
 @pytest.mark.parametrize("value", ["1", "1.5", "true"])
 def test_a_text_is_taken_from_a_scalar_in_yaml_alone(value: str) -> None:
-    taken = spec(f"displayName: {value}, labels: {{a: {value}}}", Reading.YAML)
+    taken = spec(f"displayName: {value}, labels: {{a: {value}}}", DecodeMode.YAML)
     assert taken.value == {"spec": {"displayName": value, "labels": {"a": value}}}
-    for reading in (Reading.JSON, Reading.OBJECT):
+    for reading in (DecodeMode.JSON, DecodeMode.OBJECT):
         refused = spec(f"displayName: {value}, labels: {{a: {value}}}", reading)
-        assert [fault.path[1:] for fault in refused.faults] == [("displayName",), ("labels", "a")]
-        assert refused.faults[0].remedy == "Put it in quotes."
+        assert [fault.path[1:] for fault in refused.mismatches] == [("displayName",), ("labels", "a")]
+        assert refused.mismatches[0].remedy == "Put it in quotes."
 
 
 def test_the_older_reference_reads_json_as_json_and_knows_no_release() -> None:
     content = Content.read(b'{"spec": {"displayName": 1, "release": "01"}}')
-    faults = {dialect: [fault.path[-1] for fault in typed_csv(content, dialect).faults] for dialect in Dialect}
+    faults = {dialect: [fault.path[-1] for fault in decode_csv(content, dialect).mismatches] for dialect in Dialect}
     assert faults == {
         Dialect.OPM_1_26: ["displayName"],
         Dialect.NEWEST: ["release"],
@@ -72,12 +72,12 @@ def test_the_older_reference_reads_json_as_json_and_knows_no_release() -> None:
 def test_names_that_differ_in_case_are_taken_but_unknown() -> None:
     typed = spec("DisplayName: a, displayName: b, displayname: c, minkubeversion: 1.2.3")
     assert typed.value == {"spec": {"displayName": "c", "minKubeVersion": "1.2.3"}}
-    assert [(written(field.path), field.nearest) for field in typed.unknown] == [
+    assert [(format_path(field.path), field.nearest) for field in typed.unknown] == [
         ("spec.DisplayName", "displayName"),
         ("spec.displayname", "displayName"),
         ("spec.minkubeversion", "minKubeVersion"),
     ]
-    assert spec("DisplayName: a", Reading.OBJECT).value == {}
+    assert spec("DisplayName: a", DecodeMode.OBJECT).value == {}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_zero_values_are_left_out() -> None:
 
 @pytest.mark.parametrize("value", ["null", "''", "1", "01.x", "1.2.3.4"])
 def test_versions_that_are_none(value: str) -> None:
-    assert [fault.path for fault in spec(f"version: {value}").faults] == [("spec", "version")]
+    assert [fault.path for fault in spec(f"version: {value}").mismatches] == [("spec", "version")]
 
 
 @pytest.mark.parametrize(
@@ -117,19 +117,19 @@ def test_versions_that_are_none(value: str) -> None:
 )
 def test_scalars(kind: str, good: list[str], bad: list[str]) -> None:
     for value in good:
-        SCALARS[kind](value, Reading.YAML)
+        SCALARS[kind](value, DecodeMode.YAML)
     for value in bad:
         with pytest.raises((TypeError, ValueError)):
-            SCALARS[kind](value, Reading.YAML)
+            SCALARS[kind](value, DecodeMode.YAML)
 
 
 @pytest.mark.parametrize("raw", [b"", b"- a", b"a: b: c", b"text"])
 def test_what_is_no_mapping_is_a_fault_of_its_own(raw: bytes) -> None:
-    typed = typed_csv(Content.read(raw), Dialect.OPMKIT)
-    assert (typed.value, [fault.path for fault in typed.faults]) == ({}, [()])
+    typed = decode_csv(Content.read(raw), Dialect.OPMKIT)
+    assert (typed.value, [fault.path for fault in typed.mismatches]) == ({}, [()])
 
 
 def test_no_more_values_are_read_than_any_object_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "MAX_VALUES", 3)
-    typed = read_typed({"keywords": [1, 2, 3, 4, 5]}, "ClusterServiceVersionSpec", Reading.YAML)
-    assert typed.faults == (TypeFault(("keywords", 2), "is beyond the first 3 values"),)
+    typed = decode_struct({"keywords": [1, 2, 3, 4, 5]}, "ClusterServiceVersionSpec", DecodeMode.YAML)
+    assert typed.mismatches == (TypeMismatch(("keywords", 2), "is beyond the first 3 values"),)

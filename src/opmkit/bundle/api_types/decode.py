@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.api_types import crd_fields, csv_fields, object_fields, property_fields
-from opmkit.bundle.api_types.scalars import READ_NULL, SCALARS, Reading
+from opmkit.bundle.api_types.scalars import NULL_AS_EMPTY, SCALARS, DecodeMode
 from opmkit.bundle.fields import describe
 from opmkit.bundle.validation.bundle_view import mapping
 from opmkit.bundle.validation.rule import Dialect
@@ -33,7 +33,7 @@ MAX_VALUES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class TypeFault:
+class TypeMismatch:
     """A value of a wrong type: where, what is wrong ("is a number, not a text"), what to do if that is plain."""
 
     path: Path
@@ -58,31 +58,31 @@ class UnknownField:
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class Decoded:
     """What was read. ``value`` has known fields alone, under their own names, and none at its zero value (save lists,
-    maps and pointers that are there); a value of a wrong type is left out. ``plain`` tells that every `Reading` gives
-    the same.
+    maps and pointers that are there); a value of a wrong type is left out. ``plain`` tells that every `DecodeMode`
+    gives the same.
     """
 
     value: Mapping[str, Any]
-    faults: tuple[TypeFault, ...] = ()
+    mismatches: tuple[TypeMismatch, ...] = ()
     unknown: tuple[UnknownField, ...] = ()
     plain: bool = True
 
-    def faulty(self, *path: str | int) -> bool:
+    def has_mismatch(self, *path: str | int) -> bool:
         """Tell whether the value there has a wrong type."""
-        return any(fault.path == path for fault in self.faults)
+        return any(fault.path == path for fault in self.mismatches)
 
 
-def typed_csv(content: Content, dialect: Dialect, reading: Reading | None = None) -> Typed:
+def decode_csv(content: Content, dialect: Dialect, reading: DecodeMode | None = None) -> Decoded:
     """Read a ClusterServiceVersion, once for each way of reading; by default as the reference's loader does."""
     if reading is None:
         json_stays_json = content.is_json and dialect is Dialect.OPM_1_26
-        reading = Reading.JSON if json_stays_json else Reading.YAML
+        reading = DecodeMode.JSON if json_stays_json else DecodeMode.YAML
     if dialect is not Dialect.OPM_1_26:
-        return read_once(content.memo, content.value, csv_fields.ROOT, reading)
+        return decode_cached(content.memo, content.value, csv_fields.ROOT, reading)
     memo = cast("dict[object, object]", content.memo.setdefault(_without_release, {}))
-    return read_once(memo, _without_release(content.value), csv_fields.ROOT, reading)
+    return decode_cached(memo, _without_release(content.value), csv_fields.ROOT, reading)
 
 
 def _without_release(csv: JsonValue) -> JsonValue:
@@ -93,23 +93,23 @@ def _without_release(csv: JsonValue) -> JsonValue:
     return csv
 
 
-def read_typed(value: JsonValue, struct: str, reading: Reading) -> Typed:
+def decode_struct(value: JsonValue, struct: str, reading: DecodeMode) -> Decoded:
     """Read a value into a type of the table; KeyError if there is no such type."""
     reader = _Reader(reading)
     found = mapping(reader.struct(value, struct))
-    return Typed(found, tuple(reader.faults), tuple(reader.unknown), reader.plain and not reader.faults)
+    return Decoded(found, tuple(reader.mismatches), tuple(reader.unknown), reader.plain and not reader.mismatches)
 
 
-def read_once(memo: dict[object, object], value: JsonValue, struct: str, reading: Reading) -> Typed:
-    """Do as `read_typed` does, unless ``memo`` has what it would give."""
+def decode_cached(memo: dict[object, object], value: JsonValue, struct: str, reading: DecodeMode) -> Decoded:
+    """Do as `decode_struct` does, unless ``memo`` has what it would give."""
     typed = memo.get((struct, reading)) or memo.get(struct)
     if typed is None:
-        typed = read_typed(value, struct, reading)
+        typed = decode_struct(value, struct, reading)
         memo[struct if typed.plain else (struct, reading)] = typed
-    return cast("Typed", typed)
+    return cast("Decoded", typed)
 
 
-def written(path: Iterable[str | int]) -> str:
+def format_path(path: Iterable[str | int]) -> str:
     """Write a path as people do: ``spec.links[0].url``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")
@@ -152,8 +152,8 @@ def _fields(struct: str) -> tuple[dict[str, _Type], dict[str, str]]:
 class _Reader:
     """Reads one value, and gathers what is wrong with it. None stands for a value that is absent or at fault."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.faults: list[TypeFault] = []
+    def __init__(self, reading: DecodeMode) -> None:
+        self.mismatches: list[TypeMismatch] = []
         self.unknown: list[UnknownField] = []
         self.plain = True
         self._reading = reading
@@ -170,7 +170,7 @@ class _Reader:
     def struct(self, value: JsonValue, name: str) -> JsonValue:
         """Read the fields in the order of their names; of several that differ in case alone, the last counts."""
         if not isinstance(value, dict):
-            self._fault(value, "a mapping")
+            self._mismatch(value, "a mapping")
             return None
         found: dict[str, JsonValue] = {}
         fields, folded = _fields(name)
@@ -180,7 +180,7 @@ class _Reader:
                 self.unknown.append(UnknownField((*self._path, key), tuple(fields)))
                 field = folded.get(key.lower(), "")
                 self.plain = self.plain and not field
-                if not field or self._reading is Reading.OBJECT:
+                if not field or self._reading is DecodeMode.OBJECT:
                     continue
             read = self._member(key, value[key], fields[field])
             if read or (read is not None and fields[field].kept):
@@ -189,14 +189,14 @@ class _Reader:
 
     def _list(self, value: JsonValue, item: str) -> JsonValue:
         if not isinstance(value, list):
-            self._fault(value, "a list")
+            self._mismatch(value, "a list")
             return None
         items = [self._member(number, member, _type(item)) for number, member in enumerate(value)]
         return [_zero(item) if read is None else read for read in items]
 
     def _map(self, value: JsonValue, item: str) -> JsonValue:
         if not isinstance(value, dict):
-            self._fault(value, "a mapping")
+            self._mismatch(value, "a mapping")
             return None
         members = {key: self._member(key, member, _type(item)) for key, member in value.items()}
         return {key: _zero(item) if read is None else read for key, read in members.items()}
@@ -205,7 +205,7 @@ class _Reader:
         """Read a struct or the other that it may be, which a decoder of its own does that takes nothing for a text."""
         struct, _, other = name.partition("|")
         before = self._reading
-        self._reading = Reading.JSON if before is Reading.YAML else before
+        self._reading = DecodeMode.JSON if before is DecodeMode.YAML else before
         try:
             if isinstance(value, dict):
                 return self.struct(value, struct)
@@ -217,13 +217,13 @@ class _Reader:
 
     def _member(self, step: str | int, value: JsonValue, kind: _Type) -> JsonValue:
         if value is None:
-            self.plain = self.plain and kind.of not in READ_NULL
-            if kind.of not in READ_NULL or self._reading is Reading.OBJECT:
+            self.plain = self.plain and kind.of not in NULL_AS_EMPTY
+            if kind.of not in NULL_AS_EMPTY or self._reading is DecodeMode.OBJECT:
                 return None
         self._left -= 1
         if self._left < 0:
             if self._left == -1:
-                self.faults.append(TypeFault((*self._path, step), f"is beyond the first {MAX_VALUES} values"))
+                self.mismatches.append(TypeMismatch((*self._path, step), f"is beyond the first {MAX_VALUES} values"))
             return None
         if kind.of == "string" and kind.kind == "scalar" and value.__class__ is str:
             return value  # as most are
@@ -238,15 +238,15 @@ class _Reader:
             self.plain = self.plain and read is value
             return read
         except TypeError as error:
-            self._fault(value, str(error))
+            self._mismatch(value, str(error))
         except ValueError as error:
-            self.faults.append(TypeFault(tuple(self._path), str(error)))
+            self.mismatches.append(TypeMismatch(tuple(self._path), str(error)))
         return None
 
-    def _fault(self, value: JsonValue, wanted: str) -> None:
+    def _mismatch(self, value: JsonValue, wanted: str) -> None:
         quotes = wanted == "a text" and isinstance(value, bool | int | float)
         remedy = "Put it in quotes." if quotes else f"Write {wanted}."
-        self.faults.append(TypeFault(tuple(self._path), f"is {describe(value)}, not {wanted}", remedy))
+        self.mismatches.append(TypeMismatch(tuple(self._path), f"is {describe(value)}, not {wanted}", remedy))
 
 
 def _zero(item: str) -> JsonValue:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
 
 
-class Reading(Enum):
+class DecodeMode(Enum):
     """The ways to read a file into typed fields."""
 
     YAML = "yaml"
@@ -37,10 +37,10 @@ class Reading(Enum):
     """By way of an untyped object, as a cluster does: nothing is taken for a text, and the case of names counts."""
 
 
-def _string(value: JsonValue, reading: Reading) -> JsonValue:
+def _string(value: JsonValue, reading: DecodeMode) -> JsonValue:
     if isinstance(value, str):
         return value
-    if reading is Reading.YAML and isinstance(value, bool | int | float):
+    if reading is DecodeMode.YAML and isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else _number_text(value)
     raise TypeError("a text")
 
@@ -49,22 +49,22 @@ def _number_text(value: float) -> str:
     return float_text(value) if isinstance(value, float) else str(value)
 
 
-def _bool(value: JsonValue, _reading: Reading) -> JsonValue:
+def _bool(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     if isinstance(value, bool):
         return value
     raise TypeError("a boolean")
 
 
-def _int32(value: JsonValue, reading: Reading) -> JsonValue:
+def _int32(value: JsonValue, reading: DecodeMode) -> JsonValue:
     return _integer(value, reading, 32)
 
 
-def _int64(value: JsonValue, reading: Reading) -> JsonValue:
+def _int64(value: JsonValue, reading: DecodeMode) -> JsonValue:
     return _integer(value, reading, 64)
 
 
-def _integer(value: JsonValue, reading: Reading, bits: int) -> int:
-    if isinstance(value, float) and reading is not Reading.JSON and value.is_integer():
+def _integer(value: JsonValue, reading: DecodeMode, bits: int) -> int:
+    if isinstance(value, float) and reading is not DecodeMode.JSON and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError("an integer")
@@ -76,7 +76,7 @@ def _integer(value: JsonValue, reading: Reading, bits: int) -> int:
 _QUANTITY = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?", re.ASCII)
 
 
-def _quantity(value: JsonValue, _reading: Reading) -> JsonValue:
+def _quantity(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     text = _number_text(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
     if not isinstance(text, str):
         raise TypeError("a quantity")
@@ -88,7 +88,7 @@ def _quantity(value: JsonValue, _reading: Reading) -> JsonValue:
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
-def _time(value: JsonValue, _reading: Reading) -> JsonValue:
+def _time(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     if not isinstance(value, str):
         raise TypeError("a time")
     try:
@@ -100,7 +100,7 @@ def _time(value: JsonValue, _reading: Reading) -> JsonValue:
     return value
 
 
-def _bytes(value: JsonValue, _reading: Reading) -> JsonValue:
+def _bytes(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     if not isinstance(value, str):
         raise TypeError("a text")
     try:
@@ -110,13 +110,13 @@ def _bytes(value: JsonValue, _reading: Reading) -> JsonValue:
     return value
 
 
-def _number(value: JsonValue, _reading: Reading) -> JsonValue:
+def _number(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError("a number")
     return value
 
 
-def _int_or_string(value: JsonValue, reading: Reading) -> JsonValue:
+def _int_or_string(value: JsonValue, reading: DecodeMode) -> JsonValue:
     if isinstance(value, str):
         return value
     try:
@@ -125,11 +125,11 @@ def _int_or_string(value: JsonValue, reading: Reading) -> JsonValue:
         raise TypeError("an integer or a text") from error
 
 
-def _any(value: JsonValue, _reading: Reading) -> JsonValue:
+def _any(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     return value
 
 
-def _version(value: JsonValue, _reading: Reading) -> JsonValue:
+def _version(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     """Read a version, tolerantly; 0.0.0 is the zero value."""
     text = "" if value is None else value
     if not isinstance(text, str):
@@ -144,7 +144,7 @@ def _version(value: JsonValue, _reading: Reading) -> JsonValue:
 _IDENTIFIER = re.compile(r"0|[1-9]\d*|\d*[A-Za-z-][\dA-Za-z-]*", re.ASCII)
 
 
-def _release(value: JsonValue, _reading: Reading) -> JsonValue:
+def _release(value: JsonValue, _reading: DecodeMode) -> JsonValue:
     text = "" if value is None else value
     if not isinstance(text, str):
         raise TypeError("a text")
@@ -154,10 +154,10 @@ def _release(value: JsonValue, _reading: Reading) -> JsonValue:
     return text
 
 
-READ_NULL: Final = frozenset({"version", "release"})
+NULL_AS_EMPTY: Final = frozenset({"version", "release"})
 """The types that read null as an empty text, where others take it for the zero value."""
 
-SCALARS: Final[Mapping[str, Callable[[JsonValue, Reading], JsonValue]]] = {
+SCALARS: Final[Mapping[str, Callable[[JsonValue, DecodeMode], JsonValue]]] = {
     "string": _string,
     "bool": _bool,
     "int32": _int32,

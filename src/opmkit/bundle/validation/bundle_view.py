@@ -17,7 +17,7 @@ from opmkit.bundle.validation.rule import Dialect
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.api_types.scalars import Reading
+    from opmkit.bundle.api_types.scalars import DecodeMode
     from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.rule import Path
 
@@ -79,9 +79,9 @@ class BundleView:
 
     ``files`` are all that it has, by their paths from its root with ``/`` between; ``directories`` those that are
     there, also without files. ``image_labels`` are those of its image, None for a directory. ``bare`` tells that the
-    root itself is a manifests directory without metadata. ``inspect`` asks for the platforms of images. ``csv_reading``
-    is how the fields of the ClusterServiceVersion are read; None is the way of the dialect's loader. ``memo`` is where
-    rules keep what they found out about it, by keys of their own.
+    root itself is a manifests directory without metadata. ``inspect`` asks for the platforms of images.
+    ``csv_decode_mode`` is how the fields of the ClusterServiceVersion are read; None is the way of the dialect's
+    loader. ``memo`` is where rules keep what they found out about it, by keys of their own.
     """
 
     name: str
@@ -93,7 +93,7 @@ class BundleView:
     options: Options = Options()
     contents: ContentCache = field(default_factory=ContentCache, repr=False)
     inspect: Inspect | None = field(default=None, compare=False, repr=False)
-    csv_reading: Reading | None = None
+    csv_decode_mode: DecodeMode | None = None
     memo: dict[object, object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def manifest(self, path: str) -> Manifest:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.validation.csvform import Csv
+from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.rule import OURS, Rule
 from opmkit.bundle.versions import tolerant_version
 
@@ -49,7 +49,7 @@ class Summary:
     @classmethod
     def of(cls, bundle: BundleView, *, digest: str = "") -> Summary | None:
         """The summary of a bundle; None if it has no ClusterServiceVersion with a name."""
-        csv = Csv.of(bundle)
+        csv = Csv.from_bundle(bundle)
         if csv is None or not csv.name:
             return None
         channels = bundle.annotations.get(labels.CHANNELS, "").split(",")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from opmkit.bundle.json_value import JsonValue
-    from opmkit.bundle.validation.csvform import Csv
+    from opmkit.bundle.validation.csv_view import Csv
     from opmkit.bundle.validation.rule import Path
 
 ANNOTATIONS = ("alm-examples", "olm.examples")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from opmkit.bundle.api_types import crd_fields
-from opmkit.bundle.api_types.decode import Typed, read_once, typed_csv, written
-from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.api_types.decode import Decoded, decode_cached, decode_csv, format_path
+from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.decode import as_loaded, decode_fault
 from opmkit.bundle.validation.rule import Dialect, Fault
@@ -21,7 +21,7 @@ from opmkit.bundle.validation.rule import Dialect, Fault
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.bundle.api_types.decode import TypeFault
+    from opmkit.bundle.api_types.decode import TypeMismatch
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
     Told: TypeAlias = tuple[str, Fault]
@@ -60,14 +60,14 @@ def _load(bundle: BundleView) -> tuple[Told, ...]:
     return cast("tuple[Told, ...]", bundle.memo[_load])
 
 
-def type_faults(file: Manifest, typed: Typed) -> Iterator[Fault]:
+def type_faults(file: Manifest, typed: Decoded) -> Iterator[Fault]:
     """The fields of wrong types."""
-    return (type_fault(file, fault) for fault in typed.faults)
+    return (type_fault(file, fault) for fault in typed.mismatches)
 
 
-def type_fault(file: Manifest, fault: TypeFault) -> Fault:
+def type_fault(file: Manifest, fault: TypeMismatch) -> Fault:
     """Tell of a field with a wrong type."""
-    return Fault(f"{written(fault.path)} {fault.problem}", file.path, fault.path, remedy=fault.remedy)
+    return Fault(f"{format_path(fault.path)} {fault.problem}", file.path, fault.path, remedy=fault.remedy)
 
 
 def subdirectories(bundle: BundleView, directory: str) -> Iterator[Fault]:
@@ -85,15 +85,15 @@ def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Fault]:
         yield _no_csv(directory)
 
 
-def typed_crd(file: Manifest, reading: Reading) -> Typed:
+def decode_crd(file: Manifest, reading: DecodeMode) -> Decoded:
     """Read a CustomResourceDefinition of a known version; one of another has no fields, and so no faults."""
     root = crd_fields.ROOTS.get(file.api_version)
-    return read_once(file.content.memo, file.content.value, root, reading) if root else Typed({})
+    return decode_cached(file.content.memo, file.content.value, root, reading) if root else Decoded({})
 
 
-def typed_object(file: Manifest, reading: Reading) -> Typed:
+def decode_object(file: Manifest, reading: DecodeMode) -> Decoded:
     """Read what all objects have: kind, version and metadata."""
-    return read_once(file.content.memo, file.content.value, crd_fields.OBJECT, reading)
+    return decode_cached(file.content.memo, file.content.value, crd_fields.OBJECT, reading)
 
 
 def version_fault(file: Manifest) -> Fault | None:
@@ -153,11 +153,11 @@ def _typed(file: Manifest, dialect: Dialect) -> Iterator[Told]:
     if decode_fault(file):
         return
     if file.kind == CSV_KIND:
-        yield from ((CSV_TYPE, fault) for fault in type_faults(file, typed_csv(file.content, dialect)))
+        yield from ((CSV_TYPE, fault) for fault in type_faults(file, decode_csv(file.content, dialect)))
     elif file.kind == CRD_KIND:
         if fault := version_fault(file):
             yield CRD_VERSION, fault
-        yield from ((CRD_TYPE, fault) for fault in type_faults(file, typed_crd(file, Reading.YAML)))
+        yield from ((CRD_TYPE, fault) for fault in type_faults(file, decode_crd(file, DecodeMode.YAML)))
 
 
 def _one_by_one(bundle: BundleView) -> Iterator[Told]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
-from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.validation.bundle_view import items, mapping, scalar_text
 from opmkit.bundle.validation.rule import Fault
 
@@ -68,7 +68,7 @@ class Node:
     @property
     def where(self) -> str:
         """The path as people write it: ``spec.versions[0].name``."""
-        return written(self.path)
+        return format_path(self.path)
 
     def fault(self, problem: str, *, subject: str = "") -> Fault:
         """A fault of this value, ``problem`` being what to say of it; its subject is the value if that is a text, else

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from opmkit.bundle.validation.bundle_view import items, mapping, members
-from opmkit.bundle.validation.csvform import DEPLOYMENTS, POD, Csv
+from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, Csv
 from opmkit.bundle.validation.rule import Dialect
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class OperatorImages:
     def of(cls, bundle: BundleView) -> OperatorImages | None:
         """Those of a bundle, which are asked for once; None if it has no ClusterServiceVersion that can be read."""
         if cls not in bundle.memo:
-            csv = Csv.of(bundle)
+            csv = Csv.from_bundle(bundle)
             bundle.memo[cls] = None if csv is None else _gather(bundle, csv)
         return cast("OperatorImages | None", bundle.memo[cls])
 
@@ -102,14 +102,14 @@ def _gather(bundle: BundleView, csv: Csv) -> OperatorImages:
             if image not in managers:
                 others.setdefault(image, path)
     related: dict[str, Path] = {}
-    for path, entry in csv.each(_RELATED):
+    for path, entry in csv.entries(_RELATED):
         related.setdefault(str(entry.get("image", "")), (*path, "image"))
     provided = {image: _provided(bundle, image) for image in (*managers, *others, *related)}
     return OperatorImages(csv, managers, others, related, affinities, provided)
 
 
 def _pods(csv: Csv) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    for path, deployment in csv.each(DEPLOYMENTS):
+    for path, deployment in csv.entries(DEPLOYMENTS):
         pod: Any = deployment
         for step in POD:
             pod = mapping(pod).get(str(step))

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.api_types.decode import typed_csv
-from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.api_types.decode import decode_csv
+from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, BundleView
 from opmkit.bundle.validation.decode import decode_fault
 from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import is_loaded, typed_crd, version_fault
+from opmkit.bundle.validation.loading import decode_crd, is_loaded, version_fault
 from opmkit.bundle.validation.media_type import HELM, REGISTRY, media_type
 from opmkit.bundle.validation.rule import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from opmkit.bundle.api_types.decode import TypeFault
+    from opmkit.bundle.api_types.decode import TypeMismatch
     from opmkit.bundle.validation.bundle_view import Manifest
     from opmkit.bundle.validation.rule import Check, Fault, Rule
 
@@ -79,9 +79,9 @@ class OpmContent:
         """The objects of supported kinds that are judged by their metadata alone."""
         return tuple(one for one in self.objects if one.kind not in (CSV_KIND, CRD_KIND) and self.supports(one))
 
-    def csv_type_faults(self, file: Manifest) -> tuple[TypeFault, ...]:
+    def csv_type_faults(self, file: Manifest) -> tuple[TypeMismatch, ...]:
         """The fields of a ClusterServiceVersion that have wrong types, where no number is taken for a text."""
-        return typed_csv(file.content, self.bundle.dialect, Reading.OBJECT).faults
+        return decode_csv(file.content, self.bundle.dialect, DecodeMode.OBJECT).mismatches
 
     @cached_property
     def csv_views(self) -> tuple[BundleView, ...]:
@@ -92,7 +92,7 @@ class OpmContent:
     def crd_views(self) -> tuple[BundleView, ...]:
         """Each CustomResourceDefinition whose fields have the right types, likewise."""
         crds = (file for file in self.of_kind(CRD_KIND) if version_fault(file) is None)
-        return tuple(self._view(file) for file in crds if not typed_crd(file, Reading.YAML).faults)
+        return tuple(self._view(file) for file in crds if not decode_crd(file, DecodeMode.YAML).mismatches)
 
     @cached_property
     def optional_views(self) -> tuple[BundleView, ...]:
@@ -102,9 +102,9 @@ class OpmContent:
 
     def _view(self, file: Manifest) -> BundleView:
         directories = frozenset({self.directory} - {""})
-        reading = None if file.kind != CSV_KIND or self.csv_type_faults(file) else Reading.OBJECT
+        reading = None if file.kind != CSV_KIND or self.csv_type_faults(file) else DecodeMode.OBJECT
         files = {file.path: self.bundle.files[file.path]}
-        return replace(self.bundle, files=files, directories=directories, csv_reading=reading)
+        return replace(self.bundle, files=files, directories=directories, csv_decode_mode=reading)
 
 
 def composed(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import mapping, text
-from opmkit.bundle.validation.crdform import V1, V1BETA1, Crd
-from opmkit.bundle.validation.csvform import DEPLOYMENTS, OWNED_CRDS, POD, Csv, each_csv
+from opmkit.bundle.validation.crd_view import V1, V1BETA1, Crd
+from opmkit.bundle.validation.csv_view import DEPLOYMENTS, OWNED_CRDS, POD, Csv, csv_check
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.rule import RECENT, Dialect, Fault, rule
 from opmkit.bundle.versions import tolerant_version
@@ -38,7 +38,7 @@ def _defined(bundle: BundleView) -> list[tuple[Gvk, str, Path]]:
         for api_version in (V1, V1BETA1)
         for manifest in bundle.crds
         if manifest.api_version == api_version
-        for crd in [Crd.of(manifest)]
+        for crd in [Crd.from_manifest(manifest)]
         for version, path in _versions(crd)
     ]
 
@@ -56,7 +56,7 @@ def _owned(csv: Csv) -> list[tuple[Gvk, Path]]:
     """The APIs of the CRDs that are owned; where a name has no group, it stands for the group."""
     return [
         (Gvk(crd_group(name) or name, entry.get("version", ""), entry.get("kind", "")), path)
-        for path, entry in csv.each(OWNED_CRDS)
+        for path, entry in csv.entries(OWNED_CRDS)
         for name in [entry.get("name", "")]
     ]
 
@@ -73,7 +73,7 @@ def _owned(csv: Csv) -> list[tuple[Gvk, Path]]:
 )
 def crd_duplicate(bundle: BundleView) -> Iterator[Fault]:
     """Which of the two a cluster ends up with is left to chance."""
-    if Csv.of(bundle) is None:
+    if Csv.from_bundle(bundle) is None:
         return
     seen: dict[Gvk, str] = {}
     for api, file, path in _defined(bundle):
@@ -93,7 +93,7 @@ def crd_duplicate(bundle: BundleView) -> Iterator[Fault]:
 )
 def owned_crd_missing(bundle: BundleView) -> Iterator[Fault]:
     """What an operator owns comes with it: the CRD is installed from the bundle, and by nothing else."""
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None:
         return
     defined = {api for api, _, _ in _defined(bundle)}
@@ -119,7 +119,7 @@ def crd_not_owned(bundle: BundleView) -> Iterator[Fault]:
 
     Of a CRD with several versions, one owned version is enough.
     """
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is None:
         return
     defined = {api: (file, path) for api, file, path in reversed(_defined(bundle))}
@@ -141,10 +141,10 @@ def crd_not_owned(bundle: BundleView) -> Iterator[Fault]:
 )
 def service_account_conflict(bundle: BundleView) -> Iterator[Fault]:
     """The accounts of deployments are made, and removed, with the operator; another of that name gets in the way."""
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is None:
         return
-    used = {text(csv_pod(deployment).get("serviceAccountName")) for _, deployment in csv.each(DEPLOYMENTS)}
+    used = {text(csv_pod(deployment).get("serviceAccountName")) for _, deployment in csv.entries(DEPLOYMENTS)}
     if bundle.dialect is Dialect.OPMKIT:
         used.discard("")
     for manifest in bundle.manifests:
@@ -208,7 +208,7 @@ def size_unknown(bundle: BundleView) -> Iterator[Fault]:
 )
 def size_max(bundle: BundleView) -> Iterator[Fault]:
     """To be installed, a bundle is unpacked into one ConfigMap, each file compressed; a cluster takes 1 MiB for one."""
-    if Csv.of(bundle) is not None and (size := _size(bundle)) > MAX_SIZE:
+    if Csv.from_bundle(bundle) is not None and (size := _size(bundle)) > MAX_SIZE:
         message = f"the compressed files take {size} bytes, more than the {MAX_SIZE} that there may be"
         yield Fault(message, subject=_csv_name(bundle))
 
@@ -224,7 +224,7 @@ def size_max(bundle: BundleView) -> Iterator[Fault]:
 )
 def size_near(bundle: BundleView) -> Iterator[Fault]:
     """More than 85 % of the 1 MiB is used that one ConfigMap can hold."""
-    if Csv.of(bundle) is not None and NEAR_SIZE < (size := _size(bundle)) <= MAX_SIZE:
+    if Csv.from_bundle(bundle) is not None and NEAR_SIZE < (size := _size(bundle)) <= MAX_SIZE:
         message = f"the compressed files take {size} bytes, nearly the {MAX_SIZE} that there may be"
         yield Fault(message, subject=_csv_name(bundle))
 
@@ -242,11 +242,11 @@ RELATED_IMAGES: Path = ("spec", "relatedImages")
     good="relatedImages: [{name: db, image: 'quay.io/example/db@sha256:…'}]",
     dialects=RECENT,
 )
-@each_csv
+@csv_check
 def related_image_empty(csv: Csv) -> Iterator[Fault]:
     """Related images are what is copied for clusters without a way to the internet; an empty one stops the copying."""
-    for path, entry in csv.each(RELATED_IMAGES):
-        if not entry.get("image") and not csv.typed.faulty(*path, "image"):
+    for path, entry in csv.entries(RELATED_IMAGES):
+        if not entry.get("image") and not csv.decoded.has_mismatch(*path, "image"):
             yield Fault(f"the related image {entry.get('name', '')!r} is empty", path=path, subject=_image_field(path))
 
 
@@ -260,10 +260,10 @@ def related_image_empty(csv: Csv) -> Iterator[Fault]:
     good="relatedImages: [{name: db, image: 'quay.io/example/db:1.2.3'}]",
     dialects=RECENT,
 )
-@each_csv
+@csv_check
 def related_image_invalid(csv: Csv) -> Iterator[Fault]:
     """Related images are what is copied for clusters without a way to the internet; this one can't be."""
-    for path, entry in csv.each(RELATED_IMAGES):
+    for path, entry in csv.entries(RELATED_IMAGES):
         if problem := _reference_problem(entry.get("image", "")):
             yield Fault(problem, path=(*path, "image"), subject=_image_field(path))
 
@@ -300,7 +300,7 @@ def release_name(bundle: BundleView) -> Iterator[Fault]:
     The newest reference, when run as ``operator-sdk``, looks at the manifests alone, so it knows no package and takes
     no name for right.
     """
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None or not csv.spec.get("release"):
         return
     package = bundle.annotations.get(labels.PACKAGE, "") if bundle.dialect is Dialect.OPMKIT else ""

@@ -14,7 +14,7 @@ import orjson
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.csvform import Csv
+from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.option_files import read_given_file
 from opmkit.bundle.validation.rule import Dialect, Fault, rule
 from opmkit.bundle.validation.rules.deprecated_apis import has_removed_in_1_22, told_removed_in_1_22
@@ -57,7 +57,7 @@ def _told(bundle: BundleView, rule_id: str) -> Iterator[Fault]:
 
 
 def _faults(bundle: BundleView) -> Iterator[tuple[str, Fault]]:
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is not None and bundle.csv is not None and has_removed_in_1_22(bundle):
         found = _property_problem(csv)
         if found is not None:

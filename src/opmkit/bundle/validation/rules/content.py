@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation import loading
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, items, mapping, text
 from opmkit.bundle.validation.decode import as_loaded, decode_fault
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import is_loaded, type_faults, typed_crd, typed_object, version_fault
+from opmkit.bundle.validation.loading import decode_crd, decode_object, is_loaded, type_faults, version_fault
 from opmkit.bundle.validation.media_type import NONE, REGISTRY, media_type
-from opmkit.bundle.validation.objectmeta import metadata_faults
+from opmkit.bundle.validation.object_metadata import metadata_findings
 from opmkit.bundle.validation.opm_content import VALIDATOR as OPM
 from opmkit.bundle.validation.opm_content import OpmContent
 from opmkit.bundle.validation.rule import OURS, RECENT, REFERENCES, Dialect, Fault, rule
@@ -26,7 +26,7 @@ from opmkit.bundle.validation.rule import OURS, RECENT, REFERENCES, Dialect, Fau
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.bundle.api_types.decode import TypeFault
+    from opmkit.bundle.api_types.decode import TypeMismatch
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
 SDK = "sdk-content"
@@ -90,8 +90,8 @@ def _unsupported(file: Manifest) -> Fault:
 
 def _metadata(file: Manifest, dialect: Dialect) -> Iterator[Fault]:
     if dialect is Dialect.OPMKIT:  # the references leave aside what has a wrong type
-        yield from type_faults(file, typed_object(file, Reading.JSON))
-    for fault in metadata_faults(file.metadata):
+        yield from type_faults(file, decode_object(file, DecodeMode.JSON))
+    for fault in metadata_findings(file.metadata):
         yield replace(fault, file=file.path)
 
 
@@ -150,19 +150,19 @@ def opm_undecodable(bundle: BundleView) -> Iterator[Fault]:
     for file in content.of_kind(CSV_KIND):
         yield from list(_told(file, filter(_by_json, content.csv_type_faults(file)[:1])))
     for file in content.of_kind(CRD_KIND):
-        yield from list(type_faults(file, typed_crd(file, Reading.YAML)))[:1]
+        yield from list(type_faults(file, decode_crd(file, DecodeMode.YAML)))[:1]
     for file in content.others:
-        yield from list(type_faults(file, typed_object(file, Reading.JSON)))[:1]
+        yield from list(type_faults(file, decode_object(file, DecodeMode.JSON)))[:1]
 
 
-def _by_json(fault: TypeFault) -> bool:
+def _by_json(fault: TypeMismatch) -> bool:
     """Whether a type has a decoder of its own, whose complaint the references take for that of the whole file."""
     if fault.path[:1] == ("spec",) and fault.path[1:] in (("version",), ("release",)):
         return fault.problem.endswith("not a text")
     return fault.problem.endswith(("not a time", "not an integer or a text"))
 
 
-def _told(file: Manifest, faults: Iterable[TypeFault]) -> Iterator[Fault]:
+def _told(file: Manifest, faults: Iterable[TypeMismatch]) -> Iterator[Fault]:
     return (loading.type_fault(file, fault) for fault in faults)
 
 
@@ -218,7 +218,7 @@ def opm_csv_type(bundle: BundleView) -> Iterator[Fault]:
 def opm_crd_type(bundle: BundleView) -> Iterator[Fault]:
     """Each field has a type: texts, numbers, lists. The references say that the file can't be decoded."""
     for file in OpmContent.of(bundle).of_kind(CRD_KIND):
-        yield from type_faults(file, typed_crd(file, Reading.YAML))
+        yield from type_faults(file, decode_crd(file, DecodeMode.YAML))
 
 
 @rule(
@@ -258,10 +258,10 @@ def opm_metadata(bundle: BundleView) -> Iterator[Fault]:
 
 def _metadata_as_go_reads_it(file: Manifest) -> list[Fault]:
     """Return the findings where the case of field names doesn't count, none if a field has a wrong type."""
-    typed = typed_object(file, Reading.JSON)
-    if typed.faults:
+    typed = decode_object(file, DecodeMode.JSON)
+    if typed.mismatches:
         return []
-    return [replace(fault, file=file.path) for fault in metadata_faults(mapping(typed.value.get("metadata")))]
+    return [replace(fault, file=file.path) for fault in metadata_findings(mapping(typed.value.get("metadata")))]
 
 
 @rule(
@@ -315,10 +315,10 @@ def opm_csv(bundle: BundleView) -> Iterator[Fault]:
 def _unreadable(content: OpmContent) -> Fault | None:
     """The first field of a wrong type in what a catalog reads before all else."""
     if content.csv is not None:
-        for fault in type_faults(content.csv, typed_object(content.csv, Reading.OBJECT)):
+        for fault in type_faults(content.csv, decode_object(content.csv, DecodeMode.OBJECT)):
             return fault
     for file in content.of_kind(CRD_KIND):
-        for fault in type_faults(file, typed_crd(file, Reading.OBJECT)):
+        for fault in type_faults(file, decode_crd(file, DecodeMode.OBJECT)):
             return fault
     return None
 
@@ -336,8 +336,8 @@ def _unreadable(content: OpmContent) -> Fault | None:
 def opm_crds(bundle: BundleView) -> Iterator[Fault]:
     """A number or a boolean stands where a text belongs, which some tools let pass. The references blame OPM-CSV."""
     for file in OpmContent.of(bundle).of_kind(CRD_KIND):
-        if not typed_crd(file, Reading.YAML).faults:
-            yield from type_faults(file, typed_crd(file, Reading.OBJECT))
+        if not decode_crd(file, DecodeMode.YAML).mismatches:
+            yield from type_faults(file, decode_crd(file, DecodeMode.OBJECT))
 
 
 @rule(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_subdomain
 from opmkit.bundle.validation.bundle_view import mapping, scalar_text
-from opmkit.bundle.validation.crdform import Crd, each_crd, known_crds
-from opmkit.bundle.validation.objectmeta import metadata_faults
+from opmkit.bundle.validation.crd_view import Crd, crd_check, known_crds
+from opmkit.bundle.validation.object_metadata import metadata_findings
 from opmkit.bundle.validation.rule import Dialect, Fault, rule
 from opmkit.bundle.validation.urls import parse_request_url
 
@@ -36,7 +36,7 @@ _PROTECTED = ("k8s.io", "kubernetes.io")
     bad="metadata: {name: demo.example.com}\nspec: {group: example.com, names: {plural: demos}}",
     good="metadata: {name: demos.example.com}\nspec: {group: example.com, names: {plural: demos}}",
 )
-@each_crd
+@crd_check
 def name_mismatch(crd: Crd) -> Iterator[Fault]:
     """The API server finds the definition of a resource by that name, and refuses a CRD that has another."""
     name, wanted = crd.root.at("metadata", "name"), f"{crd.plural}.{crd.group.text}"
@@ -53,12 +53,12 @@ def name_mismatch(crd: Crd) -> Iterator[Fault]:
     bad="metadata: {name: demos.example.com, namespace: demo}",
     good="metadata: {name: demos.example.com}",
 )
-@each_crd
+@crd_check
 def metadata(crd: Crd) -> Iterator[Fault]:
     """CRDs live outside of namespaces. Their names, labels and annotations are spelt as those of all objects."""
     node = crd.root.child("metadata")
-    for fault in metadata_faults(mapping(node.value)):
-        yield replace(fault, subject=written(fault.path))
+    for fault in metadata_findings(mapping(node.value)):
+        yield replace(fault, subject=format_path(fault.path))
     for field in ("name", "generateName"):
         name = node.child(field)
         if name.text:
@@ -74,7 +74,7 @@ def metadata(crd: Crd) -> Iterator[Fault]:
     bad="spec: {group: demo}",
     good="spec: {group: demo.example.com}",
 )
-@each_crd
+@crd_check
 def group(crd: Crd) -> Iterator[Fault]:
     """Groups are domains with a dot at least, so that two authors never define the same API."""
     if not crd.group.text:
@@ -94,7 +94,7 @@ def group(crd: Crd) -> Iterator[Fault]:
     bad="spec: {scope: Namespace}",
     good="spec: {scope: Namespaced}",
 )
-@each_crd
+@crd_check
 def scope(crd: Crd) -> Iterator[Fault]:
     """Whether objects of a kind live in namespaces has to be said; only ``v1beta1`` has a default, Namespaced."""
     if crd.scope.text not in ("Cluster", "Namespaced"):
@@ -110,7 +110,7 @@ def scope(crd: Crd) -> Iterator[Fault]:
     bad="names: {plural: demo_things, kind: Demo, listKind: Demo}",
     good="names: {plural: demothings, kind: Demo, listKind: DemoList}",
 )
-@each_crd
+@crd_check
 def names(crd: Crd) -> Iterator[Fault]:
     """Plural, singular, kind, list kind, short names and categories stand in URLs and on command lines.
 
@@ -140,7 +140,7 @@ def names(crd: Crd) -> Iterator[Fault]:
     bad="versions: [{name: v1, served: true, storage: false}]",
     good="versions: [{name: v1, served: true, storage: true}]",
 )
-@each_crd
+@crd_check
 def storage_version(crd: Crd) -> Iterator[Fault]:
     """A cluster keeps all objects of a resource in one version, and converts when another is asked for."""
     stored = [version.child("name").text for version in crd.versions if version.child("storage").value is True]
@@ -158,7 +158,7 @@ def storage_version(crd: Crd) -> Iterator[Fault]:
     bad="versions: [{name: v1}, {name: v1}]",
     good="versions: [{name: v1}, {name: v1beta1}]",
 )
-@each_crd
+@crd_check
 def version_duplicate(crd: Crd) -> Iterator[Fault]:
     """A version is known by its name alone."""
     seen: set[str] = set()
@@ -179,7 +179,7 @@ def version_duplicate(crd: Crd) -> Iterator[Fault]:
     bad="versions: [{name: '1.0'}]",
     good="versions: [{name: v1}]",
 )
-@each_crd
+@crd_check
 def version_name(crd: Crd) -> Iterator[Fault]:
     """It stands in URLs, so it is a DNS label: lower case letters, digits and '-', with a letter first."""
     for version in crd.versions:
@@ -204,11 +204,11 @@ def v1beta1_version(bundle: BundleView) -> Iterable[Fault]:
     faults = _v1beta1_version(bundle)
     if bundle.dialect is not Dialect.OPMKIT:
         return faults
-    old = {manifest.path for manifest in known_crds(bundle) if not Crd.of(manifest).is_v1}
+    old = {manifest.path for manifest in known_crds(bundle) if not Crd.from_manifest(manifest).is_v1}
     return (fault for fault in faults if fault.file in old)
 
 
-@each_crd
+@crd_check
 def _v1beta1_version(crd: Crd) -> Iterator[Fault]:
     if crd.version.text:
         yield from crd.version.misspelt(dns1035_label(crd.version.text))
@@ -226,7 +226,7 @@ def _v1beta1_version(crd: Crd) -> Iterator[Fault]:
     bad="versions: [{name: v1alpha1, deprecationWarning: use v1}]",
     good="versions: [{name: v1alpha1, deprecated: true, deprecationWarning: use v1}]",
 )
-@each_crd
+@crd_check
 def deprecation_warning(crd: Crd) -> Iterator[Fault]:
     """Clients show it to whoever uses the version: it must be short, printable, and of a deprecated version."""
     for version in crd.versions:
@@ -257,13 +257,13 @@ def _warning_problems(text: str, *, deprecated: bool) -> Iterator[str]:
     bad="apiVersion: apiextensions.k8s.io/v1beta1\nspec: {group: example.com}",
     good="apiVersion: apiextensions.k8s.io/v1\nspec: {group: example.com, preserveUnknownFields: false}",
 )
-@each_crd
+@crd_check
 def preserve_unknown_fields(crd: Crd) -> Iterator[Fault]:
     """Clusters take new CRDs only if they prune unknown fields. A ``v1beta1`` CRD keeps them unless it says otherwise.
 
     Where part of an object is to be kept as it is, say so in the schema, by ``x-kubernetes-preserve-unknown-fields``.
     """
-    if crd.keeps_unknown_fields:
+    if crd.preserves_unknown_fields:
         node = crd.spec.child("preserveUnknownFields")
         told = "is true" if node.present else "is true, as it is in v1beta1 where it is not given"
         yield node.fault(told, subject=node.field)
@@ -280,7 +280,7 @@ def preserve_unknown_fields(crd: Crd) -> Iterator[Fault]:
     bad="spec: {group: demo.k8s.io}",
     good="spec: {group: demo.example.com}",
 )
-@each_crd
+@crd_check
 def api_approved(crd: Crd) -> Iterator[Fault]:
     """Groups below k8s.io and kubernetes.io are kept for Kubernetes' own APIs.
 

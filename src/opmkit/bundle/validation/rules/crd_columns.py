@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.crdform import each_crd
+from opmkit.bundle.validation.crd_view import crd_check
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.validation.crdform import Crd
+    from opmkit.bundle.validation.crd_view import Crd
     from opmkit.bundle.validation.node import Node
 
 _TYPES = ("boolean", "date", "integer", "number", "string")
@@ -27,7 +27,7 @@ _FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "p
     bad="additionalPrinterColumns: [{name: Age, type: timestamp, jsonPath: metadata.creationTimestamp}]",
     good="additionalPrinterColumns: [{name: Age, type: date, jsonPath: .metadata.creationTimestamp}]",
 )
-@each_crd
+@crd_check
 def printer_column(crd: Crd) -> Iterator[Fault]:
     """The columns are what ``kubectl get`` shows of the objects."""
     for columns in crd.columns.written:
@@ -65,7 +65,7 @@ def _path_problem(path: str, *starts: str) -> str:
     bad="subresources: {scale: {specReplicasPath: .replicas, statusReplicasPath: .status.replicas}}",
     good="subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}",
 )
-@each_crd
+@crd_check
 def subresources(crd: Crd) -> Iterator[Fault]:
     """Autoscalers read and set the number of replicas by these paths."""
     for scale in _scales(crd):
@@ -87,7 +87,7 @@ def subresources(crd: Crd) -> Iterator[Fault]:
     good="subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def subresources_status(crd: Crd) -> Iterator[Fault]:
     """Clusters refuse such a CRD. The references drop the fault, as they drop all that has "status" in its path."""
     for scale in _scales(crd):
@@ -119,7 +119,7 @@ _TOGETHER = (
     bad="spec: {validation: {openAPIV3Schema: {}}, versions: [{name: v1, schema: {openAPIV3Schema: {}}}]}",
     good="spec: {validation: {openAPIV3Schema: {}}, versions: [{name: v1}]}",
 )
-@each_crd
+@crd_check
 def schema_exclusive(crd: Crd) -> Iterator[Fault]:
     """Otherwise it would not be clear which of them holds."""
     for parts, (_, told) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
@@ -136,7 +136,7 @@ def schema_exclusive(crd: Crd) -> Iterator[Fault]:
     bad="spec: {versions: [{name: v1, subresources: {status: {}}}]}",
     good="spec: {subresources: {status: {}}, versions: [{name: v1}]}",
 )
-@each_crd
+@crd_check
 def per_version_top_level(crd: Crd) -> Iterator[Fault]:
     """``v1beta1`` wants what holds for all versions at the top. (``v1`` has it in each version.)"""
     for parts, (top, told) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):

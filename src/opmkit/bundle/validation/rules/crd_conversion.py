@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_subdomain
-from opmkit.bundle.validation.crdform import each_crd
+from opmkit.bundle.validation.crd_view import crd_check
 from opmkit.bundle.validation.node import Node
 from opmkit.bundle.validation.rule import Fault, rule
 from opmkit.bundle.validation.urls import parse_url
@@ -14,7 +14,7 @@ from opmkit.bundle.validation.urls import parse_url
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.validation.crdform import Crd
+    from opmkit.bundle.validation.crd_view import Crd
 
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 _HUB = "spec.conversion"
@@ -45,13 +45,13 @@ def _webhook(crd: Crd, name: str, hub_name: str) -> Node:
     bad="conversion: {strategy: webhook}",
     good="conversion: {strategy: Webhook}",
 )
-@each_crd
+@crd_check
 def strategy(crd: Crd) -> Iterator[Fault]:
     """Objects are converted by a webhook or not at all; a webhook can't convert fields that no schema knows."""
     node = _strategy(crd)
     if node.text not in ("None", "Webhook"):
         yield node.fault(f"is {node.text!r}, neither None nor Webhook")
-    if node.text != "None" and crd.keeps_unknown_fields:
+    if node.text != "None" and crd.preserves_unknown_fields:
         yield node.fault(f"is {node.text!r}, but spec.preserveUnknownFields is true")
 
 
@@ -64,7 +64,7 @@ def strategy(crd: Crd) -> Iterator[Fault]:
     bad="conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v2]}}",
     good="conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1]}}",
 )
-@each_crd
+@crd_check
 def review_versions(crd: Crd) -> Iterator[Fault]:
     """The API server calls the webhook in one of the versions v1 and v1beta1, so one must be among them."""
     node = _webhook(crd, "conversionReviewVersions", "conversionReviewVersions")
@@ -100,7 +100,7 @@ def _review_problems(node: Node, versions: list[Node]) -> Iterator[Fault]:
     bad="conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'http://example.com'}}}",
     good="conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'https://example.com/convert'}}}",
 )
-@each_crd
+@crd_check
 def client_config(crd: Crd) -> Iterator[Fault]:
     """The API server calls the webhook over https: at a URL, or by way of a service in the cluster.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.crdform import each_crd
+from opmkit.bundle.validation.crd_view import crd_check
 from opmkit.bundle.validation.rule import OURS, Fault, rule
-from opmkit.bundle.validation.structural import Aspect
+from opmkit.bundle.validation.structural_schema import Aspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.bundle.validation.crdform import Crd
+    from opmkit.bundle.validation.crd_view import Crd
 
 _ROOT = "openAPIV3Schema"
 
@@ -38,10 +38,10 @@ def _of(crd: Crd, aspect: Aspect) -> Iterator[Fault]:
     good="versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def schema(crd: Crd) -> Iterator[Fault]:
     """Clusters drop all fields that no schema describes, so they take no version without one."""
-    if crd.keeps_unknown_fields or crd.schemas.top.child(_ROOT).present:
+    if crd.preserves_unknown_fields or crd.schemas.top.child(_ROOT).present:
         return
     for version in crd.versions:
         node = version.child("schema").child(_ROOT)
@@ -59,7 +59,7 @@ def schema(crd: Crd) -> Iterator[Fault]:
     good="properties: {spec: {type: object, properties: {size: {type: integer, minimum: 1}}}}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_type(crd: Crd) -> Iterator[Fault]:
     """A schema is structural if it tells the type of every value. A cluster refuses a CRD with any other.
 
@@ -78,7 +78,7 @@ def structural_type(crd: Crd) -> Iterator[Fault]:
     good="properties: {spec: {type: object, properties: {size: {type: integer}}}}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_unsupported(crd: Crd) -> Iterator[Fault]:
     """Of OpenAPI v3, custom resources leave out references, definitions, unique items and patterns for field names."""
     return _of(crd, Aspect.UNSUPPORTED)
@@ -94,7 +94,7 @@ def structural_unsupported(crd: Crd) -> Iterator[Fault]:
     good="{type: object, properties: {size: {type: integer}}, anyOf: [{required: [size]}]}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_nested(crd: Crd) -> Iterator[Fault]:
     """What a value is must be clear without its content: types, defaults, descriptions and extensions stand outside."""
     return _of(crd, Aspect.NESTED)
@@ -110,7 +110,7 @@ def structural_nested(crd: Crd) -> Iterator[Fault]:
     good="{type: object, properties: {size: {type: integer}}, anyOf: [{properties: {size: {minimum: 1}}}]}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_incomplete(crd: Crd) -> Iterator[Fault]:
     """A field that stands within allOf and the like alone would be dropped from objects as unknown."""
     return _of(crd, Aspect.INCOMPLETE)
@@ -126,7 +126,7 @@ def structural_incomplete(crd: Crd) -> Iterator[Fault]:
     good="properties: {metadata: {type: object}}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_metadata(crd: Crd) -> Iterator[Fault]:
     """All objects have the same metadata, apiVersion and kind, which clusters look after themselves."""
     return _of(crd, Aspect.METADATA)
@@ -145,7 +145,7 @@ def structural_metadata(crd: Crd) -> Iterator[Fault]:
     ),
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_extension(crd: Crd) -> Iterator[Fault]:
     """They say how lists and maps are merged, which objects are embedded or kept as they are, and what must hold."""
     return _of(crd, Aspect.EXTENSION)
@@ -161,7 +161,7 @@ def structural_extension(crd: Crd) -> Iterator[Fault]:
     good="{type: string, pattern: '^[^x].*'}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_pattern(crd: Crd) -> Iterator[Fault]:
     """Clusters match patterns by Go's library (RE2), which knows neither lookaround nor references to groups."""
     return _of(crd, Aspect.PATTERN)
@@ -177,7 +177,7 @@ def structural_pattern(crd: Crd) -> Iterator[Fault]:
     good="{type: integer, default: 1}",
     dialects=OURS,
 )
-@each_crd
+@crd_check
 def structural_default(crd: Crd) -> Iterator[Fault]:
     """A cluster sets defaults in every object, so it refuses those that would make objects invalid."""
     return _of(crd, Aspect.DEFAULT)

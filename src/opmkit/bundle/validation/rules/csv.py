@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kubernetes_names import dns1123_subdomain, label_value
-from opmkit.bundle.validation.csvform import Csv, each_csv
+from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.examples import ANNOTATIONS, Examples
 from opmkit.bundle.validation.gvk import Gvk
 from opmkit.bundle.validation.rule import OURS, RECENT, Dialect, Fault, rule
@@ -48,10 +48,10 @@ def name_problems(name: str) -> list[str]:
     bad="metadata: {name: Demo_Operator.v1.2.3}",
     good="metadata: {name: demo-operator.v1.2.3}",
 )
-@each_csv
+@csv_check
 def name_format(csv: Csv) -> Iterator[Fault]:
     """The name is that of an object, and the value of labels on all that belongs to it: it must be spelt as both."""
-    if csv.typed.faulty(*NAME):
+    if csv.decoded.has_mismatch(*NAME):
         return
     if problems := name_problems(csv.name):
         given = f"the name {csv.name!r} is misspelt: {'; '.join(problems)}" if csv.name else "metadata.name is empty"
@@ -67,7 +67,7 @@ def name_format(csv: Csv) -> Iterator[Fault]:
     bad="spec: {replaces: demo-operator:1.2.2}",
     good="spec: {replaces: demo-operator.v1.2.2}",
 )
-@each_csv
+@csv_check
 def replaces_format(csv: Csv) -> Iterator[Fault]:
     """What is replaced is found by its name; a text that no ClusterServiceVersion may have for a name finds none."""
     replaces = csv.spec.get("replaces")
@@ -84,10 +84,10 @@ def replaces_format(csv: Csv) -> Iterator[Fault]:
     bad="metadata: {name: demo.v1.2.3}",
     good="metadata: {name: demo.v1.2.3, annotations: {alm-examples: '[]', capabilities: Basic Install}}",
 )
-@each_csv
+@csv_check
 def no_annotations(csv: Csv) -> Iterator[Fault]:
     """Annotations tell consoles what the operator can do, and hold the examples that people start from."""
-    if not csv.annotations and not csv.typed.faulty(*ANNOTATIONS_PATH):
+    if not csv.annotations and not csv.decoded.has_mismatch(*ANNOTATIONS_PATH):
         yield Fault("metadata.annotations is missing", path=ANNOTATIONS_PATH)
 
 
@@ -102,7 +102,7 @@ def no_annotations(csv: Csv) -> Iterator[Fault]:
   alm-examples: |-
     [{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}]""",
 )
-@each_csv
+@csv_check
 def no_examples(csv: Csv) -> Iterator[Fault]:
     """Consoles offer the examples to people who create an object of an API; without them, they begin with nothing."""
     if csv.annotations and not Examples.of(csv).annotation:
@@ -118,7 +118,7 @@ def no_examples(csv: Csv) -> Iterator[Fault]:
     bad="annotations: {alm-examples: '[]', olm.examples: '[]'}",
     good="annotations: {alm-examples: '[]'}",
 )
-@each_csv
+@csv_check
 def both_examples(csv: Csv) -> Iterator[Fault]:
     """Only alm-examples is looked at where both are there."""
     if all(name in csv.annotations for name in ANNOTATIONS):
@@ -134,7 +134,7 @@ def both_examples(csv: Csv) -> Iterator[Fault]:
     bad="annotations: {alm-examples: '[{\"a\": 1,}]'}",
     good='annotations: {alm-examples: \'[{"apiVersion": "demo.example.com/v1", "kind": "Demo"}]\'}',
 )
-@each_csv
+@csv_check
 def examples_json(csv: Csv) -> Iterator[Fault]:
     """Consoles read the examples as JSON, and show none of them if they can't."""
     examples = Examples.of(csv)
@@ -151,7 +151,7 @@ def examples_json(csv: Csv) -> Iterator[Fault]:
     bad='annotations: {alm-examples: \'{"apiVersion": "demo.example.com/v1"}\'}',
     good='annotations: {alm-examples: \'[{"apiVersion": "demo.example.com/v1", "kind": "Demo"}]\'}',
 )
-@each_csv
+@csv_check
 def examples_decode(csv: Csv) -> Iterator[Fault]:
     """An example is a whole object, as a cluster would take it: it says which API it is of."""
     examples = Examples.of(csv)
@@ -168,7 +168,7 @@ def examples_decode(csv: Csv) -> Iterator[Fault]:
     bad="owned: [{name: demos, version: v1, kind: Demo}]",
     good="owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]",
 )
-@each_csv
+@csv_check
 def owned_crd_name(csv: Csv) -> Iterator[Fault]:
     """The group of an owned API is read from the name of its CRD."""
     if Examples.of(csv).readable or csv.dialect is Dialect.OPMKIT:
@@ -188,7 +188,7 @@ owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
     good="""annotations: {alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo"}]'}
 owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
 )
-@each_csv
+@csv_check
 def example_not_provided(csv: Csv) -> Iterator[Fault]:
     """An example shows what the operator does with an API of its own; of any other, it can't be created."""
     provided = _provided(csv)
@@ -210,7 +210,7 @@ owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
     good="""annotations: {alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo"}]'}
 owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
 )
-@each_csv
+@csv_check
 def provided_no_example(csv: Csv) -> Iterator[Fault]:
     """Consoles offer an example to people who create an object of the API."""
     if Examples.of(csv).readable:
@@ -236,10 +236,10 @@ def _provided(csv: Csv) -> dict[Gvk, Path]:
     bad="spec: {installModes: []}",
     good="spec: {installModes: [{type: AllNamespaces, supported: true}]}",
 )
-@each_csv
+@csv_check
 def install_modes_missing(csv: Csv) -> Iterator[Fault]:
     """The modes say which namespaces the operator can watch; without one, it can't be installed anywhere."""
-    if not csv.at(INSTALL_MODES) and not csv.typed.faulty(*INSTALL_MODES):
+    if not csv.at(INSTALL_MODES) and not csv.decoded.has_mismatch(*INSTALL_MODES):
         yield Fault("spec.installModes is missing or empty", path=INSTALL_MODES)
 
 
@@ -252,11 +252,11 @@ def install_modes_missing(csv: Csv) -> Iterator[Fault]:
     bad="installModes: [{type: AllNamespaces, supported: false}]",
     good="installModes: [{type: AllNamespaces, supported: true}]",
 )
-@each_csv
+@csv_check
 def install_modes_none(csv: Csv) -> Iterator[Fault]:
     """An operator that supports no mode can't be installed anywhere."""
-    modes = list(csv.each(INSTALL_MODES))
-    faulty = any(csv.typed.faulty(*path, "supported") for path, _ in modes)
+    modes = list(csv.entries(INSTALL_MODES))
+    faulty = any(csv.decoded.has_mismatch(*path, "supported") for path, _ in modes)
     if modes and not faulty and not any(mode.get("supported") for _, mode in modes):
         yield Fault("none of spec.installModes is supported", path=INSTALL_MODES)
 
@@ -271,11 +271,11 @@ def install_modes_none(csv: Csv) -> Iterator[Fault]:
     good="installModes: [{type: AllNamespaces, supported: true}, {type: OwnNamespace, supported: false}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def install_modes_duplicate(csv: Csv) -> Iterator[Fault]:
     """Which of the two entries holds is not defined. The references have this rule, but it never finds anything."""
     seen: set[str] = set()
-    for path, mode in csv.each(INSTALL_MODES):
+    for path, mode in csv.entries(INSTALL_MODES):
         kind = mode.get("type", "")
         if kind in seen:
             yield Fault(f"the install mode {kind!r} is listed before already", path=path, subject=kind)
@@ -293,12 +293,12 @@ webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [demos.demo.examp
     good="""installModes: [{type: AllNamespaces, supported: true}, {type: OwnNamespace, supported: false}]
 webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [demos.demo.example.com]}]""",
 )
-@each_csv
+@csv_check
 def conversion_all_namespaces(csv: Csv) -> Iterator[Fault]:
     """A CRD is converted for the whole cluster, by one operator that must be there for all namespaces."""
-    modes = [mode for _, mode in csv.each(INSTALL_MODES)]
+    modes = [mode for _, mode in csv.entries(INSTALL_MODES)]
     wrong = [mode.get("type") for mode in modes if (mode.get("type") == "AllNamespaces") != bool(mode.get("supported"))]
-    for path, webhook in csv.each(("spec", "webhookdefinitions")):
+    for path, webhook in csv.entries(("spec", "webhookdefinitions")):
         if webhook.get("conversionCRDs") and wrong:
             name, modes_text = webhook.get("generateName", ""), ", ".join(map(str, wrong))
             message = (
@@ -327,12 +327,12 @@ _REQUIRED: tuple[tuple[str, Path], ...] = (
     bad="spec: {displayName: ''}",
     good="spec: {displayName: Demo Operator}",
 )
-@each_csv
+@csv_check
 def required_field(csv: Csv) -> Iterator[Fault]:
     """Without these fields a ClusterServiceVersion can't be shown, or installs nothing."""
     for field, path in _REQUIRED:
         has_parent = csv.at(path[:-1]) is not None
-        if has_parent and csv.lacks(*map(str, path)):
+        if has_parent and csv.is_unset(*map(str, path)):
             name = ".".join(map(str, path))
             yield Fault(
                 f"{name} is missing or empty", path=path, subject=name if csv.dialect is Dialect.OPMKIT else field
@@ -348,7 +348,7 @@ def required_field(csv: Csv) -> Iterator[Fault]:
     bad="annotations: {olm.skiprange: <1.2.3}",
     good="annotations: {olm.skipRange: <1.2.3}",
 )
-@each_csv
+@csv_check
 def annotation_key_case(csv: Csv) -> Iterator[Fault]:
     """Case counts in keys: one that differs in case alone is another key, which nobody looks at."""
     for key, known in misspelt_keys(csv.annotations):
@@ -364,7 +364,7 @@ def annotation_key_case(csv: Csv) -> Iterator[Fault]:
     bad="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.14"}]'}""",
     good="properties: [{type: olm.maxOpenShiftVersion, value: '4.14'}]  # in metadata/properties.yaml",
 )
-@each_csv
+@csv_check
 def olm_properties(csv: Csv) -> Iterator[Fault]:
     """The file ``metadata/properties.yaml`` is for them, where they are plain YAML and every tool finds them."""
     if "olm.properties" in csv.annotations:
@@ -373,7 +373,7 @@ def olm_properties(csv: Csv) -> Iterator[Fault]:
 
 def _api(csv: Csv) -> Gvk:
     """Its API as the references see it: nothing at all where the apiVersion can't be one."""
-    value = csv.typed.value
+    value = csv.decoded.value
     return Gvk.of(value.get("apiVersion", ""), value.get("kind", "")) or Gvk("", "", "")
 
 
@@ -386,10 +386,10 @@ def _api(csv: Csv) -> Gvk:
     bad="kind: ClusterServiceVersion",
     good="apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion",
 )
-@each_csv
+@csv_check
 def api_version(csv: Csv) -> Iterator[Fault]:
     """A cluster knows an object by its apiVersion and kind, and takes none without."""
-    if not _api(csv).version and not csv.typed.faulty("apiVersion"):
+    if not _api(csv).version and not csv.decoded.has_mismatch("apiVersion"):
         yield Fault("apiVersion is missing, or names no version", path=("apiVersion",))
 
 
@@ -402,7 +402,7 @@ def api_version(csv: Csv) -> Iterator[Fault]:
     bad="apiVersion: operators.coreos.com/v1alpha1/csv\nkind: ClusterServiceVersion",
     good="apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion",
 )
-@each_csv
+@csv_check
 def kind(csv: Csv) -> Iterator[Fault]:
     """Where apiVersion has more than one slash, neither it nor the kind means anything to a cluster."""
     if not _api(csv).kind:
@@ -419,10 +419,10 @@ def kind(csv: Csv) -> Iterator[Fault]:
     good="spec: {minKubeVersion: 1.27.0}",
     dialects=RECENT,
 )
-@each_csv
+@csv_check
 def min_kube_missing(csv: Csv) -> Iterator[Fault]:
     """Without it, the operator claims to work on every version of Kubernetes, and is installed on any."""
-    if not csv.spec.get("minKubeVersion", "").strip() and not csv.typed.faulty(*MIN_KUBE_VERSION):
+    if not csv.spec.get("minKubeVersion", "").strip() and not csv.decoded.has_mismatch(*MIN_KUBE_VERSION):
         yield Fault("spec.minKubeVersion is missing", path=MIN_KUBE_VERSION)
 
 
@@ -436,7 +436,7 @@ def min_kube_missing(csv: Csv) -> Iterator[Fault]:
     good="spec: {minKubeVersion: 1.27.0}",
     dialects=RECENT,
 )
-@each_csv
+@csv_check
 def min_kube_invalid(csv: Csv) -> Iterator[Fault]:
     """It is compared with the version of the cluster, as a semantic version of three numbers."""
     version = csv.spec.get("minKubeVersion", "")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from opmkit.bundle.api_types.decode import typed_csv, written
-from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.api_types.decode import decode_csv, format_path
+from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import items, mapping
-from opmkit.bundle.validation.crdform import V1BETA1
-from opmkit.bundle.validation.csvform import Csv, each_csv
+from opmkit.bundle.validation.crd_view import V1BETA1
+from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.rule import EVERY, OURS, Dialect, Fault, Rule, rule
 from opmkit.bundle.versions import tolerant_version
 
@@ -85,7 +85,7 @@ _MOVED = {
 )
 def option_invalid(bundle: BundleView) -> Iterator[Fault]:
     """The option says for which version of Kubernetes the bundle is meant."""
-    csv, text = Csv.of(bundle), bundle.options.k8s_version
+    csv, text = Csv.from_bundle(bundle), bundle.options.k8s_version
     if csv is not None and text:
         try:
             tolerant_version(text)
@@ -102,7 +102,7 @@ def option_invalid(bundle: BundleView) -> Iterator[Fault]:
     bad="spec: {minKubeVersion: latest}",
     good="spec: {minKubeVersion: 1.27.0}",
 )
-@each_csv
+@csv_check
 def min_kube_invalid(csv: Csv) -> Iterator[Fault]:
     """From it follows which removed APIs the bundle will meet."""
     if text := csv.spec.get("minKubeVersion"):
@@ -133,7 +133,7 @@ def _removal(version: str, newer: str, *, dialects: frozenset[Dialect] = EVERY) 
         It is an error if the bundle is meant for such a cluster: if spec.minKubeVersion, or the option k8s-version, is
         that version or a later one.
         """
-        csv = Csv.of(bundle)
+        csv = Csv.from_bundle(bundle)
         if csv is None:
             return
         uses = _objects(bundle, version)
@@ -200,8 +200,8 @@ def _convertible(bundle: BundleView) -> Mapping[str, Any]:
     """The ClusterServiceVersion as the references convert it; nothing of one that can't be converted."""
     if bundle.csv is None or bundle.csv.api_version != CSV_API:
         return {}
-    typed = typed_csv(bundle.csv.content, bundle.dialect, Reading.OBJECT)
-    return {} if typed.faults and bundle.dialect is not Dialect.OPMKIT else typed.value
+    typed = decode_csv(bundle.csv.content, bundle.dialect, DecodeMode.OBJECT)
+    return {} if typed.mismatches and bundle.dialect is not Dialect.OPMKIT else typed.value
 
 
 def _each(value: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -225,7 +225,7 @@ def _resources(bundle: BundleView) -> Iterator[tuple[Path, str, str]]:
 def _add_described(bundle: BundleView, version: str, uses: Uses) -> None:
     for path, api_version, kind in _resources(bundle):
         if bundle.csv is not None and kind in REMOVED[version].get(api_version, "").split():
-            uses.setdefault(kind, []).append((written(path), bundle.csv.path, path))
+            uses.setdefault(kind, []).append((format_path(path), bundle.csv.path, path))
 
 
 def _permissions(bundle: BundleView) -> Uses:
@@ -240,7 +240,7 @@ def _permissions(bundle: BundleView) -> Uses:
                 place = (*path, "rules", number)
                 for resource in _named(mapping(granted), removed):
                     if bundle.csv is not None and resource not in listed:
-                        uses.setdefault(resource, []).append((written(place), bundle.csv.path, place))
+                        uses.setdefault(resource, []).append((format_path(place), bundle.csv.path, place))
     return uses
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import items, mapping, members
-from opmkit.bundle.validation.csvform import DEPLOYMENTS, POD, Csv, each_csv
+from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, Csv, csv_check
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 from opmkit.bundle.versions import strict_version
 
@@ -37,16 +37,16 @@ _ALL = ("*", "[*]")
     bad="install: {strategy: deployment, spec: {}}",
     good="install: {strategy: deployment, spec: {deployments: [{name: demo, spec: {}}]}}",
 )
-@each_csv
+@csv_check
 def no_deployment(csv: Csv) -> Iterator[Fault]:
     """The deployment is what runs the operator."""
-    if csv.lacks(*map(str, DEPLOYMENTS)):
+    if csv.is_unset(*map(str, DEPLOYMENTS)):
         yield Fault("spec.install.spec.deployments is missing", path=DEPLOYMENTS, subject=csv.name)
 
 
 def _containers(csv: Csv) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """The containers of all deployments, without those that only begin."""
-    for path, deployment in csv.each(DEPLOYMENTS):
+    for path, deployment in csv.entries(DEPLOYMENTS):
         pod: Any = deployment
         for step in POD:
             pod = mapping(pod).get(str(step))
@@ -67,7 +67,7 @@ def _requests(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
     bad="containers: [{name: manager, image: demo}]",
     good="containers: [{name: manager, image: demo, resources: {requests: {cpu: 10m, memory: 64Mi}}}]",
 )
-@each_csv
+@csv_check
 def resource_requests(csv: Csv) -> Iterator[Fault]:
     """Without requests the scheduler knows nothing of what it needs, and clusters with quotas refuse it."""
     for path, container in _containers(csv):
@@ -86,7 +86,7 @@ def resource_requests(csv: Csv) -> Iterator[Fault]:
     good="resources: {requests: {cpu: 10m, memory: 64Mi}}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def resource_requests_partial(csv: Csv) -> Iterator[Fault]:
     """A quota for what is not requested keeps the container from being made. The references say so, but do not look."""
     for path, container in _containers(csv):
@@ -106,12 +106,12 @@ def resource_requests_partial(csv: Csv) -> Iterator[Fault]:
     bad="owned: [{name: demos.example.com, version: v1, kind: Demo}]",
     good="owned: [{name: demos.example.com, version: v1, kind: Demo, description: A demonstration}]",
 )
-@each_csv
+@csv_check
 def crd_description(csv: Csv) -> Iterator[Fault]:
     """The description is what users see of the resource in a catalog."""
     for side in ("owned", "required"):
-        for path, entry in csv.each((*_DESCRIPTIONS, side)):
-            if not entry.get("description") and not csv.typed.faulty(*path, "description"):
+        for path, entry in csv.entries((*_DESCRIPTIONS, side)):
+            if not entry.get("description") and not csv.decoded.has_mismatch(*path, "description"):
                 told = f"the {side} CRD {entry.get('name', '')!r} has no description"
                 yield Fault(told, path=path, subject=csv.name)
 
@@ -131,7 +131,7 @@ def channel_name(bundle: BundleView) -> Iterator[Fault]:
 
     The references have this rule, but their command never gives it the annotations to look at.
     """
-    csv, file = Csv.of(bundle), bundle.annotations_file
+    csv, file = Csv.from_bundle(bundle), bundle.annotations_file
     if csv is None or file is None:
         return
     listed = bundle.annotations.get(labels.CHANNELS, "").split(",")
@@ -151,11 +151,11 @@ def channel_name(bundle: BundleView) -> Iterator[Fault]:
     bad="rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: ['*']}]",
     good="rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list]}]",
 )
-@each_csv
+@csv_check
 def rbac_crd(csv: Csv) -> Iterator[Fault]:
     """CRDs outside of bundles are upgraded by nobody, and clash with those of other operators."""
     for side in ("permissions", "clusterPermissions"):
-        for path, permission in csv.each((*_INSTALL, side)):
+        for path, permission in csv.entries((*_INSTALL, side)):
             for number, granted in enumerate(items(permission.get("rules"))):
                 if _may_create_crds(mapping(granted)):
                     told = "the operator may create CustomResourceDefinitions"
@@ -181,7 +181,7 @@ def _may_create_crds(granted: Mapping[str, Any]) -> bool:
     bad="metadata: {name: demo.v1.2}",
     good="metadata: {name: demo.v1.2.0}",
 )
-@each_csv
+@csv_check
 def name_version(csv: Csv) -> Iterator[Fault]:
     """The version in the name tells the bundles of a package apart."""
     match = _VERSION.search(csv.name)
@@ -200,7 +200,7 @@ def name_version(csv: Csv) -> Iterator[Fault]:
     bad="metadata: {name: demo-1.2.3}",
     good="metadata: {name: demo.v1.2.3}",
 )
-@each_csv
+@csv_check
 def name_convention(csv: Csv) -> Iterator[Fault]:
     """With exactly one ".v" in it, people and tools can take the name apart."""
     parts = len(csv.name.split(".v"))

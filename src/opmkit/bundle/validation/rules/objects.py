@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle.api_types.decode import Typed, read_typed, written
+from opmkit.bundle.api_types.decode import Decoded, decode_struct, format_path
 from opmkit.bundle.api_types.object_fields import ROOTS
-from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import items, mapping
 from opmkit.bundle.validation.rule import Dialect, Fault, rule
@@ -30,12 +30,12 @@ _OPERATOR_GROUPS = ("operators.coreos.com/v1", "operators.coreos.com/v1alpha2")
 _PERCENTAGE = re.compile(r"([0-9]{1,9})%?")
 
 
-def _typed(manifest: Manifest) -> Typed:
+def _typed(manifest: Manifest) -> Decoded:
     """The object with the types that it should have."""
     memo = manifest.content.memo
     if _typed not in memo:
-        memo[_typed] = read_typed(dict(manifest.object), manifest.kind, Reading.JSON)
-    return cast("Typed", memo[_typed])
+        memo[_typed] = decode_struct(dict(manifest.object), manifest.kind, DecodeMode.JSON)
+    return cast("Decoded", memo[_typed])
 
 
 def _objects(bundle: BundleView, *kinds: str) -> Iterator[tuple[Manifest, Mapping[str, Any]]]:
@@ -43,7 +43,7 @@ def _objects(bundle: BundleView, *kinds: str) -> Iterator[tuple[Manifest, Mappin
     for manifest in bundle.manifests:
         if manifest.kind in kinds:
             typed = _typed(manifest)
-            if not typed.faults or bundle.dialect is Dialect.OPMKIT:
+            if not typed.mismatches or bundle.dialect is Dialect.OPMKIT:
                 yield manifest, typed.value
 
 
@@ -60,9 +60,9 @@ def decode(bundle: BundleView) -> Iterator[Fault]:
     """A cluster would not take the object. The references tell the first such field of an object only."""
     for manifest in bundle.manifests:
         if manifest.kind in ROOTS:
-            faults = _typed(manifest).faults
+            faults = _typed(manifest).mismatches
             for fault in faults if bundle.dialect is Dialect.OPMKIT else faults[:1]:
-                told = f"{written(fault.path)} {fault.problem}"
+                told = f"{format_path(fault.path)} {fault.problem}"
                 yield Fault(told, manifest.path, fault.path, manifest.object_name, fault.remedy)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle.api_types.decode import read_typed, written
-from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.api_types.decode import decode_struct, format_path
+from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
 from opmkit.bundle.versions import strict_version
@@ -90,16 +90,16 @@ def _property_faults(each: BlobProperty) -> Iterator[Told]:
         yield from _object_faults(each.value)
     elif each.type in _TYPED:
         since = "1.28" if each.type == CSV_METADATA else ""
-        for fault in read_typed(each.value, each.type, Reading.REWRITTEN).faults:
-            yield Told(f"{written(('value', *fault.path))} {fault.problem}", fault.remedy, since)
+        for fault in decode_struct(each.value, each.type, DecodeMode.REWRITTEN).mismatches:
+            yield Told(f"{format_path(('value', *fault.path))} {fault.problem}", fault.remedy, since)
 
 
 def _object_faults(value: JsonValue) -> Iterator[Told]:
     """An object is base64 of JSON or YAML."""
     encoded = value.get("data") if isinstance(value, dict) else None
     if not isinstance(encoded, str) or (data := from_base64(encoded)) is None:
-        for fault in read_typed(value, BUNDLE_OBJECT, Reading.REWRITTEN).faults:
-            yield Told(f"{written(('value', *fault.path))} {fault.problem}", "Encode the manifest with base64.")
+        for fault in decode_struct(value, BUNDLE_OBJECT, DecodeMode.REWRITTEN).mismatches:
+            yield Told(f"{format_path(('value', *fault.path))} {fault.problem}", "Encode the manifest with base64.")
         return
     try:
         orjson.loads(data)

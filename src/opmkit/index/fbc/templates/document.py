@@ -6,7 +6,7 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.content import Content
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe, member
@@ -103,7 +103,7 @@ class TemplateFile:
                 near = difflib.get_close_matches(key.lower(), folded, n=1, cutoff=0.75)
                 advice = f"Write {folded[near[0]]}." if near else f"Remove it; there are {', '.join(names)}."
                 path = (*fields.path, key)
-                self.tell(path, f"{written(path)} is no field of a template", advice=advice)
+                self.tell(path, f"{format_path(path)} is no field of a template", advice=advice)
 
     def blobs(self, name: str, values: Iterable[JsonValue]) -> Blobs:
         """The blobs in the list of the member ``name``, as far as they can be read."""
@@ -121,7 +121,7 @@ class TemplateFile:
         refuse(self.faults)
 
     def _wrong_type(self, path: Path, told: str) -> None:
-        self.tell(path, f"{written(path)} {told}", advice="Write it so.")
+        self.tell(path, f"{format_path(path)} {told}", advice="Write it so.")
 
     def place(self, path: Path) -> Place:
         """Where the value is that `path` leads to, or the nearest there is on the way."""

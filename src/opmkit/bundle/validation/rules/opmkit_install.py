@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
 from opmkit.bundle.validation.bundle_view import items, mapping, members, text
-from opmkit.bundle.validation.csvform import DEPLOYMENTS, POD, Csv, each_csv
+from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, Csv, csv_check
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.csvform import Entry
+    from opmkit.bundle.validation.csv_view import Entry
     from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "opmkit"
@@ -24,7 +24,7 @@ INSTALL: Path = ("spec", "install", "spec")
 
 def _pods(csv: Csv) -> Iterator[tuple[str, Path, Mapping[str, Any]]]:
     """The pods of the deployments: name of the deployment, path of the pod's spec, and that spec."""
-    for path, deployment in csv.each(DEPLOYMENTS):
+    for path, deployment in csv.entries(DEPLOYMENTS):
         pod: object = deployment
         for step in POD:
             pod = mapping(pod).get(str(step))
@@ -46,7 +46,7 @@ def _containers(path: Path, pod: Mapping[str, Any]) -> Iterator[Entry]:
     good="install: {strategy: deployment}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def strategy_unknown(csv: Csv) -> Iterator[Fault]:
     """There is one strategy; an operator with any other is not installed."""
     strategy = csv.at(STRATEGY)
@@ -67,13 +67,13 @@ def strategy_unknown(csv: Csv) -> Iterator[Fault]:
     good="deployments: [{name: manager}, {name: webhook}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def deployment_name(csv: Csv) -> Iterator[Fault]:
     """A cluster takes no object without a name, and of two with one name the second changes the first."""
     seen: set[str] = set()
-    for path, deployment in csv.each(DEPLOYMENTS):
+    for path, deployment in csv.entries(DEPLOYMENTS):
         name = deployment.get("name", "")
-        if csv.typed.faulty(*path) or csv.typed.faulty(*path, "name"):
+        if csv.decoded.has_mismatch(*path) or csv.decoded.has_mismatch(*path, "name"):
             continue
         if problems := dns1123_subdomain(name):
             yield Fault(
@@ -94,15 +94,15 @@ def deployment_name(csv: Csv) -> Iterator[Fault]:
     good="spec: {selector: {matchLabels: {app: demo}}, template: {metadata: {labels: {app: demo}}}}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def deployment_selector(csv: Csv) -> Iterator[Fault]:
     """A cluster refuses a deployment without a selector, or one whose selector does not match its template."""
-    for path, deployment in csv.each(DEPLOYMENTS):
+    for path, deployment in csv.entries(DEPLOYMENTS):
         spec, name = mapping(deployment.get("spec")), deployment.get("name", "")
         selector = mapping(spec.get("selector"))
         labels = mapping(mapping(mapping(spec.get("template")).get("metadata")).get("labels"))
         where = (*path, "spec", "selector")
-        if not csv.sound(path):
+        if not csv.is_well_typed(path):
             continue
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
             yield Fault(f"the deployment {name!r} has no selector", path=where, subject=name)
@@ -139,11 +139,11 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     good="containers: [{name: manager, image: 'quay.io/example/demo:1.2.3'}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def deployment_containers(csv: Csv) -> Iterator[Fault]:
     """A cluster refuses such a deployment, and the installation ends there."""
     for deployment, path, pod in _pods(csv):
-        if not csv.sound(path):
+        if not csv.is_well_typed(path):
             continue
         if not pod.get("containers"):
             where = (*path, "containers")
@@ -175,7 +175,7 @@ deployments: [{spec: {template: {spec: {serviceAccountName: demo}}}}]""",
 )
 def deployment_account(bundle: BundleView) -> Iterator[Fault]:
     """Accounts are made for those that have permissions, and from manifests. Pods of any other account never start."""
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None:
         return
     made = {text(entry.get("serviceAccountName")) for _, entry in _permissions(csv)}
@@ -192,7 +192,7 @@ def deployment_account(bundle: BundleView) -> Iterator[Fault]:
 
 def _permissions(csv: Csv) -> Iterator[Entry]:
     for kind in ("permissions", "clusterPermissions"):
-        yield from csv.each((*INSTALL, kind))
+        yield from csv.entries((*INSTALL, kind))
 
 
 @rule(
@@ -205,12 +205,12 @@ def _permissions(csv: Csv) -> Iterator[Entry]:
     good="permissions: [{serviceAccountName: demo, rules: []}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def permission_account(csv: Csv) -> Iterator[Fault]:
     """The account is made, and bound to the rules, by its name."""
     for path, entry in _permissions(csv):
         name = entry.get("serviceAccountName", "")
-        if (problems := dns1123_subdomain(name)) and not csv.typed.faulty(*path, "serviceAccountName"):
+        if (problems := dns1123_subdomain(name)) and not csv.decoded.has_mismatch(*path, "serviceAccountName"):
             message = f"the service account {name!r} has no good name: {problems[0]}"
             yield Fault(message, path=(*path, "serviceAccountName"), subject=name)
 
@@ -225,12 +225,12 @@ def permission_account(csv: Csv) -> Iterator[Fault]:
     good="rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def permission_rule(csv: Csv) -> Iterator[Fault]:
     """A role with such a rule is refused, and the installation ends there."""
     for path, entry in _permissions(csv):
         for where, one in members(entry.get("rules"), (*path, "rules")):
-            if not any(fault.path[: len(where)] == where for fault in csv.typed.faults):
+            if not any(fault.path[: len(where)] == where for fault in csv.decoded.mismatches):
                 yield from (
                     Fault(f"the rule {problem}", path=where) for problem in _rule_problems(one, "permissions" in path)
                 )
@@ -267,13 +267,13 @@ containers: [{image: 'quay.io/example/demo:1'}]""",
 containers: [{image: 'quay.io/example/demo:1'}]""",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def image_not_related(csv: Csv) -> Iterator[Fault]:
     """Related images are copied for clusters without a way to the internet; this one is missing there.
 
     A ClusterServiceVersion without related images is not looked at.
     """
-    related = {entry.get("image") for _, entry in csv.each(RELATED_IMAGES)}
+    related = {entry.get("image") for _, entry in csv.entries(RELATED_IMAGES)}
     for _, path, pod in _pods(csv) if related else ():
         for where, container in _containers(path, pod):
             image = container.get("image")
@@ -291,10 +291,10 @@ def image_not_related(csv: Csv) -> Iterator[Fault]:
     good="relatedImages: [{image: 'quay.io/example/demo@sha256:…'}, {image: 'quay.io/example/db@sha256:…'}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def image_unpinned(csv: Csv) -> Iterator[Fault]:
     """Mirrors for clusters without a way to the internet find images by digest; those by tag stay unreachable there."""
-    related = [(path, entry["image"]) for path, entry in csv.each(RELATED_IMAGES) if entry.get("image")]
+    related = [(path, entry["image"]) for path, entry in csv.entries(RELATED_IMAGES) if entry.get("image")]
     if any("@" in image for _, image in related):
         for path, image in related:
             if "@" not in image:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
 from opmkit.bundle.validation.bundle_view import items, mapping, members, text
 from opmkit.bundle.validation.rule import Fault
@@ -27,14 +27,14 @@ _EVENT = ("v1", "Event")
 _DELETIONS = {"orphan", "foregroundDeletion"}
 
 
-def metadata_faults(metadata: Mapping[str, Any]) -> Iterator[Fault]:
+def metadata_findings(metadata: Mapping[str, Any]) -> Iterator[Fault]:
     """What is wrong with an object's metadata; the subject of each fault is the object's name, else the field.
 
     A map or list with a value that is no text is passed over, for its type is another matter.
     """
     name = text(metadata.get("name"))
     for path, problem in _problems(metadata):
-        where = written(path)
+        where = format_path(path)
         yield Fault(f"{where} {problem}", path=path, subject=name or where)
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opmkit.bundle.validation.bundle_view import items, mapping, text
-from opmkit.bundle.validation.schemadefaults import default_problem
+from opmkit.bundle.validation.schema_defaults import default_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

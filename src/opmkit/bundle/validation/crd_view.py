@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.validation.node import Node
 from opmkit.bundle.validation.per_file import each_file
-from opmkit.bundle.validation.schemas import has_default
-from opmkit.bundle.validation.structural import schema_problems
+from opmkit.bundle.validation.structural_schema import schema_problems
+from opmkit.bundle.validation.subschemas import has_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Check, Fault
-    from opmkit.bundle.validation.structural import Problem
+    from opmkit.bundle.validation.structural_schema import Problem
 
 V1 = "apiextensions.k8s.io/v1"
 V1BETA1 = "apiextensions.k8s.io/v1beta1"
@@ -39,7 +39,7 @@ class Crd:
     is_v1: bool
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Crd:
+    def from_manifest(cls, manifest: Manifest) -> Crd:
         """Look at a manifest as a definition; equal contents are one."""
         memo = manifest.content.memo
         if cls not in memo:
@@ -99,7 +99,7 @@ class Crd:
         return own if own.text else Node(first.value, first.path, "spec.version")
 
     @property
-    def keeps_unknown_fields(self) -> bool:
+    def preserves_unknown_fields(self) -> bool:
         """Whether fields that no schema knows are kept, as ``v1beta1`` does by default."""
         value = self.spec.child("preserveUnknownFields").value
         return not self.is_v1 if value is None else value is True
@@ -117,7 +117,7 @@ class Crd:
     @cached_property
     def schema_problems(self) -> tuple[tuple[Node, list[Problem]], ...]:
         """The schemas with what is wrong with them; none where unknown fields are kept, as then anything goes."""
-        if self.keeps_unknown_fields:
+        if self.preserves_unknown_fields:
             return ()
         roots = [part.child("openAPIV3Schema") for part in self.schemas.written]
         return tuple((root, schema_problems(root.value, has_status=self._has_status)) for root in roots if root.present)
@@ -168,11 +168,11 @@ def _defaulted(node: Node, default: str) -> Node:
     return node if node.text else Node(default or None, node.path, node.field)
 
 
-def each_crd(judge: Callable[[Crd], Iterable[Fault]]) -> Check:
+def crd_check(judge: Callable[[Crd], Iterable[Fault]]) -> Check:
     """Make a check of a function that judges one definition, by its content alone."""
 
     @wraps(judge)
     def judged(manifest: Manifest) -> Iterable[Fault]:
-        return judge(Crd.of(manifest))
+        return judge(Crd.from_manifest(manifest))
 
     return each_file(known_crds)(judged)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import items, mapping, members, text
-from opmkit.bundle.validation.crdform import Crd, known_crds
-from opmkit.bundle.validation.csvform import OWNED_CRDS, Csv, each_csv
+from opmkit.bundle.validation.crd_view import Crd, known_crds
+from opmkit.bundle.validation.csv_view import OWNED_CRDS, Csv, csv_check
 from opmkit.bundle.validation.examples import Examples
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.csvform import Entry
+    from opmkit.bundle.validation.csv_view import Entry
 
 VALIDATOR = "opmkit"
 
@@ -38,12 +38,12 @@ required: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
     good="owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def owned_duplicate(csv: Csv) -> Iterator[Fault]:
     """What is owned need not be required; of two entries for one API, consoles show one."""
     seen: set[tuple[str, str, str]] = set()
     for side in ("owned", "required"):
-        for path, entry in csv.each((*OWNED_CRDS[:-1], side)):
+        for path, entry in csv.entries((*OWNED_CRDS[:-1], side)):
             name, version, kind = (entry.get(field, "") for field in ("name", "version", "kind"))
             if (name, version, kind) in seen:
                 yield Fault(
@@ -64,7 +64,7 @@ def owned_duplicate(csv: Csv) -> Iterator[Fault]:
   {"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "b"}}]'""",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def examples_duplicate(csv: Csv) -> Iterator[Fault]:
     """Who creates all examples gets an error at the second."""
     examples = Examples.of(csv)
@@ -80,7 +80,7 @@ def examples_duplicate(csv: Csv) -> Iterator[Fault]:
 
 def _descriptors(csv: Csv) -> Iterator[tuple[str, Mapping[str, Any], Entry]]:
     """The descriptors of owned CRDs: the part of objects that one is of, the entry of its CRD, its path, and itself."""
-    for path, entry in csv.each(OWNED_CRDS):
+    for path, entry in csv.entries(OWNED_CRDS):
         for kind, part in _PARTS.items():
             for one in members(entry.get(kind), (*path, kind)):
                 yield part, entry, one
@@ -96,7 +96,7 @@ def _descriptors(csv: Csv) -> Iterator[tuple[str, Mapping[str, Any], Entry]]:
     good="specDescriptors: [{path: size, displayName: Size}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def descriptor_duplicate(csv: Csv) -> Iterator[Fault]:
     """Consoles show a field once, and which of the two descriptors holds is left to them."""
     seen: set[tuple[int, str, str]] = set()
@@ -119,24 +119,24 @@ def descriptor_duplicate(csv: Csv) -> Iterator[Fault]:
 )
 def descriptor_path(bundle: BundleView) -> Iterator[Fault]:
     """Consoles find the field to show by this path in the schema of the CRD, and show nothing if it leads nowhere."""
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None:
         return
     schemas = dict(_schemas(bundle))
     for part, entry, (path, descriptor) in _descriptors(csv):
         schema = schemas.get((entry.get("name", ""), entry.get("version", "")))
         field = descriptor.get("path", "")
-        if schema is not None and not csv.typed.faulty(*path, "path") and not _leads(schema, f"{part}.{field}"):
+        if schema is not None and not csv.decoded.has_mismatch(*path, "path") and not _leads(schema, f"{part}.{field}"):
             where = f"{part}.{field}" if field else "an empty path"
-            message = f"{written(path)} is of {where}, which the CRD {entry['name']} does not have"
+            message = f"{format_path(path)} is of {where}, which the CRD {entry['name']} does not have"
             yield Fault(message, bundle.csv.path, (*path, "path"), subject=field)
 
 
 def _schemas(bundle: BundleView) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
     """The schemas of the CRDs, by name and version."""
     for manifest in known_crds(bundle):
-        crd = Crd.of(manifest)
-        if crd.keeps_unknown_fields:
+        crd = Crd.from_manifest(manifest)
+        if crd.preserves_unknown_fields:
             continue
         for version in crd.versions:
             own = version.at("schema", "openAPIV3Schema")

@@ -13,7 +13,7 @@ import orjson
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.csvform import Csv, each_csv
+from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.mail_addresses import is_single_address
 from opmkit.bundle.validation.option_files import read_given_file
 from opmkit.bundle.validation.rule import EVERY, RECENT, Dialect, Fault, rule
@@ -70,20 +70,20 @@ def deprecated(_bundle: BundleView) -> Iterator[Fault]:
     bad="spec: {provider: {}}",
     good="spec: {provider: {name: Example Inc.}}",
 )
-@each_csv
+@csv_check
 def provider(csv: Csv) -> Iterator[Fault]:
     """The name is shown beside the operator. The older reference takes blanks for a name."""
     name = csv.spec.get("provider", {}).get("name", "")
     named = name if csv.dialect is Dialect.OPM_1_26 else name.strip()
-    if not named and not csv.typed.faulty(*PROVIDER):
+    if not named and not csv.decoded.has_mismatch(*PROVIDER):
         yield Fault("spec.provider.name is missing or blank", path=PROVIDER)
 
 
 def _both(csv: Csv, path: Path, first: str, second: str) -> Iterator[Fault]:
     """The entries of a list that lack one of two texts."""
-    for place, entry in csv.each(path):
+    for place, entry in csv.entries(path):
         lacking = [name for name in (first, second) if not entry.get(name)]
-        if lacking and not any(csv.typed.faulty(*place, name) for name in lacking):
+        if lacking and not any(csv.decoded.has_mismatch(*place, name) for name in lacking):
             yield Fault(f"{path[-1]} has an entry without {' and '.join(lacking)}", path=place)
 
 
@@ -96,7 +96,7 @@ def _both(csv: Csv, path: Path, first: str, second: str) -> Iterator[Fault]:
     bad="maintainers: [{name: Ann}]",
     good="maintainers: [{name: Ann, email: ann@example.com}]",
 )
-@each_csv
+@csv_check
 def maintainer_fields(csv: Csv) -> Iterator[Fault]:
     """Who uses the operator should know whom to ask, and where."""
     return _both(csv, MAINTAINERS, "name", "email")
@@ -111,10 +111,10 @@ def maintainer_fields(csv: Csv) -> Iterator[Fault]:
     bad="maintainers: [{name: Ann, email: 'https://example.com'}]",
     good="maintainers: [{name: Ann, email: ann@example.com}]",
 )
-@each_csv
+@csv_check
 def maintainer_email(csv: Csv) -> Iterator[Fault]:
     """It must be a single address as RFC 5322 writes it, for it is made a link."""
-    for path, maintainer in csv.each(MAINTAINERS):
+    for path, maintainer in csv.entries(MAINTAINERS):
         email = maintainer.get("email", "")
         if email and not is_single_address(email):
             yield Fault(f"the email {email!r} of a maintainer is no mail address", path=(*path, "email"))
@@ -129,7 +129,7 @@ def maintainer_email(csv: Csv) -> Iterator[Fault]:
     bad="links: [{url: 'https://example.com'}]",
     good="links: [{name: Documentation, url: 'https://example.com'}]",
 )
-@each_csv
+@csv_check
 def link_fields(csv: Csv) -> Iterator[Fault]:
     """A link is shown under its name."""
     return _both(csv, LINKS, "name", "url")
@@ -144,10 +144,10 @@ def link_fields(csv: Csv) -> Iterator[Fault]:
     bad="links: [{name: Documentation, url: example.com/docs}]",
     good="links: [{name: Documentation, url: 'https://example.com/docs'}]",
 )
-@each_csv
+@csv_check
 def link_url(csv: Csv) -> Iterator[Fault]:
     """It must be absolute; without a scheme it would lead to a page of the site that shows it."""
-    for path, link in csv.each(LINKS):
+    for path, link in csv.entries(LINKS):
         if url := link.get("url"):
             try:
                 parse_request_url(url)
@@ -164,11 +164,11 @@ def link_url(csv: Csv) -> Iterator[Fault]:
     bad="spec: {version: 0.0.0}",
     good="spec: {version: 0.1.0}",
 )
-@each_csv
+@csv_check
 def version(csv: Csv) -> Iterator[Fault]:
     """Versions order the bundles of a package. 0.0.0 counts as none."""
     text = csv.spec.get("version")
-    if csv.typed.faulty(*VERSION):
+    if csv.decoded.has_mismatch(*VERSION):
         return
     if not text or tolerant_version(text).compare("0.0.0") == 0:
         yield Fault("spec.version is missing, or 0.0.0", path=VERSION)
@@ -183,10 +183,10 @@ def version(csv: Csv) -> Iterator[Fault]:
     bad="spec: {displayName: Demo}",
     good="spec: {displayName: Demo, icon: [{mediatype: image/svg+xml, base64data: PHN2Zy8+}]}",
 )
-@each_csv
+@csv_check
 def icon_missing(csv: Csv) -> Iterator[Fault]:
     """The icon is what users know the operator by; without, a common one is shown."""
-    if csv.lacks(*map(str, ICON)):
+    if csv.is_unset(*map(str, ICON)):
         yield Fault("spec.icon is missing", path=ICON)
 
 
@@ -199,7 +199,7 @@ def icon_missing(csv: Csv) -> Iterator[Fault]:
     bad="icon: []",
     good="icon: [{mediatype: image/svg+xml, base64data: PHN2Zy8+}]",
 )
-@each_csv
+@csv_check
 def icon_count(csv: Csv) -> Iterator[Fault]:
     """Of several icons the first is shown. An empty list is what the references crash on."""
     icons = csv.at(ICON)
@@ -216,12 +216,12 @@ def icon_count(csv: Csv) -> Iterator[Fault]:
     bad="icon: [{mediatype: image/png}]",
     good="icon: [{mediatype: image/png, base64data: iVBORw0KGgo=}]",
 )
-@each_csv
+@csv_check
 def icon_fields(csv: Csv) -> Iterator[Fault]:
     """Without both there is nothing to show."""
-    for path, icon in list(csv.each(ICON))[:1]:
+    for path, icon in list(csv.entries(ICON))[:1]:
         lacking = [name for name in ("base64data", "mediatype") if not icon.get(name)]
-        if lacking and not any(csv.typed.faulty(*path, name) for name in lacking):
+        if lacking and not any(csv.decoded.has_mismatch(*path, name) for name in lacking):
             yield Fault(f"the icon has no {' and no '.join(lacking)}", path=path)
 
 
@@ -234,10 +234,10 @@ def icon_fields(csv: Csv) -> Iterator[Fault]:
     bad="icon: [{mediatype: image/svg, base64data: PHN2Zy8+}]",
     good="icon: [{mediatype: image/svg+xml, base64data: PHN2Zy8+}]",
 )
-@each_csv
+@csv_check
 def icon_media_type(csv: Csv) -> Iterator[Fault]:
     """These are the types that all browsers show."""
-    for path, icon in list(csv.each(ICON))[:1]:
+    for path, icon in list(csv.entries(ICON))[:1]:
         media_type = icon.get("mediatype")
         if media_type and media_type not in _MEDIA_TYPES:
             told = f"the mediatype of the icon is {media_type!r}, none of {', '.join(_MEDIA_TYPES)}"
@@ -256,7 +256,7 @@ min_kube_missing = replace(csv_rules.min_kube_missing, validator=VALIDATOR, dial
     bad="spec: {minKubeVersion: v1.27}",
     good="spec: {minKubeVersion: 1.27.0}",
 )
-@each_csv
+@csv_check
 def min_kube_invalid(csv: Csv) -> Iterator[Fault]:
     """It is compared with the version of the cluster. The older reference takes ``v1.27`` and ``1.27`` too."""
     text = csv.spec.get("minKubeVersion", "")
@@ -277,7 +277,7 @@ def min_kube_invalid(csv: Csv) -> Iterator[Fault]:
     bad="annotations: {capabilities: Full Lifecyle}",
     good="annotations: {capabilities: Full Lifecycle}",
 )
-@each_csv
+@csv_check
 def capabilities(csv: Csv) -> Iterator[Fault]:
     """The levels are those of the Operator Capability Levels; one alone is given."""
     level = csv.annotations.get("capabilities")
@@ -304,7 +304,7 @@ def categories(bundle: BundleView) -> Iterator[Fault]:
 
     The file that the environment variable OPERATOR_BUNDLE_CATEGORIES names may list others: ``{"categories": [...]}``.
     """
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None or "categories" not in csv.annotations:
         return
     try:
@@ -328,7 +328,7 @@ def categories(bundle: BundleView) -> Iterator[Fault]:
 )
 def categories_file(bundle: BundleView) -> Iterator[Fault]:
     """The environment variable OPERATOR_BUNDLE_CATEGORIES names the file whose categories hold instead of the usual."""
-    csv = Csv.of(bundle)
+    csv = Csv.from_bundle(bundle)
     if csv is not None and "categories" in csv.annotations:
         try:
             _custom_categories(bundle)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.decode import written
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.icons import icon_data, image_problem
-from opmkit.bundle.validation.csvform import Csv, each_csv
+from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 from opmkit.bundle.validation.rules.csv import INSTALL_MODES, NAME, REPLACES, name_problems
 from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
@@ -53,10 +53,10 @@ def named_version(name: str) -> Version | None:
     good=f"apiVersion: {API_VERSION}\nkind: ClusterServiceVersion",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def api_version_unknown(csv: Csv) -> Iterator[Fault]:
     """There is one version of this API; a cluster refuses an object of any other."""
-    version = csv.typed.value.get("apiVersion", API_VERSION)
+    version = csv.decoded.value.get("apiVersion", API_VERSION)
     if version != API_VERSION:
         yield Fault(f"apiVersion is {version!r}, not {API_VERSION}", path=("apiVersion",), subject=version)
 
@@ -71,10 +71,10 @@ def api_version_unknown(csv: Csv) -> Iterator[Fault]:
     good="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def version_missing(csv: Csv) -> Iterator[Fault]:
     """Without a version it counts as 0.0.0: no range selects it, and nothing tells it from the next one without."""
-    if csv.lacks("spec", "version") and "spec" in csv.typed.value:
+    if csv.is_unset("spec", "version") and "spec" in csv.decoded.value:
         yield Fault("spec.version is missing, or 0.0.0", path=("spec", "version"))
 
 
@@ -88,7 +88,7 @@ def version_missing(csv: Csv) -> Iterator[Fault]:
     good="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def name_version(csv: Csv) -> Iterator[Fault]:
     """People and tools read the version from the name; where the two differ, the name was mostly forgotten."""
     version = csv.spec.get("version")
@@ -108,7 +108,7 @@ def name_version(csv: Csv) -> Iterator[Fault]:
     good="metadata: {name: demo.v1.2.3}\nspec: {replaces: demo.v1.2.2}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def replaces_self(csv: Csv) -> Iterator[Fault]:
     """It would be an update to itself, which no catalog takes."""
     if csv.name and csv.spec.get("replaces") == csv.name:
@@ -125,7 +125,7 @@ def replaces_self(csv: Csv) -> Iterator[Fault]:
     good="metadata: {name: demo.v1.3.0}\nspec: {version: 1.3.0, replaces: demo.v1.2.3}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def replaces_later(csv: Csv) -> Iterator[Fault]:
     """Updates would lead people to an older version, and by semantic versioning the other way."""
     replaces = csv.spec.get("replaces", "")
@@ -145,12 +145,12 @@ def replaces_later(csv: Csv) -> Iterator[Fault]:
     good="metadata: {name: demo.v1.2.3}\nspec: {skips: [demo.v1.2.2]}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def skips_self(csv: Csv) -> Iterator[Fault]:
     """What is skipped is never installed."""
     for path, name in _skips(csv):
         if name and name == csv.name:
-            yield Fault(f"{written(path)} is {name!r}, its own name", path=path, subject=name)
+            yield Fault(f"{format_path(path)} is {name!r}, its own name", path=path, subject=name)
 
 
 @rule(
@@ -163,13 +163,13 @@ def skips_self(csv: Csv) -> Iterator[Fault]:
     good="spec: {skips: [demo.v1.2.2, demo.v1.2.1]}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def skips_duplicate(csv: Csv) -> Iterator[Fault]:
     """It changes nothing, so another name was probably meant."""
     seen: set[str] = set()
     for path, name in _skips(csv):
         if name in seen:
-            yield Fault(f"{written(path)} is {name!r}, which is listed before already", path=path, subject=name)
+            yield Fault(f"{format_path(path)} is {name!r}, which is listed before already", path=path, subject=name)
         seen.add(name)
 
 
@@ -183,12 +183,14 @@ def skips_duplicate(csv: Csv) -> Iterator[Fault]:
     good="metadata: {annotations: {olm.skipRange: '<1.2.3'}}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def skips_format(csv: Csv) -> Iterator[Fault]:
     """What is skipped is found by its name; a text that no ClusterServiceVersion may have for a name finds none."""
     for path, name in _skips(csv):
         if problems := name_problems(name):
-            yield Fault(f"{written(path)} is {name!r}, no such name: {'; '.join(problems)}", path=path, subject=name)
+            yield Fault(
+                f"{format_path(path)} is {name!r}, no such name: {'; '.join(problems)}", path=path, subject=name
+            )
 
 
 def _skips(csv: Csv) -> list[tuple[Path, str]]:
@@ -213,7 +215,7 @@ def _skip_range(csv: Csv) -> VersionRange | None:
     good="annotations: {olm.skipRange: '>=1.0.0 <1.2.3'}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def skip_range_invalid(csv: Csv) -> Iterator[Fault]:
     """A range that can't be read skips nothing, so that people on the versions meant are left without this update."""
     text = csv.annotations.get("olm.skipRange")
@@ -238,7 +240,7 @@ def skip_range_invalid(csv: Csv) -> Iterator[Fault]:
     good="annotations: {olm.skipRange: '>=1.0.0 <=1.2.3'}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def skip_range_dropped(csv: Csv) -> Iterator[Fault]:
     """A single character between blanks is passed over. So ``1.0.0 - 1.2.3`` is both versions at once: none."""
     read = _skip_range(csv)
@@ -257,7 +259,7 @@ def skip_range_dropped(csv: Csv) -> Iterator[Fault]:
     good="metadata: {annotations: {olm.skipRange: '>=1.0.0 <1.2.3'}}\nspec: {version: 1.2.3}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def skip_range_self(csv: Csv) -> Iterator[Fault]:
     """The range says from which versions one can update to this one: itself, and mostly later ones, are not meant."""
     read = _skip_range(csv)
@@ -279,12 +281,12 @@ def skip_range_self(csv: Csv) -> Iterator[Fault]:
     good="installModes: [{type: AllNamespaces, supported: true}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def install_modes_unknown(csv: Csv) -> Iterator[Fault]:
     """Modes that nobody knows are passed over, so that the operator can't be installed as its author meant."""
-    for path, mode in csv.each(INSTALL_MODES):
+    for path, mode in csv.entries(INSTALL_MODES):
         kind = mode.get("type", "")
-        if kind not in MODES and not csv.typed.faulty(*path, "type"):
+        if kind not in MODES and not csv.decoded.has_mismatch(*path, "type"):
             yield Fault(f"the install mode {kind!r} is none of {', '.join(MODES)}", path=path, subject=kind)
 
 
@@ -298,12 +300,12 @@ def install_modes_unknown(csv: Csv) -> Iterator[Fault]:
     good="spec: {minKubeVersion: 1.27.0}",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def unknown_field(csv: Csv) -> Iterator[Fault]:
     """What nobody knows is dropped without a word, and what was meant by it is missing."""
-    for field in csv.typed.unknown:
+    for field in csv.decoded.unknown:
         hint = f"; {field.nearest} is near it" if field.nearest else ""
-        where = written(field.path)
+        where = format_path(field.path)
         yield Fault(f"there is no field {where}{hint}", path=field.path, subject=where)
 
 
@@ -317,14 +319,14 @@ def unknown_field(csv: Csv) -> Iterator[Fault]:
     good="icon: [{base64data: iVBORw0KGgo=, mediatype: image/png}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def icon_undecodable(csv: Csv) -> Iterator[Fault]:
     """Consoles show a broken image, or none."""
-    for path, entry in csv.each(("spec", "icon")):
+    for path, entry in csv.entries(("spec", "icon")):
         try:
             icon_data(entry.get("base64data", ""))
         except ValueError as error:
-            if not csv.typed.faulty(*path, "base64data"):
+            if not csv.decoded.has_mismatch(*path, "base64data"):
                 yield Fault(f"the data of the icon {error}", path=(*path, "base64data"))
 
 
@@ -338,10 +340,10 @@ def icon_undecodable(csv: Csv) -> Iterator[Fault]:
     good="icon: [{base64data: PHN2Zy8+, mediatype: image/svg+xml}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def icon_image(csv: Csv) -> Iterator[Fault]:
     """Browsers go by the media type, and show nothing if the data is of another."""
-    for path, entry in csv.each(("spec", "icon")):
+    for path, entry in csv.entries(("spec", "icon")):
         media_type = entry.get("mediatype", "")
         try:
             problem = image_problem(icon_data(entry.get("base64data", "")), media_type)

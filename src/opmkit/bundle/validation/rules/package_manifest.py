@@ -7,8 +7,8 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle.api_types import crd_fields
-from opmkit.bundle.api_types.decode import read_typed
-from opmkit.bundle.api_types.scalars import Reading
+from opmkit.bundle.api_types.decode import decode_struct
+from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import mapping, members, text
 from opmkit.bundle.validation.decode import read_fault
@@ -75,10 +75,10 @@ def _look_at(file: Manifest, package: _Package) -> None:
     if fault := read_fault(file):
         package.faults.append(fault)
         return
-    reading = Reading.JSON if file.content.is_json else Reading.YAML
-    typed = read_typed(file.content.value or {}, crd_fields.PACKAGE, reading)
+    reading = DecodeMode.JSON if file.content.is_json else DecodeMode.YAML
+    typed = decode_struct(file.content.value or {}, crd_fields.PACKAGE, reading)
     package.faults.extend(list(type_faults(file, typed))[:1])
-    if not typed.faults and typed.value.keys() & {"packageName", "channels", "defaultChannel"}:
+    if not typed.mismatches and typed.value.keys() & {"packageName", "channels", "defaultChannel"}:
         package.manifests.append(PackageManifest(file, mapping(typed.value)))
 
 

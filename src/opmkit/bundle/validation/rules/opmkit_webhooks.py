@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.kubernetes_names import dns1123_subdomain
-from opmkit.bundle.validation.csvform import DEPLOYMENTS, OWNED_SERVICES, Csv, each_csv
+from opmkit.bundle.validation.csv_view import DEPLOYMENTS, OWNED_SERVICES, Csv, csv_check
 from opmkit.bundle.validation.rule import OURS, Fault, rule
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _BOUNDS = {"containerPort": (1, 65535), "targetPort": (1, 65535), "timeoutSecond
     good="webhookdefinitions: [{deploymentName: demo-manager}]\ndeployments: [{name: demo-manager}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def webhook_deployment(csv: Csv) -> Iterator[Fault]:
     """The certificate of a webhook goes to the deployment of that name; without one, the operator is not installed."""
     yield from _served(csv, WEBHOOKS, "webhook", "generateName")
@@ -55,7 +55,7 @@ deployments: [{name: demo-manager}]""",
 deployments: [{name: demo-manager}]""",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def api_service_deployment(csv: Csv) -> Iterator[Fault]:
     """The API server passes requests on to the deployment of that name; without one, the operator is not installed."""
     yield from _served(csv, OWNED_SERVICES, "API service", "name")
@@ -63,10 +63,10 @@ def api_service_deployment(csv: Csv) -> Iterator[Fault]:
 
 def _served(csv: Csv, path: Path, what: str, called: str) -> Iterator[Fault]:
     """Find the entries of a list whose deployment is not there."""
-    names = {deployment.get("name", "") for _, deployment in csv.each(DEPLOYMENTS)}
-    for where, entry in csv.each(path):
+    names = {deployment.get("name", "") for _, deployment in csv.entries(DEPLOYMENTS)}
+    for where, entry in csv.entries(path):
         deployment = entry.get("deploymentName", "")
-        if deployment not in names and not csv.typed.faulty(*where, "deploymentName"):
+        if deployment not in names and not csv.decoded.has_mismatch(*where, "deploymentName"):
             message = f"the deployment {deployment!r} of the {what} {entry.get(called, '')!r} is not there"
             yield Fault(message, path=(*where, "deploymentName"), subject=deployment)
 
@@ -81,14 +81,14 @@ def _served(csv: Csv, path: Path, what: str, called: str) -> Iterator[Fault]:
     good="webhookdefinitions: [{generateName: vdemo.example.com}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def webhook_name(csv: Csv) -> Iterator[Fault]:
     """The objects that register a webhook are named after it."""
     seen: set[tuple[str, str]] = set()
-    for path, entry in csv.each(WEBHOOKS):
+    for path, entry in csv.entries(WEBHOOKS):
         name, kind = entry.get("generateName", ""), entry.get("type", "")
         where = (*path, "generateName")
-        if csv.typed.faulty(*where):
+        if csv.decoded.has_mismatch(*where):
             continue
         if problems := dns1123_subdomain(name.rstrip("-.")):
             yield Fault(f"the webhook {name!r} has no good name: {problems[0]}", path=where, subject=name)
@@ -107,14 +107,14 @@ def webhook_name(csv: Csv) -> Iterator[Fault]:
     good="webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [demos.demo.example.com]}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def webhook_conversion(csv: Csv) -> Iterator[Fault]:
     """An operator may change the conversion of CRDs that are its own, and of no other; else it is not installed."""
     owned = {name for _, _, name in csv.owned_crds}
-    for path, entry in csv.each(WEBHOOKS):
+    for path, entry in csv.entries(WEBHOOKS):
         names = entry.get("conversionCRDs", [])
         where = (*path, "conversionCRDs")
-        if entry.get("type") == "ConversionWebhook" and not names and not csv.typed.faulty(*where):
+        if entry.get("type") == "ConversionWebhook" and not names and not csv.decoded.has_mismatch(*where):
             yield Fault("the conversion webhook names no CRDs", path=where, subject=entry.get("generateName", ""))
         for number, name in enumerate(names):
             if name not in owned:
@@ -133,13 +133,13 @@ def webhook_conversion(csv: Csv) -> Iterator[Fault]:
     " admissionReviewVersions: [v1]}]",
     dialects=OURS,
 )
-@each_csv
+@csv_check
 def webhook_value(csv: Csv) -> Iterator[Fault]:
     """The API server refuses the registration of the webhook, and the installation ends there."""
-    for path, entry in csv.each(WEBHOOKS):
+    for path, entry in csv.entries(WEBHOOKS):
         for field, problem in _webhook_problems(entry):
             where = (*path, field)
-            if not csv.typed.faulty(*where):
+            if not csv.decoded.has_mismatch(*where):
                 yield Fault(
                     f"{field} of the webhook {entry.get('generateName', '')!r} {problem}", path=where, subject=field
                 )
