@@ -88,7 +88,7 @@ def test_blobs_once_manifests_then_the_tag(tmp_path: Path) -> None:
     target = Recording(tmp_path / "target")
     progress = Counting()
     assert copy_image(image, target, "1", progress=progress).digest == image.digest
-    parts = {part.digest: part.size for one in images for part in one.manifest.parts}
+    parts = {part.digest: part.size for one in images for part in one.manifest.children}
     assert sorted(target.blobs) == sorted(parts)
     assert target.manifests == [(images[0].digest, None), (images[1].digest, None), (image.digest, "1")]
     assert (progress.total, progress.done, progress.ended) == (sum(parts.values()), sum(parts.values()), 1)

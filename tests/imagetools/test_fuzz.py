@@ -220,7 +220,7 @@ def test_any_configuration(raw: bytes) -> None:
             user="u",
             working_dir="/w",
         )
-        changed = config.changed(changes, [DIGEST])
+        changed = config.with_changes(changes, [DIGEST])
         assert changed.labels == {**config.labels, "l": "m"}
         assert changed.diff_ids == (*config.diff_ids, DIGEST)
         assert changed.without_layers([0]).diff_ids == changed.diff_ids[1:]

@@ -94,7 +94,7 @@ class Image:
         ``annotations`` are merged over the manifest's own; ``created`` is an RFC 3339 time. Nothing is read.
         """
         diff_ids = [layer.diff_id for layer in layers]
-        config = self.config.changed(changes or ConfigChanges(), diff_ids, created=created, created_by=created_by)
+        config = self.config.with_changes(changes or ConfigChanges(), diff_ids, created=created, created_by=created_by)
         stack = [*self.manifest.layers, *(layer.descriptor for layer in layers)]
         annotations = {**self.manifest.annotations, **(annotations or {})}
         image = self._rebuilt(config, stack, annotations, self.manifest.media_type)

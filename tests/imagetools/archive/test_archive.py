@@ -325,7 +325,7 @@ def test_oci_archives_with_something_wrong(image: Image, tmp_path: Path) -> None
     put(tmp_path / "whole.tar", image, "oci")
     whole = TarArchive.open(tmp_path / "whole.tar")
     top = f"blobs/sha256/{image.digest[7:]}"
-    names = ["oci-layout", "index.json", top, *(f"blobs/sha256/{part.digest[7:]}" for part in image.manifest.parts)]
+    names = ["oci-layout", "index.json", top, *(f"blobs/sha256/{part.digest[7:]}" for part in image.manifest.children)]
     contents = {name: whole.read(name, 1 << 20) for name in names}
 
     def without(name: str, put_there: bytes | None = None) -> Path:

@@ -203,7 +203,7 @@ def test_saving_listing_removing(store: ImageStore, tmp_path: Path) -> None:
 
 def blobs_of(store: ImageStore, digest: str) -> set[str]:
     manifest = store.repository("").get_manifest(digest)
-    return {digest, *(part.digest for part in manifest.parts)}
+    return {digest, *(part.digest for part in manifest.children)}
 
 
 def test_an_image_of_several_platforms_is_one(store: ImageStore, tmp_path: Path) -> None:

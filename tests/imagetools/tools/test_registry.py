@@ -268,7 +268,7 @@ def test_build_in_dockers_format(store: ImageStore, image: Image, reference: Ref
     tool.push(image, base)
     tool.build(BuildSpec((LayerFile("a", b"a"),)), base, [reference], push=True)
     made = tool.inspect(reference)
-    types = [part.media_type for part in (made.manifest.descriptor, *made.manifest.parts)]
+    types = [part.media_type for part in (made.manifest.descriptor, *made.manifest.children)]
     assert all(mediatypes.is_docker(media_type) for media_type in types)
 
 

@@ -26,8 +26,8 @@ from opmkit.imagetools.spec import (
     Manifest,
     mediatypes,
 )
-from opmkit.imagetools.spec.fields import Fields, decode_json, dump_json, invalid
-from opmkit.imagetools.spec.manifest import LAYERS
+from opmkit.imagetools.spec.fields import Fields, decode_json, dump_json, invalid_field
+from opmkit.imagetools.spec.manifest import MAX_LAYERS
 from opmkit.imagetools.uncompressed import UncompressedImage
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def _items(archive: TarArchive) -> list[_Item]:
     where = f"{archive.place}: {MANIFEST}"
     value = decode_json(archive.read(MANIFEST, MAX_MANIFEST_SIZE), where, limit=MAX_MANIFEST_SIZE)
     if not isinstance(value, list):
-        raise invalid(where, "a list", value)
-    fields = (Fields.of(item, f"{where}[{position}]") for position, item in enumerate(value))
-    return [_Item(item.text("Config"), item.texts("RepoTags"), item.texts("Layers", limit=LAYERS)) for item in fields]
+        raise invalid_field(where, "a list", value)
+    fields = (Fields.from_value(item, f"{where}[{position}]") for position, item in enumerate(value))
+    return [_Item(item.string("Config"), item.strings("RepoTags"), item.strings("Layers", limit=MAX_LAYERS)) for item in fields]
 
 
 def _chosen(archive: TarArchive, items: Sequence[_Item], name: Reference | None, position: int | None) -> _Item:

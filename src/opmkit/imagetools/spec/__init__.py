@@ -1,4 +1,7 @@
-"""The values of OCI image-spec 1.1 and Docker schema 2. Reading one keeps its bytes, and so its digest."""
+"""Values of OCI image-spec 1.1 and Docker image manifest v2, schema 2.
+
+Parsed values keep their original bytes, and so their digest.
+"""
 
 from opmkit.imagetools.spec import mediatypes
 from opmkit.imagetools.spec.config import EPOCH, MAX_CONFIG_SIZE, ConfigChanges, HistoryEntry, ImageConfig

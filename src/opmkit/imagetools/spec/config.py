@@ -1,4 +1,4 @@
-"""The configuration of an image: what it satisfies, its labels and the history of its layers."""
+"""Image configurations: platform, runtime settings, labels and the history of the layers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 MAX_CONFIG_SIZE = 8 << 20
-"""The longest configuration read, in bytes."""
+"""Bytes of a configuration."""
 EPOCH = "1970-01-01T00:00:00Z"
-_STEPS = 10_000
+_MAX_HISTORY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanges:
-    """What to change of a configuration; None and empty leave it as it is.
+    """Changes to the runtime settings of a configuration; None and empty values change nothing.
 
-    ``labels`` and ``env`` are merged over those there are, ``removed_labels`` taken away from them, ``exposed_ports``
-    (``50051/tcp``) added to them.
+    ``labels``, ``env`` and ``exposed_ports`` (such as ``50051/tcp``) are merged into the existing ones.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -38,27 +37,27 @@ class ConfigChanges:
     working_dir: str | None = None
 
     def apply(self, settings: Mapping[str, object], base: ImageConfig) -> dict[str, object]:
-        """The ``config`` object of a configuration with these changes made."""
+        """Return ``settings``, the ``config`` object of ``base``, with these changes."""
         changed: dict[str, object] = {
             "Entrypoint": None if self.entrypoint is None else list(self.entrypoint),
             "Cmd": None if self.cmd is None else list(self.cmd),
             "User": self.user,
             "WorkingDir": self.working_dir,
             "Labels": self._labels(base.labels),
-            "Env": _merged_env(base.env, self.env) if self.env else None,
+            "Env": _merge_env(base.env, self.env) if self.env else None,
             "ExposedPorts": {port: {} for port in (*base.exposed_ports, *self.exposed_ports)} or None,
         }
         return {**settings, **{key: value for key, value in changed.items() if value is not None}}
 
-    def _labels(self, before: Mapping[str, str]) -> Mapping[str, str] | None:
-        if not self.labels and self.removed_labels.isdisjoint(before):
+    def _labels(self, base: Mapping[str, str]) -> Mapping[str, str] | None:
+        if not self.labels and self.removed_labels.isdisjoint(base):
             return None
-        return {key: value for key, value in {**before, **self.labels}.items() if key not in self.removed_labels}
+        return {key: value for key, value in {**base, **self.labels}.items() if key not in self.removed_labels}
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A step of an image's making; ``empty_layer`` where it made no layer."""
+    """A build step; ``empty_layer`` is set for a step that added no layer."""
 
     created: str = ""
     created_by: str = ""
@@ -68,7 +67,7 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
-    """A configuration as OCI image-spec 1.1 and Docker have it. ``raw`` is what was read."""
+    """An OCI or Docker image configuration, with the bytes it was parsed from."""
 
     raw: bytes = field(repr=False)
     os: str
@@ -88,39 +87,44 @@ class ImageConfig:
 
     @classmethod
     def parse(cls, raw: bytes) -> ImageConfig:
-        """Read a configuration; raises InvalidImage and LimitExceeded."""
-        fields = Fields.decode(raw, "config", limit=MAX_CONFIG_SIZE)
+        """Parse a configuration.
+
+        Raises:
+            InvalidImage: The document is malformed.
+            LimitExceeded: It exceeds MAX_CONFIG_SIZE or another limit.
+        """
+        fields = Fields.from_json(raw, "config", limit=MAX_CONFIG_SIZE)
         settings = fields.nested("config")
-        steps = (Fields.of(item, where) for where, item in fields.items("history", limit=_STEPS))
+        history = (Fields.from_value(item, path) for path, item in fields.items("history", limit=_MAX_HISTORY))
         return cls(
             raw=raw,
-            os=fields.text("os", ""),
-            architecture=fields.text("architecture", ""),
-            variant=fields.text("variant", ""),
-            os_version=fields.text("os.version", ""),
-            created=fields.text("created", ""),
-            labels=settings.text_map("Labels"),
-            env=settings.texts("Env"),
-            entrypoint=settings.texts("Entrypoint"),
-            cmd=settings.texts("Cmd"),
+            os=fields.string("os", ""),
+            architecture=fields.string("architecture", ""),
+            variant=fields.string("variant", ""),
+            os_version=fields.string("os.version", ""),
+            created=fields.string("created", ""),
+            labels=settings.string_map("Labels"),
+            env=settings.strings("Env"),
+            entrypoint=settings.strings("Entrypoint"),
+            cmd=settings.strings("Cmd"),
             exposed_ports=tuple(sorted(settings.nested("ExposedPorts").values)),
-            user=settings.text("User", ""),
-            working_dir=settings.text("WorkingDir", ""),
-            diff_ids=tuple(check_digest(diff_id) for diff_id in fields.nested("rootfs").texts("diff_ids")),
+            user=settings.string("User", ""),
+            working_dir=settings.string("WorkingDir", ""),
+            diff_ids=tuple(check_digest(diff_id) for diff_id in fields.nested("rootfs").strings("diff_ids")),
             history=tuple(
                 HistoryEntry(
-                    created=step.text("created", ""),
-                    created_by=step.text("created_by", ""),
-                    comment=step.text("comment", ""),
-                    empty_layer=step.flag("empty_layer"),
+                    created=entry.string("created", ""),
+                    created_by=entry.string("created_by", ""),
+                    comment=entry.string("comment", ""),
+                    empty_layer=entry.boolean("empty_layer"),
                 )
-                for step in steps
+                for entry in history
             ),
         )
 
     @classmethod
     def scratch(cls, platform: Platform) -> ImageConfig:
-        """The configuration of an image without layers."""
+        """Build the configuration of an image without layers."""
         value: dict[str, object] = {
             "architecture": platform.architecture,
             "os": platform.os,
@@ -134,63 +138,69 @@ class ImageConfig:
 
     @property
     def platform(self) -> Platform:
-        """What the image satisfies on."""
+        """The platform that the image runs on."""
         return Platform(self.os, self.architecture, self.variant, self.os_version)
 
     @property
     def digest(self) -> str:
-        """The sha256 digest of the bytes."""
+        """The digest as ``sha256:<hex>``."""
         return sha256_digest(self.raw)
 
     def descriptor(self, manifest_type: str) -> Descriptor:
-        """What a manifest of that type says of this configuration."""
+        """Return the descriptor of this configuration for a manifest of type ``manifest_type``."""
         media_type = mediatypes.convert_for(manifest_type, mediatypes.OCI_CONFIG)
         return Descriptor(media_type, self.digest, len(self.raw))
 
-    def changed(
+    def with_changes(
         self, changes: ConfigChanges, diff_ids: Sequence[str] = (), *, created: str = EPOCH, created_by: str = "opmkit"
     ) -> ImageConfig:
-        """A new configuration with the changes made and layers on top; a change without layers is an empty step.
+        """Return a copy with changed settings and with layers added on top.
 
-        ``created`` is an RFC 3339 time. A history that doesn't match the layers is dropped, as it is optional.
+        A history that does not match the layers is dropped, since it is optional.
+
+        Args:
+            changes: Changes to the settings.
+            diff_ids: Digests of the uncompressed layers; without any, the history gets an entry with an empty layer.
+            created: RFC 3339 time.
+            created_by: Name of the build step in the history.
         """
         value = self._json()
-        step: dict[str, object] = {"created": created, "created_by": created_by}
-        steps = [step for _ in diff_ids] or [step | {"empty_layer": True}]
+        entry: dict[str, object] = {"created": created, "created_by": created_by}
+        entries = [entry for _ in diff_ids] or [entry | {"empty_layer": True}]
         value["created"] = created
         value["config"] = changes.apply(Fields(value, "config").nested("config").values, self)
         value["rootfs"] = {"type": "layers", "diff_ids": [*self.diff_ids, *diff_ids]}
-        value["history"] = [*self._steps(), *steps] if self._history_fits() else []
+        value["history"] = [*self._raw_history(), *entries] if self._history_matches_layers() else []
         return ImageConfig.parse(dump_json(value))
 
     def without_layers(self, positions: Collection[int]) -> ImageConfig:
-        """The configuration without the layers at these positions, counted from the bottom, and their history."""
+        """Return a copy without the layers at these positions (0 is the bottom layer) and their history."""
         value = self._json()
-        kept = [diff_id for position, diff_id in enumerate(self.diff_ids) if position not in positions]
+        diff_ids = [diff_id for position, diff_id in enumerate(self.diff_ids) if position not in positions]
         layer = count()
-        steps = [
+        entries = [
             raw
-            for raw, step in zip(self._steps(), self.history, strict=True)
-            if step.empty_layer or next(layer) not in positions
+            for raw, entry in zip(self._raw_history(), self.history, strict=True)
+            if entry.empty_layer or next(layer) not in positions
         ]
-        value["rootfs"] = {"type": "layers", "diff_ids": kept}
-        value["history"] = steps if self._history_fits() else []
+        value["rootfs"] = {"type": "layers", "diff_ids": diff_ids}
+        value["history"] = entries if self._history_matches_layers() else []
         return ImageConfig.parse(dump_json(value))
 
     def _json(self) -> dict[str, object]:
-        return dict(Fields.decode(self.raw, "config", limit=MAX_CONFIG_SIZE).values)
+        return dict(Fields.from_json(self.raw, "config", limit=MAX_CONFIG_SIZE).values)
 
-    def _steps(self) -> list[object]:
-        return [item for _, item in Fields(self._json(), "config").items("history", limit=_STEPS)]
+    def _raw_history(self) -> list[object]:
+        return [item for _, item in Fields(self._json(), "config").items("history", limit=_MAX_HISTORY)]
 
-    def _history_fits(self) -> bool:
-        return sum(not step.empty_layer for step in self.history) == len(self.diff_ids)
+    def _history_matches_layers(self) -> bool:
+        return sum(not entry.empty_layer for entry in self.history) == len(self.diff_ids)
 
 
-def _merged_env(base: Sequence[str], changes: Mapping[str, str]) -> list[str]:
-    """The base's variables in their order, with those changed replaced in place and new ones after them, by name."""
+def _merge_env(base: Sequence[str], changes: Mapping[str, str]) -> list[str]:
+    """Replace changed variables in place and append new ones sorted by name."""
     names = [variable.partition("=")[0] for variable in base]
-    kept = [
+    merged = [
         f"{name}={changes[name]}" if name in changes else variable for name, variable in zip(names, base, strict=True)
     ]
-    return kept + [f"{name}={value}" for name, value in sorted(changes.items()) if name not in names]
+    return merged + [f"{name}={value}" for name, value in sorted(changes.items()) if name not in names]

@@ -1,4 +1,4 @@
-"""Content digests: ``algorithm:hex``."""
+"""Content digests in the form ``<algorithm>:<hex>``."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ _DIGEST = re.compile(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{1
 
 
 def is_digest(text: str) -> bool:
-    """Whether the text is a digest by an algorithm that is known here (sha256, sha384, sha512)."""
+    """Return whether the text is a sha256, sha384 or sha512 digest."""
     return _DIGEST.fullmatch(text) is not None
 
 
 def check_digest(text: str) -> str:
-    """The text itself; raises InvalidImage if it is no digest."""
+    """Return the text unchanged.
+
+    Raises:
+        InvalidImage: The text is not a valid digest.
+    """
     if not is_digest(text):
         raise InvalidImage(
-            f"{text[:200]!r} is no digest", advice="a digest is 'sha256:' and 64 lower-case hexadecimal digits"
+            f"invalid digest {text[:200]!r}", advice="a digest is 'sha256:' and 64 lower-case hexadecimal digits"
         )
     return text
 
 
 def sha256_digest(data: bytes) -> str:
-    """The digest of the bytes."""
+    """Return the digest of ``data`` as ``sha256:<hex>``."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def new_hash(digest: str) -> _Hash:
-    """A fresh hash object of the digest's algorithm."""
+    """Return a new hash object for the algorithm of ``digest``."""
     return hashlib.new(check_digest(digest).partition(":")[0])

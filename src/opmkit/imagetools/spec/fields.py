@@ -1,4 +1,4 @@
-"""Reading hostile JSON into values: bounded, and with errors that name the field."""
+"""Typed access to the fields of untrusted JSON documents, with limits and errors that name the field."""
 
 from __future__ import annotations
 
@@ -12,112 +12,135 @@ from opmkit.imagetools.errors import InvalidImage, LimitExceeded
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-DEPTH = 100
-_ADVICE = "the image is damaged or not an image: build and push it anew"
+MAX_DEPTH = 100
+_MAX_STRINGS = 10_000
+_ADVICE = "the image is damaged or not a container image; build and push it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A JSON object and the name it goes by in errors. A field that is null counts as one that is absent."""
+    """A JSON object and its path in the document, such as ``manifest.config``. Null fields count as absent."""
 
     values: Mapping[str, object]
-    where: str
+    path: str
 
     @classmethod
-    def of(cls, value: object, where: str) -> Fields:
-        """The value, which has to be an object; raises InvalidImage."""
+    def from_value(cls, value: object, path: str) -> Fields:
+        """Wrap a decoded JSON value.
+
+        Raises:
+            InvalidImage: The value is not an object.
+        """
         if not isinstance(value, dict):
-            raise invalid(where, "an object", value)
-        return cls(value, where)
+            raise invalid_field(path, "an object", value)
+        return cls(value, path)
 
     @classmethod
-    def decode(cls, raw: bytes, where: str, *, limit: int) -> Fields:
-        """The object that JSON text holds; raises LimitExceeded above ``limit`` bytes, InvalidImage otherwise."""
-        return cls.of(decode_json(raw, where, limit=limit), where)
+    def from_json(cls, raw: bytes, path: str, *, limit: int) -> Fields:
+        """Decode JSON text of at most ``limit`` bytes.
+
+        Raises:
+            InvalidImage: The text is not valid JSON, or not an object.
+            LimitExceeded: The text is too long or nested too deeply.
+        """
+        return cls.from_value(decode_json(raw, path, limit=limit), path)
 
     def get(self, key: str) -> object:
-        """The field's value, or None."""
+        """Return the raw value, or None if the field is absent."""
         return self.values.get(key)
 
-    def text(self, key: str, default: str | None = None) -> str:
-        """A string; without a default the field is required."""
+    def string(self, key: str, default: str | None = None) -> str:
+        """Return a string field, which is required unless there is a default."""
         value = self.get(key)
         if value is None and default is not None:
             return default
         if not isinstance(value, str):
-            raise invalid(f"{self.where}.{key}", "a string", value)
+            raise invalid_field(self._path_of(key), "a string", value)
         return value
 
     def integer(self, key: str) -> int:
-        """A required whole number, 0 to 2^63-1."""
+        """Return a required integer field, 0 to 2^63-1."""
         value = self.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-            raise invalid(f"{self.where}.{key}", "a whole number, not negative", value)
+            raise invalid_field(self._path_of(key), "a non-negative integer", value)
         return value
 
-    def flag(self, key: str) -> bool:
-        """True or false; absent is false."""
+    def boolean(self, key: str) -> bool:
+        """Return a boolean field, by default False."""
         value = self.get(key)
         if not isinstance(value, bool | None):
-            raise invalid(f"{self.where}.{key}", "true or false", value)
+            raise invalid_field(self._path_of(key), "a boolean", value)
         return bool(value)
 
     def nested(self, key: str) -> Fields:
-        """An object; absent is empty."""
-        value = self.get(key)
-        return Fields({} if value is None else Fields.of(value, f"{self.where}.{key}").values, f"{self.where}.{key}")
+        """Return an object field, by default empty."""
+        value, path = self.get(key), self._path_of(key)
+        return Fields({}, path) if value is None else Fields.from_value(value, path)
 
     def items(self, key: str, *, limit: int) -> Iterator[tuple[str, object]]:
-        """The elements of a list, each with its name; absent is empty. Raises LimitExceeded above the bound."""
+        """Return the elements of a list field, each with its path.
+
+        Raises:
+            InvalidImage: The field is not a list.
+            LimitExceeded: The list has more than ``limit`` elements.
+        """
         value = self.get(key)
         value = [] if value is None else value
-        where = f"{self.where}.{key}"
+        path = self._path_of(key)
         if not isinstance(value, list):
-            raise invalid(where, "a list", value)
+            raise invalid_field(path, "a list", value)
         if len(value) > limit:
-            raise LimitExceeded(f"{where}: {len(value)} elements are more than the bound of {limit}", advice=_ADVICE)
-        return ((f"{where}[{position}]", item) for position, item in enumerate(value))
+            raise LimitExceeded(f"{path}: {len(value)} elements exceed the limit of {limit}", advice=_ADVICE)
+        return ((f"{path}[{position}]", item) for position, item in enumerate(value))
 
-    def texts(self, key: str, *, limit: int = 10_000) -> tuple[str, ...]:
-        """A list of strings; absent is empty."""
-        found = tuple(self.items(key, limit=limit))
-        for where, item in found:
+    def strings(self, key: str, *, limit: int = _MAX_STRINGS) -> tuple[str, ...]:
+        """Return a list of at most ``limit`` strings, by default empty."""
+        items = tuple(self.items(key, limit=limit))
+        for path, item in items:
             if not isinstance(item, str):
-                raise invalid(where, "a string", item)
-        return cast("tuple[str, ...]", tuple(item for _, item in found))
+                raise invalid_field(path, "a string", item)
+        return cast("tuple[str, ...]", tuple(item for _, item in items))
 
-    def text_map(self, key: str) -> dict[str, str]:
-        """An object whose values are strings; absent is empty."""
+    def string_map(self, key: str) -> dict[str, str]:
+        """Return an object with string values, by default empty."""
         fields = self.nested(key)
-        return {name: fields.text(name) for name in fields.values}
+        return {name: fields.string(name) for name in fields.values}
+
+    def _path_of(self, key: str) -> str:
+        return f"{self.path}.{key}"
 
 
-def decode_json(raw: bytes, where: str, *, limit: int) -> object:
-    """What JSON text holds; raises LimitExceeded above ``limit`` bytes or DEPTH, InvalidImage for other text."""
+def decode_json(raw: bytes, path: str, *, limit: int) -> object:
+    """Decode JSON text of at most ``limit`` bytes; errors begin with ``path``.
+
+    Raises:
+        InvalidImage: The text is not valid JSON.
+        LimitExceeded: The text is longer than ``limit`` or nested deeper than MAX_DEPTH.
+    """
     if len(raw) > limit:
-        raise LimitExceeded(f"{where}: {len(raw)} bytes are more than the bound of {limit}", advice=_ADVICE)
+        raise LimitExceeded(f"{path}: {len(raw)} bytes exceed the limit of {limit}", advice=_ADVICE)
     try:
         value: object = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise InvalidImage(f"{where} is not valid JSON: {error}", advice=_ADVICE) from error
-    _check_depth(value, where)
+        raise InvalidImage(f"{path}: invalid JSON: {error}", advice=_ADVICE) from error
+    _check_depth(value, path)
     return value
 
 
 def dump_json(value: object) -> bytes:
-    """JSON text that is the same for equal values, whatever their keys' order."""
+    """Encode a value as JSON with sorted keys, so that equal values give equal bytes."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def invalid(where: str, wanted: str, value: object) -> InvalidImage:
-    """The error for a field that is missing or of the wrong type."""
-    found = "is missing" if value is None else f"is {value!r:.80}"
-    return InvalidImage(f"{where} {found}; it must be {wanted}", advice=_ADVICE)
+def invalid_field(path: str, expected: str, value: object) -> InvalidImage:
+    """Return the error for a field that is missing or has the wrong type."""
+    problem = f"missing; expected {expected}" if value is None else f"expected {expected}, got {value!r:.80}"
+    return InvalidImage(f"{path}: {problem}", advice=_ADVICE)
 
 
-def _check_depth(value: object, where: str) -> None:
+def _check_depth(value: object, path: str) -> None:
     level = [value]
-    for _ in range(DEPTH):
+    for _ in range(MAX_DEPTH):
         level = [
             child
             for item in level
@@ -126,4 +149,4 @@ def _check_depth(value: object, where: str) -> None:
         ]
         if not level:
             return
-    raise LimitExceeded(f"{where}: JSON nested deeper than the bound of {DEPTH}", advice=_ADVICE)
+    raise LimitExceeded(f"{path}: JSON nesting exceeds the limit of {MAX_DEPTH} levels", advice=_ADVICE)

@@ -1,4 +1,4 @@
-"""Media types of OCI image-spec 1.1 and of Docker's image manifest version 2, schema 1 and 2."""
+"""Media types of OCI image-spec 1.1 and of Docker image manifest v2, schema 1 and 2."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ INDEXES = frozenset({OCI_INDEX, DOCKER_LIST})
 CONFIGS = frozenset({OCI_CONFIG, DOCKER_CONFIG})
 
 ACCEPT = (OCI_INDEX, OCI_MANIFEST, DOCKER_LIST, DOCKER_MANIFEST)
-"""What to ask a registry for, best first."""
+"""Manifest types for the Accept header, in order of preference."""
 
-_OF_DOCKER = {
+_OCI_TO_DOCKER = {
     OCI_MANIFEST: DOCKER_MANIFEST,
     OCI_INDEX: DOCKER_LIST,
     OCI_CONFIG: DOCKER_CONFIG,
@@ -38,20 +38,20 @@ _OF_DOCKER = {
     OCI_LAYER_GZIP: DOCKER_LAYER_GZIP,
     OCI_LAYER_ZSTD: DOCKER_LAYER_ZSTD,
 }
-_OF_OCI = {docker: oci for oci, docker in _OF_DOCKER.items()}
+_DOCKER_TO_OCI = {docker: oci for oci, docker in _OCI_TO_DOCKER.items()}
 
 
 def is_docker(media_type: str) -> bool:
-    """Whether the type is one of Docker's own."""
+    """Return whether this is a Docker media type."""
     return media_type.startswith("application/vnd.docker.")
 
 
 def is_foreign(media_type: str) -> bool:
-    """Whether the type is of a layer that isn't kept in registries but elsewhere, as Windows' base layers are."""
+    """Return whether layers of this type are distributed outside registries, such as Windows base layers."""
     return ".foreign." in media_type or ".nondistributable." in media_type
 
 
 def convert_for(manifest_type: str, media_type: str) -> str:
-    """The type, OCI's or Docker's, that a ``media_type`` has in an image whose manifest is a ``manifest_type``."""
-    family = _OF_DOCKER if is_docker(manifest_type) else _OF_OCI
-    return family.get(media_type, media_type)
+    """Return the equivalent of ``media_type``, OCI or Docker, for an image whose manifest is a ``manifest_type``."""
+    equivalents = _OCI_TO_DOCKER if is_docker(manifest_type) else _DOCKER_TO_OCI
+    return equivalents.get(media_type, media_type)

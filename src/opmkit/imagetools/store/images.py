@@ -119,7 +119,7 @@ class ImageStore:
             if part.digest not in needed:
                 needed.add(part.digest)
                 if part.media_type in mediatypes.MANIFESTS | mediatypes.INDEXES:
-                    found.extend(self.layout.read_manifest(part).parts)
+                    found.extend(self.layout.read_manifest(part).children)
         return needed
 
     def _stored(self, descriptor: Descriptor) -> StoredImage:
@@ -128,7 +128,7 @@ class ImageStore:
         images = [image for image in map(self.layout.read_manifest, parts) if isinstance(image, Manifest)]
         repository = self.repository("")
         configs = [ImageConfig.parse(repository.get_config(image.config)) for image in images]
-        blobs = {part.digest: part.size for part in (descriptor, *(part for image in images for part in image.parts))}
+        blobs = {part.digest: part.size for part in (descriptor, *(part for image in images for part in image.children))}
         return StoredImage(
             name=descriptor.annotations.get(REF_NAME, ""),
             digest=descriptor.digest,

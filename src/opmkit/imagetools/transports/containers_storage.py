@@ -68,7 +68,7 @@ def _read_copy(directory: Path, place: str) -> UncompressedImage:
         with open_blob(layer.digest) as stream:
             layers.append(_as_it_lies(layer, manifest, stream.read(4)))
     manifest = Manifest.build(manifest.config, layers, manifest.annotations, manifest.media_type)
-    return UncompressedImage(place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.parts})
+    return UncompressedImage(place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.children})
 
 
 def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = NO_PROGRESS) -> Descriptor:
