@@ -12,7 +12,7 @@ from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, mediatypes
+from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, media_types
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,11 +35,11 @@ def platform_image(platform: str, directory: Path, media_type: str) -> Image:
     return Image.scratch(Platform.parse(platform), media_type).append([layer], settings)
 
 
-@pytest.fixture(params=[mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST], ids=["oci", "docker"])
+@pytest.fixture(params=[media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST], ids=["oci", "docker"])
 def base(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> str:
     """A base image for several platforms."""
     images = [platform_image(platform, tmp_path, request.param) for platform in PLATFORMS]
-    index_type = mediatypes.OCI_INDEX if request.param == mediatypes.OCI_MANIFEST else mediatypes.DOCKER_LIST
+    index_type = media_types.OCI_INDEX if request.param == media_types.OCI_MANIFEST else media_types.DOCKER_LIST
     placeholders = [image.manifest.descriptor for image in images]
     multi = ImageIndex(IndexManifest.build(placeholders, media_type=index_type), tuple(images)).with_images(images)
     name = f"{registry.host}/base-{tmp_path.name.replace('_', '-').lower()}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.registry import RetryPolicy
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from tests.kit.bundles import bundle_image, put_under, tag_of
 from tests.kit.faults import (
     Answer,
@@ -101,7 +101,7 @@ READ_FAULTS = {
     "truncated blob": (Fault("GET", "/v2/.*/a/blobs", Truncate(100), skip=1), ""),
     "slow trickle": (Fault("GET", "/v2/.*/a/", Trickle(100, 0.01), times=ALWAYS), ""),
     "type of something else": (
-        Fault("GET", "/v2/.*/a/manifests", Rewrite({"Content-Type": mediatypes.OCI_INDEX}), times=ALWAYS),
+        Fault("GET", "/v2/.*/a/manifests", Rewrite({"Content-Type": media_types.OCI_INDEX}), times=ALWAYS),
         "the registry calls the manifest",
     ),
     "type of nothing": (Fault("GET", "/v2/.*/a/manifests", Rewrite({"Content-Type": "text/html"}), times=ALWAYS), ""),

@@ -136,8 +136,8 @@ def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
         (base, "linux/arm/v5"): ", ".join(PLATFORMS),
         (base, "unknown/unknown"): "has no image for unknown/unknown",
         (plain, "linux/amd64"): "choose among its platforms: linux/arm64\n",
-        (base, "arm64"): "'arm64' is no platform",
-        (base, "linux/amd64,linux"): "'linux' is no platform",
+        (base, "arm64"): "invalid platform 'arm64'",
+        (base, "linux/amd64,linux"): "invalid platform 'linux'",
     }
     before = tag_of(target)
     for (image, platform), problem in cases.items():

@@ -19,7 +19,7 @@ from opmkit.imagetools.image import Image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, write_layer, write_tar
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.spec import ConfigChanges, mediatypes
+from opmkit.imagetools.spec import ConfigChanges, media_types
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.imagetools.transports import check_platform_support, pin_reference
@@ -47,7 +47,7 @@ class Recording(LayoutRepository):
         self.fails_on = fails_on
 
     def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Source | None = None) -> None:
-        if descriptor.media_type != mediatypes.OCI_MANIFEST and descriptor.media_type != mediatypes.OCI_INDEX:
+        if descriptor.media_type != media_types.OCI_MANIFEST and descriptor.media_type != media_types.OCI_INDEX:
             self.blobs.append(descriptor.digest)
             self.mounts.append(mount_from)
         if descriptor.digest == self.fails_on:
@@ -285,7 +285,7 @@ def test_what_the_daemon_refuses_to_load(place: Callable[[str, str], str], tool:
         tool.push(image, parse_image_reference(place("docker-daemon", "bad")))
 
 
-@pytest.mark.parametrize("media_type", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+@pytest.mark.parametrize("media_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
 @pytest.mark.parametrize("program", ["podman", "buildah", "skopeo"])
 def test_any_program_moves_images_of_the_storage(
     program: str,

@@ -16,7 +16,7 @@ from opmkit.imagetools.spec import (
     IndexManifest,
     Manifest,
     Platform,
-    mediatypes,
+    media_types,
     sha256_digest,
 )
 from opmkit.imagetools.store import LayoutRepository
@@ -51,7 +51,7 @@ def put(repository: LayoutRepository, content: bytes, media_type: str = "x") -> 
     return descriptor
 
 
-@pytest.mark.parametrize("family", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+@pytest.mark.parametrize("family", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
 def test_appending_keeps_the_format_and_reads_no_layer(family: str, layer: Layer, tmp_path: Path) -> None:
     base = small_image(tmp_path, {"a": b"1"}, labels={"x": "1"}, media_type=family)
     copy_image(base, LayoutRepository(tmp_path / "base"), "1")
@@ -65,9 +65,9 @@ def test_appending_keeps_the_format_and_reads_no_layer(family: str, layer: Layer
     assert image.manifest.layers[:-1] == base.manifest.layers
     assert image.config.diff_ids == (*base.config.diff_ids, layer.diff_id)
     assert len(image.config.history) == 2
-    docker = family == mediatypes.DOCKER_MANIFEST
-    assert image.manifest.config.media_type == (mediatypes.DOCKER_CONFIG if docker else mediatypes.OCI_CONFIG)
-    expected = mediatypes.DOCKER_LAYER_GZIP if docker else mediatypes.OCI_LAYER_GZIP
+    docker = family == media_types.DOCKER_MANIFEST
+    assert image.manifest.config.media_type == (media_types.DOCKER_CONFIG if docker else media_types.OCI_CONFIG)
+    expected = media_types.DOCKER_LAYER_GZIP if docker else media_types.OCI_LAYER_GZIP
     assert {part.media_type for part in image.manifest.layers} == {expected}
     assert image.manifest.config.digest == image.config.digest == sha256_digest(image.config.raw)
 
@@ -101,12 +101,12 @@ def test_a_layer_that_is_nowhere(layer: Layer) -> None:
 def test_every_platform_of_an_index(layer: Layer, tmp_path: Path) -> None:
     platforms = ["linux/amd64", "linux/arm64/v8", "linux/s390x"]
     images = [small_image(tmp_path, {"bin": name.encode()}, platform=name) for name in platforms]
-    base = multi_image(images, mediatypes.DOCKER_LIST)
+    base = multi_image(images, media_types.DOCKER_LIST)
     copy_image(base, LayoutRepository(tmp_path / "base"), "1")
     loaded = load_image_or_index(WithoutLayers(tmp_path / "base"), "1")
     assert isinstance(loaded, ImageIndex)
     image = loaded.append([layer], ConfigChanges(labels={"a": "b"}), annotations={"base": "x"})
-    assert image.index.media_type == mediatypes.DOCKER_LIST
+    assert image.index.media_type == media_types.DOCKER_LIST
     assert image.index.annotations == {"base": "x"}
     assert [str(part.platform) for part in image.index.manifests] == platforms
     assert [part.digest for part in image.index.manifests] == [part.digest for part in image.images]
@@ -141,14 +141,14 @@ def test_attestations_are_copied_but_not_appended_to(layer: Layer, tmp_path: Pat
 def test_docker_images_in_the_format_of_oci(tmp_path: Path) -> None:
     names = ("linux/amd64", "linux/arm64")
     docker = [
-        small_image(tmp_path, {"a": b"1"}, platform=name, media_type=mediatypes.DOCKER_MANIFEST) for name in names
+        small_image(tmp_path, {"a": b"1"}, platform=name, media_type=media_types.DOCKER_MANIFEST) for name in names
     ]
     image = docker[0].as_oci()
     assert image == small_image(tmp_path, {"a": b"1"})
     assert image.as_oci() is image
-    many = multi_image(docker, mediatypes.DOCKER_LIST).as_oci()
-    assert many.index.media_type == mediatypes.OCI_INDEX
-    assert [part.media_type for part in many.index.manifests] == [mediatypes.OCI_MANIFEST] * 2
+    many = multi_image(docker, media_types.DOCKER_LIST).as_oci()
+    assert many.index.media_type == media_types.OCI_INDEX
+    assert [part.media_type for part in many.index.manifests] == [media_types.OCI_MANIFEST] * 2
     assert many.as_oci() is many
     copy_image(docker[0], LayoutRepository(tmp_path / "layout"), "1")
     assert load_image(LayoutRepository(tmp_path / "layout"), "1").digest == docker[0].digest
@@ -160,10 +160,10 @@ def test_what_is_no_image(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedImage, match=r"vnd\.example"):
         load_image(repository, "artifact")
     config = json.dumps({"rootfs": {"diff_ids": [sha256_digest(b"")]}}).encode()
-    repository.put_manifest(Manifest.build(put(repository, config, mediatypes.OCI_CONFIG), []), "odd")
+    repository.put_manifest(Manifest.build(put(repository, config, media_types.OCI_CONFIG), []), "odd")
     with pytest.raises(InvalidImage, match="0 layers, its configuration 1"):
         load_image_or_index(repository, "odd")
-    large = Descriptor(mediatypes.OCI_CONFIG, sha256_digest(b"x"), 1 << 30)
+    large = Descriptor(media_types.OCI_CONFIG, sha256_digest(b"x"), 1 << 30)
     (tmp_path / "blobs/sha256" / large.digest.partition(":")[2]).touch()
     repository.put_manifest(Manifest.build(large, []), "large")
     with pytest.raises(LimitExceeded, match=large.digest):

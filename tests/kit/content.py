@@ -6,7 +6,7 @@ import io
 import random
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.spec import Descriptor, Manifest, mediatypes, sha256_digest
+from opmkit.imagetools.spec import Descriptor, Manifest, media_types, sha256_digest
 
 if TYPE_CHECKING:
     from opmkit.imagetools.repository import Repository
@@ -19,11 +19,11 @@ def noise(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-def described(data: bytes, media_type: str = mediatypes.OCI_LAYER) -> Descriptor:
+def described(data: bytes, media_type: str = media_types.OCI_LAYER) -> Descriptor:
     return Descriptor(media_type, sha256_digest(data), len(data))
 
 
-def put(repository: Repository, data: bytes, media_type: str = mediatypes.OCI_LAYER) -> Descriptor:
+def put(repository: Repository, data: bytes, media_type: str = media_types.OCI_LAYER) -> Descriptor:
     """Send a blob."""
     descriptor = described(data, media_type)
     repository.put_blob(descriptor, lambda: io.BytesIO(data))
@@ -32,7 +32,7 @@ def put(repository: Repository, data: bytes, media_type: str = mediatypes.OCI_LA
 
 def put_image(repository: Repository, tag: str, *layers: bytes) -> Manifest:
     """Send an image with these blobs for layers, whatever they hold, and tag it."""
-    config = put(repository, CONFIG, mediatypes.OCI_CONFIG)
+    config = put(repository, CONFIG, media_types.OCI_CONFIG)
     manifest = Manifest.build(config, [put(repository, layer) for layer in layers])
     repository.put_manifest(manifest, tag)
     return manifest

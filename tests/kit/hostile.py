@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import zstandard
 
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from tests.kit.bundles import bundle_content, bundle_labels
 from tests.kit.images import Member, directory, hardlink, member, symlink, tar
 from tests.kit.webserver import QuietHandler, WebServer
@@ -37,7 +37,7 @@ class Served:
 
     manifest: bytes
     blobs: Mapping[str, bytes]
-    media_type: str = mediatypes.OCI_MANIFEST
+    media_type: str = media_types.OCI_MANIFEST
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class Parts:
         config = dump(self.config)
         manifest = {
             "schemaVersion": 2,
-            "mediaType": mediatypes.OCI_MANIFEST,
-            "config": described(config, mediatypes.OCI_CONFIG),
+            "mediaType": media_types.OCI_MANIFEST,
+            "config": described(config, media_types.OCI_CONFIG),
             "layers": [described(*layer) for layer in self.layers],
             **self.manifest,
         }
@@ -138,7 +138,7 @@ class Parts:
 def bundle(*over: tuple[bytes, str]) -> Parts:
     """A good bundle, with these layers over it."""
     base = tar(member(path, content) for path, content in BUNDLE.items())
-    layers = ((gzip.compress(base, mtime=0), mediatypes.OCI_LAYER_GZIP), *over)
+    layers = ((gzip.compress(base, mtime=0), media_types.OCI_LAYER_GZIP), *over)
     config = {
         "os": "linux",
         "architecture": "amd64",
@@ -148,19 +148,19 @@ def bundle(*over: tuple[bytes, str]) -> Parts:
     return Parts(layers, config)
 
 
-def raw(content: bytes, media_type: str = mediatypes.OCI_LAYER) -> Served:
+def raw(content: bytes, media_type: str = media_types.OCI_LAYER) -> Served:
     """A bundle with a layer of these bytes on top."""
     return bundle((content, media_type)).served()
 
 
 def zipped(content: bytes) -> Served:
     """A bundle with a layer on top that is these bytes compressed, perhaps in several members of gzip."""
-    return raw(gzip.compress(content, mtime=0), mediatypes.OCI_LAYER_GZIP)
+    return raw(gzip.compress(content, mtime=0), media_types.OCI_LAYER_GZIP)
 
 
 def layers(*each: Iterable[Member]) -> Served:
     """A bundle with layers of these entries on top."""
-    return bundle(*((tar(members), mediatypes.OCI_LAYER) for members in each)).served()
+    return bundle(*((tar(members), media_types.OCI_LAYER) for members in each)).served()
 
 
 def layer(*members: Member) -> Served:
@@ -190,18 +190,18 @@ def labels(value: object) -> Served:
 
 def config_blob(content: bytes, **changes: object) -> Served:
     """A bundle with these bytes for a configuration, described truly but for ``changes``."""
-    parts = replace(bundle(), manifest={"config": described(content, mediatypes.OCI_CONFIG) | changes}).served()
+    parts = replace(bundle(), manifest={"config": described(content, media_types.OCI_CONFIG) | changes}).served()
     return replace(parts, blobs={**parts.blobs, digest_of(content): content})
 
 
-def document(content: bytes, media_type: str = mediatypes.OCI_MANIFEST) -> Served:
+def document(content: bytes, media_type: str = media_types.OCI_MANIFEST) -> Served:
     """A bundle with these bytes for a manifest."""
     return Served(content, bundle().served().blobs, media_type)
 
 
 def index(manifests: object, blobs: Mapping[str, bytes] | None = None, **more: object) -> Served:
-    content = dump({"schemaVersion": 2, "mediaType": mediatypes.OCI_INDEX, "manifests": manifests, **more})
-    return Served(content, blobs or {}, mediatypes.OCI_INDEX)
+    content = dump({"schemaVersion": 2, "mediaType": media_types.OCI_INDEX, "manifests": manifests, **more})
+    return Served(content, blobs or {}, media_types.OCI_INDEX)
 
 
 # --- what takes more than a line
@@ -239,13 +239,13 @@ def _record(key: bytes, value: bytes) -> bytes:
 def gzip_bomb() -> Served:
     """5 GiB of zeros behind the archive's end, in some 5 MB."""
     zeros = gzip.compress(bytes(64 * MEBIBYTE), 9, mtime=0)
-    return raw(gzip.compress(tar([])) + zeros * 80, mediatypes.OCI_LAYER_GZIP)
+    return raw(gzip.compress(tar([])) + zeros * 80, media_types.OCI_LAYER_GZIP)
 
 
 def zstd_bomb() -> Served:
     zeros = zstandard.ZstdCompressor().compress(bytes(64 * MEBIBYTE))
     start = zstandard.ZstdCompressor().compress(tar([]))
-    return raw(start + zeros * 80, mediatypes.OCI_LAYER_ZSTD)
+    return raw(start + zeros * 80, media_types.OCI_LAYER_ZSTD)
 
 
 def many_files() -> Served:
@@ -253,17 +253,17 @@ def many_files() -> Served:
     compress = zstandard.ZstdCompressor().compress
     zeros = compress(bytes(15 * MEBIBYTE))
     names = (header(f"manifests/big{number}.yaml", size=15 * MEBIBYTE) for number in range(6))
-    return raw(b"".join(compress(name) + zeros for name in names), mediatypes.OCI_LAYER_ZSTD)
+    return raw(b"".join(compress(name) + zeros for name in names), media_types.OCI_LAYER_ZSTD)
 
 
 def many_entries() -> Served:
     """A million directories, in some 2 MB."""
     piece = gzip.compress(header("d/", tarfile.DIRTYPE) * 10_000, mtime=0)
-    return raw(piece * 100, mediatypes.OCI_LAYER_GZIP)
+    return raw(piece * 100, media_types.OCI_LAYER_GZIP)
 
 
 def many_layers() -> Served:
-    return bundle(*[(tar([member("same", b"1")]), mediatypes.OCI_LAYER)] * 9_999).served()
+    return bundle(*[(tar([member("same", b"1")]), media_types.OCI_LAYER)] * 9_999).served()
 
 
 def sparse() -> Served:
@@ -276,18 +276,18 @@ def nested_indexes(depth: int) -> Served:
     """An index of an index of ... a bundle."""
     image = bundle().served()
     blobs = {**image.blobs, digest_of(image.manifest): image.manifest}
-    entry = described(image.manifest, mediatypes.OCI_MANIFEST)
+    entry = described(image.manifest, media_types.OCI_MANIFEST)
     for _ in range(depth):
         served = index([entry], blobs)
         blobs[digest_of(served.manifest)] = served.manifest
-        entry = described(served.manifest, mediatypes.OCI_INDEX)
+        entry = described(served.manifest, media_types.OCI_INDEX)
     return served
 
 
 def index_of_itself() -> Served:
     """No honest content can name its own digest: the registry has to lie."""
     claimed = f"sha256:{'5' * 64}"
-    served = index([{"mediaType": mediatypes.OCI_INDEX, "digest": claimed, "size": 300}])
+    served = index([{"mediaType": media_types.OCI_INDEX, "digest": claimed, "size": 300}])
     return replace(served, blobs={claimed: served.manifest})
 
 
@@ -420,18 +420,18 @@ ARCHIVES = {
     "size beyond the end": Hostile(partial(raw, header(FILE, size=10_000) + bytes(512)), "it ends within"),
     "cut off in a header": Hostile(partial(raw, tar([member(FILE, YAML)])[:200]), DAMAGED),
     "cut off in gzip": Hostile(
-        partial(raw, gzip.compress(tar([member(FILE, YAML)]))[:60], mediatypes.OCI_LAYER_GZIP), DAMAGED
+        partial(raw, gzip.compress(tar([member(FILE, YAML)]))[:60], media_types.OCI_LAYER_GZIP), DAMAGED
     ),
     "garbage after the end": Hostile(partial(raw, tar([member(FILE, YAML)]) + b"garbage" * 999), holds={FILE: YAML}),
     "garbage after gzip": Hostile(
-        partial(raw, gzip.compress(tar([member(FILE, YAML)])) + b"garbage", mediatypes.OCI_LAYER_GZIP), DAMAGED
+        partial(raw, gzip.compress(tar([member(FILE, YAML)])) + b"garbage", media_types.OCI_LAYER_GZIP), DAMAGED
     ),
     "wrong checksum": Hostile(partial(raw, tar([member(FILE, YAML)]).replace(b"0000644", b"0000777")), DAMAGED),
     "text": Hostile(partial(raw, b"<html>not an archive</html>" * 99), DAMAGED),
     "nothing": Hostile(partial(raw, b"")),
     "gzip in gzip": Hostile(partial(zipped, gzip.compress(tar([member(FILE, YAML)]))), DAMAGED),
     "zstd that says gzip": Hostile(
-        partial(raw, zstandard.ZstdCompressor().compress(tar([])), mediatypes.OCI_LAYER_GZIP), "says gzip"
+        partial(raw, zstandard.ZstdCompressor().compress(tar([])), media_types.OCI_LAYER_GZIP), "says gzip"
     ),
     "huge pax header": Hostile(partial(zipped, header("p", tarfile.XHDTYPE, 1 << 30) + bytes(MEBIBYTE)), "a header of"),
     "huge global header": Hostile(partial(zipped, header("p", b"g", 1 << 30) + bytes(MEBIBYTE)), "a header of"),
@@ -490,39 +490,54 @@ DESCRIPTORS = {
     "layer that is shorter": Hostile(partial(first_layer, size=9_999), "9999 bytes that were promised"),
     "layer that is longer": Hostile(partial(first_layer, size=9), "9 bytes that were promised"),
     "layer that isn't there": Hostile(partial(first_layer, digest=f"sha256:{'0' * 64}"), "not found"),
-    "size below zero": Hostile(partial(first_layer, size=-1), r"layers[0].size is -1"),
-    "size of a fraction": Hostile(partial(first_layer, size=1.5), r"layers[0].size is 1.5"),
+    "size below zero": Hostile(
+        partial(first_layer, size=-1), "layers[0].size: expected a non-negative integer, got -1"
+    ),
+    "size of a fraction": Hostile(
+        partial(first_layer, size=1.5), "layers[0].size: expected a non-negative integer, got 1.5"
+    ),
     "size beyond 64 bits": Hostile(partial(first_layer, size=1 << 70), "layers[0].size"),
-    "size in words": Hostile(partial(first_layer, size="1"), "layers[0].size is '1'"),
-    "unknown algorithm": Hostile(partial(first_layer, digest=f"md5:{'0' * 32}"), "layers[0].digest is 'md5:"),
-    "digest with a path": Hostile(partial(first_layer, digest="sha256:../../etc/passwd"), "layers[0].digest is"),
-    "digest in capitals": Hostile(partial(first_layer, digest=f"sha256:{'A' * 64}"), "layers[0].digest is"),
-    "no digest": Hostile(partial(first_layer, digest=None), "layers[0].digest is missing"),
+    "size in words": Hostile(
+        partial(first_layer, size="1"), "layers[0].size: expected a non-negative integer, got '1'"
+    ),
+    "unknown algorithm": Hostile(
+        partial(first_layer, digest=f"md5:{'0' * 32}"),
+        "layers[0].digest: expected a sha256, sha384 or sha512 digest, got 'md5:",
+    ),
+    "digest with a path": Hostile(
+        partial(first_layer, digest="sha256:../../etc/passwd"), "layers[0].digest: expected a"
+    ),
+    "digest in capitals": Hostile(partial(first_layer, digest=f"sha256:{'A' * 64}"), "layers[0].digest: expected a"),
+    "no digest": Hostile(partial(first_layer, digest=None), "layers[0].digest: missing"),
     "foreign layer": Hostile(foreign_layer, "not found"),
-    "annotations of numbers": Hostile(partial(manifest, annotations={"a": 1}), "manifest.annotations.a is 1"),
-    "annotations in a list": Hostile(partial(manifest, annotations=["a"]), "manifest.annotations is ['a']"),
-    "layers that are none": Hostile(partial(manifest, layers="many"), "manifest.layers is 'many'"),
+    "annotations of numbers": Hostile(
+        partial(manifest, annotations={"a": 1}), "manifest.annotations.a: expected a string, got 1"
+    ),
+    "annotations in a list": Hostile(
+        partial(manifest, annotations=["a"]), "manifest.annotations: expected an object, got ['a']"
+    ),
+    "layers that are none": Hostile(partial(manifest, layers="many"), "manifest.layers: expected a list, got 'many'"),
     "too many layers": Hostile(partial(manifest, layers=[{}] * 99_999), "manifest.layers: 99999 elements"),
 }
 
 DOCUMENTS = {
     "schema 1": Hostile(partial(manifest, schemaVersion=1), "schema 1"),
-    "schema 3": Hostile(partial(manifest, schemaVersion=3), "schemaVersion is not 2"),
-    "schema in words": Hostile(partial(manifest, schemaVersion="2"), "schemaVersion is not 2"),
-    "schema of nothing": Hostile(partial(manifest, schemaVersion=None), "schemaVersion is not 2"),
-    "unknown type": Hostile(partial(manifest, mediaType="application/x"), "type 'application/x' are not known"),
-    "index and image at once": Hostile(partial(manifest, manifests=[]), "image and index at once"),
+    "schema 3": Hostile(partial(manifest, schemaVersion=3), "schemaVersion: expected 2"),
+    "schema in words": Hostile(partial(manifest, schemaVersion="2"), "schemaVersion: expected 2"),
+    "schema of nothing": Hostile(partial(manifest, schemaVersion=None), "schemaVersion: expected 2"),
+    "unknown type": Hostile(partial(manifest, mediaType="application/x"), "unsupported manifest type 'application/x'"),
+    "index and image at once": Hostile(partial(manifest, manifests=[]), "ambiguous manifest"),
     "keys twice": Hostile(duplicate_keys, holds=BUNDLE),
     "manifest without end": Hostile(partial(document, b" " * (5 * MEBIBYTE)), "is longer than"),
-    "manifest deep": Hostile(partial(document, b'{"a":' * 200_000), "not valid JSON"),
-    "manifest deep and whole": Hostile(partial(document, b'{"a":' * 900 + b"1" + b"}" * 900), "nested deeper than"),
+    "manifest deep": Hostile(partial(document, b'{"a":' * 200_000), "invalid JSON"),
+    "manifest deep and whole": Hostile(partial(document, b'{"a":' * 900 + b"1" + b"}" * 900), "JSON nesting exceeds"),
     "a wealth of lists": Hostile(partial(manifest, more=[[]] * 900_000), holds=BUNDLE),
-    "not JSON": Hostile(partial(document, b"<html>"), "is not valid JSON"),
-    "byte order mark": Hostile(partial(document, b"\xef\xbb\xbf" + bundle().served().manifest), "is not valid JSON"),
-    "JSON that isn't UTF-8": Hostile(partial(document, b'{"\xff":1}'), "is not valid JSON"),
-    "no number": Hostile(partial(document, b'{"schemaVersion":NaN}'), "is not valid JSON"),
-    "list": Hostile(partial(document, b"[]"), "it must be an object"),
-    "empty": Hostile(partial(document, b""), "is not valid JSON"),
+    "not JSON": Hostile(partial(document, b"<html>"), "invalid JSON"),
+    "byte order mark": Hostile(partial(document, b"\xef\xbb\xbf" + bundle().served().manifest), "invalid JSON"),
+    "JSON that isn't UTF-8": Hostile(partial(document, b'{"\xff":1}'), "invalid JSON"),
+    "no number": Hostile(partial(document, b'{"schemaVersion":NaN}'), "invalid JSON"),
+    "list": Hostile(partial(document, b"[]"), "manifest: expected an object"),
+    "empty": Hostile(partial(document, b""), "invalid JSON"),
     "artifact": Hostile(
         partial(config_blob, b"{}", mediaType="application/vnd.oci.empty.v1+json"), "of an artifact of type"
     ),
@@ -530,30 +545,28 @@ DOCUMENTS = {
     "index nested deep": Hostile(partial(nested_indexes, 9), "nested deeper than 4"),
     "index of itself": Hostile(index_of_itself, "another digest than it should"),
     "index of nothing": Hostile(partial(index, []), "has no image"),
-    "index of numbers": Hostile(partial(index, [1, 2]), "manifests[0] is 1"),
+    "index of numbers": Hostile(partial(index, [1, 2]), "manifests[0]: expected an object, got 1"),
     "index whose image isn't there": Hostile(index_with_missing_image, "not found"),
     "index of too many": Hostile(partial(index, [{}] * 99_999), "99999 elements"),
-    "deep index": Hostile(
-        partial(document, b'{"manifests":' + b"[" * 99_999, mediatypes.OCI_INDEX), "is not valid JSON"
-    ),
+    "deep index": Hostile(partial(document, b'{"manifests":' + b"[" * 99_999, media_types.OCI_INDEX), "invalid JSON"),
 }
 
 CONFIGS = {
-    "configuration that is no JSON": Hostile(partial(config_blob, tar([])), "not valid JSON"),
-    "configuration deep": Hostile(partial(config_blob, b'{"a":' * 900 + b"1" + b"}" * 900), "nested deeper than"),
+    "configuration that is no JSON": Hostile(partial(config_blob, tar([])), "invalid JSON"),
+    "configuration deep": Hostile(partial(config_blob, b'{"a":' * 900 + b"1" + b"}" * 900), "JSON nesting exceeds"),
     "configuration too long": Hostile(partial(config_blob, b"{}", size=1 << 40), "longer than the"),
     "configuration that grows": Hostile(partial(config_blob, b" " * (9 * MEBIBYTE), size=2), "that were promised"),
-    "labels of numbers": Hostile(partial(labels, {"a": 1}), "config.Labels.a is 1"),
-    "labels in a list": Hostile(partial(labels, ["a"]), "config.Labels is ['a']"),
-    "labels of a surrogate": Hostile(partial(labels, {"a": "\ud800"}), "not valid JSON"),
+    "labels of numbers": Hostile(partial(labels, {"a": 1}), "config.Labels.a: expected a string, got 1"),
+    "labels in a list": Hostile(partial(labels, ["a"]), "config.Labels: expected an object, got ['a']"),
+    "labels of a surrogate": Hostile(partial(labels, {"a": "\ud800"}), "invalid JSON"),
     "huge label": Hostile(partial(labels, {"a": "x" * (7 * MEBIBYTE)}), holds=BUNDLE),
     "fewer layers": Hostile(partial(config, rootfs={"diff_ids": []}), "has 1 layers, its configuration 0"),
     "content of another layer": Hostile(partial(config, rootfs={"diff_ids": [f"sha256:{'0' * 64}"]}), holds=BUNDLE),
-    "content without digest": Hostile(partial(config, rootfs={"diff_ids": ["x"]}), "'x' is no digest"),
+    "content without digest": Hostile(partial(config, rootfs={"diff_ids": ["x"]}), "invalid digest 'x'"),
     "history of more": Hostile(partial(config, history=[{"created_by": "x"}] * 9_999), holds=BUNDLE),
     "history too long": Hostile(partial(config, history=[{}] * 99_999), "config.history: 99999 elements"),
-    "history of numbers": Hostile(partial(config, history=[1]), "config.history[0] is 1"),
-    "platform of numbers": Hostile(partial(config, os=1), "config.os is 1"),
+    "history of numbers": Hostile(partial(config, history=[1]), "config.history[0]: expected an object, got 1"),
+    "platform of numbers": Hostile(partial(config, os=1), "config.os: expected a string, got 1"),
 }
 
 HOSTILE: dict[str, Hostile] = {

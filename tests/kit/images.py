@@ -12,7 +12,7 @@ import zstandard
 from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.repository import verify_stream
-from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, Platform, mediatypes, sha256_digest
+from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, Platform, media_types, sha256_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -56,7 +56,7 @@ def tar(members: Iterable[Member]) -> bytes:
     return output.getvalue()
 
 
-def layer_source(content: bytes, media_type: str = mediatypes.OCI_LAYER) -> LayerSource:
+def layer_source(content: bytes, media_type: str = media_types.OCI_LAYER) -> LayerSource:
     """A layer blob of these bytes, verified as every repository does it."""
     descriptor = Descriptor(media_type, sha256_digest(content), len(content))
     return descriptor, lambda: verify_stream(io.BytesIO(content), descriptor)
@@ -65,7 +65,7 @@ def layer_source(content: bytes, media_type: str = mediatypes.OCI_LAYER) -> Laye
 def layer(*members: Member, compression: str = "") -> LayerSource:
     """A layer of these entries, plain, ``gzip`` or ``zstd``."""
     compress = {"": bytes, "gzip": gzip.compress, "zstd": zstandard.ZstdCompressor().compress}[compression]
-    types = {"": mediatypes.OCI_LAYER, "gzip": mediatypes.OCI_LAYER_GZIP, "zstd": mediatypes.OCI_LAYER_ZSTD}
+    types = {"": media_types.OCI_LAYER, "gzip": media_types.OCI_LAYER_GZIP, "zstd": media_types.OCI_LAYER_ZSTD}
     return layer_source(compress(tar(members)), types[compression])
 
 
@@ -75,14 +75,14 @@ def small_image(
     *,
     labels: Mapping[str, str] | None = None,
     platform: str = "linux/amd64",
-    media_type: str = mediatypes.OCI_MANIFEST,
+    media_type: str = media_types.OCI_MANIFEST,
 ) -> Image:
     """An image of one layer with the files; its blob lies in ``scratch``."""
     written = write_layer([LayerFile(path, content) for path, content in files.items()], scratch)
     return Image.scratch(Platform.parse(platform), media_type).append([written], ConfigChanges(labels=labels or {}))
 
 
-def multi_image(images: Iterable[Image], media_type: str = mediatypes.OCI_INDEX) -> ImageIndex:
+def multi_image(images: Iterable[Image], media_type: str = media_types.OCI_INDEX) -> ImageIndex:
     """An image index of the images."""
     images = tuple(images)
     manifests = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from opmkit.imagetools.uncompressed import compressed_layers
 from opmkit.imagetools.workers import WorkerPool
 
@@ -86,7 +86,7 @@ def all_blobs(image: Image | ImageIndex) -> Iterator[Blob]:
     """The blobs of an image, but for layers that are kept elsewhere; some may come more than once."""
     for part in [image] if isinstance(image, Image) else image.images:
         for descriptor, opener in part.layers:
-            if not mediatypes.is_foreign(descriptor.media_type):
+            if not media_types.is_foreign(descriptor.media_type):
                 yield Blob(descriptor, opener, None if descriptor.digest in part.local else part.source)
         yield Blob(part.manifest.config, partial(io.BytesIO, part.config.raw), part.source)
     if not isinstance(image, Image) and image.source is not None:

@@ -17,7 +17,7 @@ from opmkit.imagetools.spec import (
     IndexManifest,
     Manifest,
     Platform,
-    mediatypes,
+    media_types,
 )
 from opmkit.imagetools.store.disk import disk_errors
 
@@ -46,7 +46,7 @@ class Image:
     local: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def scratch(cls, platform: Platform = _DEFAULT_PLATFORM, media_type: str = mediatypes.OCI_MANIFEST) -> Image:
+    def scratch(cls, platform: Platform = _DEFAULT_PLATFORM, media_type: str = media_types.OCI_MANIFEST) -> Image:
         """An image without layers."""
         config = ImageConfig.scratch(platform)
         return cls(Manifest.build(config.descriptor(media_type), (), media_type=media_type), config)
@@ -116,7 +116,7 @@ class Image:
 
     def as_oci(self) -> Image:
         """This image in OCI's format, the only one that other tools find by its tag in an OCI layout."""
-        return self.in_format(mediatypes.OCI_MANIFEST)
+        return self.in_format(media_types.OCI_MANIFEST)
 
     def in_format(self, media_type: str) -> Image:
         """This image with a manifest of that type, OCI's or Docker's.
@@ -136,7 +136,7 @@ class Image:
     def _rebuilt(
         self, config: ImageConfig, layers: Sequence[Descriptor], annotations: Mapping[str, str], media_type: str
     ) -> Image:
-        layers = [replace(part, media_type=mediatypes.convert_for(media_type, part.media_type)) for part in layers]
+        layers = [replace(part, media_type=media_types.convert_for(media_type, part.media_type)) for part in layers]
         manifest = Manifest.build(config.descriptor(media_type), layers, annotations, media_type)
         return replace(self, manifest=manifest, config=config)
 
@@ -183,12 +183,12 @@ class ImageIndex:
 
     def as_oci(self) -> ImageIndex:
         """What Image.as_oci does, for every platform."""
-        return self.in_format(mediatypes.OCI_MANIFEST)
+        return self.in_format(media_types.OCI_MANIFEST)
 
     def in_format(self, media_type: str) -> ImageIndex:
         """What Image.in_format does, for every platform; attestations are left out of an image that changes."""
         images = tuple(image.in_format(media_type) for image in self.images)
-        index_type = mediatypes.convert_for(media_type, mediatypes.OCI_INDEX)
+        index_type = media_types.convert_for(media_type, media_types.OCI_INDEX)
         if self.index.media_type == index_type and images == self.images:
             return self
         return replace(self, index=replace(self.index, media_type=index_type)).with_images(images)
@@ -283,7 +283,7 @@ def load_image_or_index(repository: Source, identifier: str) -> Image | ImageInd
 
 
 def _with_config(repository: Source, manifest: Manifest) -> Image:
-    if manifest.config.media_type not in mediatypes.CONFIGS:
+    if manifest.config.media_type not in media_types.CONFIGS:
         raise UnsupportedImage(
             f"manifest {manifest.digest} is of an artifact of type {manifest.config.media_type}, not of an image",
             advice="give the reference of a container image",

@@ -14,6 +14,6 @@ class ImageFormat(StrEnum):
     @property
     def manifest_type(self) -> str:
         """The media type of a manifest."""
-        from opmkit.imagetools.spec import mediatypes  # not before it is needed: command lines name formats
+        from opmkit.imagetools.spec import media_types  # not before it is needed: command lines name formats
 
-        return mediatypes.OCI_MANIFEST if self is ImageFormat.OCI else mediatypes.DOCKER_MANIFEST
+        return media_types.OCI_MANIFEST if self is ImageFormat.OCI else media_types.DOCKER_MANIFEST

@@ -12,7 +12,7 @@ from opmkit.imagetools.layer import ON_DISK, Meter, read_tar, write_tar
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.repository import verify_stream
 from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor, Manifest
 
-PLAIN = frozenset({mediatypes.OCI_LAYER, mediatypes.DOCKER_LAYER})
+PLAIN = frozenset({media_types.OCI_LAYER, media_types.DOCKER_LAYER})
 """The media types of layers that are not compressed."""
 
 

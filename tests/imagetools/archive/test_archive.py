@@ -39,7 +39,7 @@ from opmkit.imagetools.errors import (
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.layer import LayerFile, Limits, read_tree, write_layer
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.spec import Descriptor, Manifest, Platform, mediatypes, sha256_digest
+from opmkit.imagetools.spec import Descriptor, Manifest, Platform, media_types, sha256_digest
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.imagetools.store.reader import LayoutReader
 from tests.kit.engines import skopeo
@@ -362,7 +362,7 @@ def test_a_docker_archive_keeps_configuration_and_content(image: Image, tmp_path
         assert read.manifest.descriptor == descriptor
         assert read.config == image.config
         assert content(read) == content(image)
-    assert descriptor.media_type == mediatypes.DOCKER_MANIFEST
+    assert descriptor.media_type == media_types.DOCKER_MANIFEST
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "none"])
@@ -515,20 +515,20 @@ def test_several_images_in_one_archive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("manifest", "says"),
     [
-        (b"[", "manifest.json is not valid JSON"),
-        (b"[" * 1000 + b"]" * 1000, "manifest.json: JSON nested deeper"),
+        (b"[", "manifest.json: invalid JSON"),
+        (b"[" * 1000 + b"]" * 1000, "manifest.json: JSON nesting exceeds"),
         (b"[" + b" " * (5 << 20) + b"]", "member 'manifest.json' is longer"),
-        ({}, "manifest.json is {}; it must be a list"),
-        (["x"], "manifest.json[0] is 'x'; it must be an object"),
-        ([{**ITEM, "Config": 1}], "manifest.json[0].Config is 1"),
+        ({}, "manifest.json: expected a list, got {}"),
+        (["x"], "manifest.json[0]: expected an object, got 'x'"),
+        ([{**ITEM, "Config": 1}], "manifest.json[0].Config: expected a string, got 1"),
         ([{**ITEM, "Config": "other.json"}], "no member 'other.json'"),
         ([{**ITEM, "Config": "../c.json"}], "no member '../c.json'"),
-        ([{**ITEM, "Config": "1/layer.tar"}], "x.tar: 1/layer.tar: config is not valid JSON"),
+        ([{**ITEM, "Config": "1/layer.tar"}], "x.tar: 1/layer.tar: config: invalid JSON"),
         ([{**ITEM, "Layers": []}], "has 0 layers, the configuration c.json 1"),
-        ([{**ITEM, "Layers": "1/layer.tar"}], "manifest.json[0].Layers is"),
+        ([{**ITEM, "Layers": "1/layer.tar"}], "manifest.json[0].Layers: expected"),
         ([{**ITEM, "Layers": ["2/layer.tar"]}], "no member '2/layer.tar'"),
         ([{**ITEM, "Layers": ["/etc/passwd"]}], "no member '/etc/passwd'"),
-        ([{**ITEM, "RepoTags": [1]}], "manifest.json[0].RepoTags[0] is 1"),
+        ([{**ITEM, "RepoTags": [1]}], "manifest.json[0].RepoTags[0]: expected a string, got 1"),
     ],
 )
 def test_manifests_that_lie(manifest: Any, says: str, tmp_path: Path) -> None:

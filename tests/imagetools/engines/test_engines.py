@@ -36,7 +36,7 @@ from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import LayerFile, Limits
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools import open_engine as engines
 from opmkit.imagetools.tools.registry import RegistryTool
@@ -210,7 +210,7 @@ def test_formats(engine: str, form: ImageFormat, registry: Registry) -> None:
     open_engine(engine, HTTP, form).build(BUILD_SPEC, None, [reference], push=True)
     image = in_registry(reference)
     assert image.manifest.media_type == form.manifest_type
-    assert image.manifest.config.media_type == mediatypes.convert_for(form.manifest_type, mediatypes.OCI_CONFIG)
+    assert image.manifest.config.media_type == media_types.convert_for(form.manifest_type, media_types.OCI_CONFIG)
     if form is ImageFormat.OCI:
         assert image.manifest.annotations["note"] == "a b"
     assert json.loads(skopeo("inspect", "--tls-verify=false", f"docker://{reference}"))["Digest"] == image.digest
@@ -234,7 +234,7 @@ def test_docker_builds_in_its_own_format(
     monkeypatch.setenv("DOCKER_HOST", docker_daemon.settings["DOCKER_HOST"])
     reference = Reference(registry.host, "engines/docker/format", "1")
     open_engine("docker", HTTP, ImageFormat.DOCKER).build(BUILD_SPEC, None, [reference], push=True)
-    assert in_registry(reference).manifest.media_type == mediatypes.DOCKER_MANIFEST
+    assert in_registry(reference).manifest.media_type == media_types.DOCKER_MANIFEST
     with pytest.raises(ImageToolsError, match="own format only") as caught:
         open_engine("docker", HTTP, ImageFormat.OCI)
     assert "v2s2" in caught.value.advice

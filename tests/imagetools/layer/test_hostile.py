@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, LimitExceeded
 from opmkit.imagetools.layer import LayerSource, Limits, extract_tree, find_file, read_tree
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from tests.kit.images import Member, directory, hardlink, layer, layer_source, member, symlink, tar
 
 
@@ -148,7 +148,7 @@ def test_a_bomb_that_is_only_skipped(tmp_path: Path) -> None:
 
 def test_a_bomb_behind_the_end_of_the_archive(tmp_path: Path) -> None:
     content = gzip.compress(tar([member("a", b"1")]) + bytes(1 << 23))
-    refused(layer_source(content, mediatypes.OCI_LAYER_GZIP), tmp_path, LimitExceeded, "4194304")
+    refused(layer_source(content, media_types.OCI_LAYER_GZIP), tmp_path, LimitExceeded, "4194304")
 
 
 def test_a_bound_holds_for_all_layers_together() -> None:
@@ -180,7 +180,7 @@ def pax_header(size: int, kind: bytes = b"x") -> bytes:
 @pytest.mark.parametrize("kind", [b"x", b"g", b"L", b"K"])
 def test_a_header_is_not_read_whole_into_memory(kind: bytes, tmp_path: Path) -> None:
     content = gzip.compress(pax_header(1 << 33, kind) + bytes(1 << 20))
-    refused(layer_source(content, mediatypes.OCI_LAYER_GZIP), tmp_path, InvalidImage, "a header of")
+    refused(layer_source(content, media_types.OCI_LAYER_GZIP), tmp_path, InvalidImage, "a header of")
 
 
 def test_a_chain_of_headers(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_gzip_cut_off_anywhere() -> None:
     content = gzip.compress(tar([member("a", b"1" * 2000)]))
     for length in range(5, len(content) - 1):
         with pytest.raises(InvalidImage):
-            read_tree([layer_source(content[:length], mediatypes.OCI_LAYER_GZIP)], [""])
+            read_tree([layer_source(content[:length], media_types.OCI_LAYER_GZIP)], [""])
 
 
 def test_damage_behind_the_first_entry(tmp_path: Path) -> None:
@@ -236,7 +236,9 @@ def test_what_is_no_archive(content: bytes, tmp_path: Path) -> None:
     refused(layer_source(content), tmp_path, InvalidImage, "damaged")
 
 
-@pytest.mark.parametrize("said", [mediatypes.OCI_LAYER_GZIP, mediatypes.DOCKER_LAYER_GZIP, mediatypes.OCI_LAYER_ZSTD])
+@pytest.mark.parametrize(
+    "said", [media_types.OCI_LAYER_GZIP, media_types.DOCKER_LAYER_GZIP, media_types.OCI_LAYER_ZSTD]
+)
 def test_content_that_is_not_what_its_type_says(said: str, tmp_path: Path) -> None:
     other = gzip.compress(WHOLE) if said.endswith("zstd") else zstandard.ZstdCompressor().compress(WHOLE)
     for content in (other, WHOLE):

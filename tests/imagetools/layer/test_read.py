@@ -9,7 +9,7 @@ import pytest
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage
 from opmkit.imagetools.layer import FoundFile, LayerSource, extract_tree, find_file, read_tree
 from opmkit.imagetools.repository import verify_stream
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from tests.kit.images import directory, hardlink, layer, layer_source, member, symlink, tar
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def test_a_file_is_in_place_only_once_its_layer_is_verified(tmp_path: Path) -> N
 def test_gzip_in_several_members_and_padding() -> None:
     content = tar([member("a", b"1" * 5000)])
     split = gzip.compress(content[:3000]) + gzip.compress(content[3000:]) + bytes(512)
-    assert read_tree([layer_source(split, mediatypes.OCI_LAYER_GZIP)], [""]) == {"a": b"1" * 5000}
+    assert read_tree([layer_source(split, media_types.OCI_LAYER_GZIP)], [""]) == {"a": b"1" * 5000}
 
 
 def test_an_unknown_type_is_sniffed() -> None:
@@ -184,7 +184,7 @@ def test_an_unknown_type_is_sniffed() -> None:
         _, opener = layer(member("a", b"1"), compression=compression)
         with opener() as stream:
             content = stream.read()
-        assert read_tree([layer_source(content, mediatypes.DOCKER_LAYER)], [""]) == {"a": b"1"}
+        assert read_tree([layer_source(content, media_types.DOCKER_LAYER)], [""]) == {"a": b"1"}
 
 
 def test_an_archive_without_end_blocks_and_an_empty_blob() -> None:

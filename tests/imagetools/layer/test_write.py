@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from opmkit.imagetools.errors import InvalidImage, StoreError
 from opmkit.imagetools.layer import LayerFile, read_tree, write_layer
-from opmkit.imagetools.spec import mediatypes, sha256_digest
+from opmkit.imagetools.spec import media_types, sha256_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def test_what_is_in_the_archive(tmp_path: Path) -> None:
     assert layer.diff_id == sha256_digest(raw)
     assert layer.descriptor.digest == sha256_digest(layer.path.read_bytes())
     assert layer.descriptor.size == layer.path.stat().st_size
-    assert layer.descriptor.media_type == mediatypes.OCI_LAYER_GZIP
+    assert layer.descriptor.media_type == media_types.OCI_LAYER_GZIP
     assert len(raw) % tarfile.BLOCKSIZE == 0
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         found = [(entry.name, entry.mode, entry.isdir(), entry.size) for entry in archive]

@@ -12,7 +12,7 @@ from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
-from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, mediatypes
+from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, media_types
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
 from tests.kit.engines import DockerDaemon, Engine, skopeo
@@ -58,12 +58,12 @@ def check(tool: RegistryTool, reference: Reference, media_type: str) -> None:
     assert tree == {"manifests/csv.yaml": CSV, "metadata/annotations.yaml": b"annotations: {}\n"}
 
 
-@pytest.mark.parametrize("media_type", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+@pytest.mark.parametrize("media_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
 @pytest.mark.parametrize(("program", "build"), [("podman", "build"), ("buildah", "bud")])
 def test_pushed_by_podman_and_buildah(
     registry: Registry, tool: RegistryTool, context: Path, program: str, build: str, media_type: str
 ) -> None:
-    form = "docker" if mediatypes.is_docker(media_type) else "oci"
+    form = "docker" if media_types.is_docker(media_type) else "oci"
     reference = Reference(registry.host, f"engines/{program}", form)
     with Engine(program, registry.host) as engine:
         engine.run(build, "--format", form, "--tag", str(reference), str(context))
@@ -76,7 +76,7 @@ def test_pushed_by_docker(registry: Registry, tool: RegistryTool, context: Path)
     with DockerDaemon() as docker:
         docker.run("build", "--tag", str(reference), str(context))
         docker.run("push", str(reference))
-    check(tool, reference, mediatypes.DOCKER_MANIFEST)
+    check(tool, reference, media_types.DOCKER_MANIFEST)
 
 
 def test_a_manifest_list_pushed_by_podman(registry: Registry, tool: RegistryTool, context: Path) -> None:
@@ -92,11 +92,11 @@ def test_a_manifest_list_pushed_by_podman(registry: Registry, tool: RegistryTool
     assert tool.read_tree(arm, ["manifests"]) == {"manifests/csv.yaml": CSV}
 
 
-@pytest.mark.parametrize("media_type", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+@pytest.mark.parametrize("media_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
 def test_skopeo_reads_what_is_pushed_here(
     registry: Registry, tool: RegistryTool, tmp_path: Path, media_type: str
 ) -> None:
-    form = "docker" if mediatypes.is_docker(media_type) else "oci"
+    form = "docker" if media_types.is_docker(media_type) else "oci"
     reference = Reference(registry.host, "engines/ours", form)
     layer = write_layer([LayerFile("manifests/csv.yaml", CSV)], tmp_path)
     image = Image.scratch(media_type=media_type).append([layer], ConfigChanges(labels={"package": "demo"}))

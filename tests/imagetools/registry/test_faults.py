@@ -24,7 +24,7 @@ from opmkit.imagetools.errors import (
 from opmkit.imagetools.image import load_image_or_index
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RegistryRepository, RetryPolicy
-from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Manifest, mediatypes
+from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Manifest, media_types
 from tests.kit.content import described, noise, put, put_image
 from tests.kit.faults import (
     Action,
@@ -148,7 +148,7 @@ def test_a_manifest_whose_type_is_told_by_itself_alone(
     assert repository.get_manifest("1") == manifest
 
 
-@pytest.mark.parametrize("said", [mediatypes.OCI_INDEX, mediatypes.DOCKER_MANIFEST])
+@pytest.mark.parametrize("said", [media_types.OCI_INDEX, media_types.DOCKER_MANIFEST])
 def test_a_manifest_that_the_registry_calls_something_else(
     proxy: FaultProxy, repository: RegistryRepository, said: str
 ) -> None:

@@ -17,7 +17,7 @@ from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, InsecureTransport, NotFound
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
-from opmkit.imagetools.registryconfig import RegistrySettings
+from opmkit.imagetools.registry_config import RegistrySettings
 from tests.kit.content import described, noise, put, put_image
 from tests.kit.engines import Engine
 from tests.kit.faults import Answer, Fault, FaultProxy, Reset

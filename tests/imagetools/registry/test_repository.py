@@ -25,7 +25,7 @@ from opmkit.imagetools.spec import (
     IndexManifest,
     Manifest,
     Platform,
-    mediatypes,
+    media_types,
     sha256_digest,
 )
 from tests.kit.content import CONFIG, described, noise, put, put_image
@@ -75,16 +75,16 @@ def test_round_trip(repository: RegistryRepository) -> None:
 
 
 def test_an_index_and_docker_types_keep_their_type(repository: RegistryRepository) -> None:
-    config = put(repository, CONFIG, mediatypes.DOCKER_CONFIG)
-    manifest = Manifest.build(config, [], media_type=mediatypes.DOCKER_MANIFEST)
+    config = put(repository, CONFIG, media_types.DOCKER_CONFIG)
+    manifest = Manifest.build(config, [], media_type=media_types.DOCKER_MANIFEST)
     assert repository.put_manifest(manifest) == manifest.descriptor
     described_for = Descriptor(manifest.media_type, manifest.digest, len(manifest.raw), Platform("linux", "amd64"))
-    for media_type in (mediatypes.OCI_INDEX, mediatypes.DOCKER_LIST):
+    for media_type in (media_types.OCI_INDEX, media_types.DOCKER_LIST):
         index = IndexManifest.build([described_for], media_type=media_type)
         repository.put_manifest(index, "multi")
         assert repository.resolve("multi") == index.descriptor
         assert repository.get_manifest("multi") == index
-    assert repository.resolve(manifest.digest).media_type == mediatypes.DOCKER_MANIFEST
+    assert repository.resolve(manifest.digest).media_type == media_types.DOCKER_MANIFEST
 
 
 def test_a_tag_moves(repository: RegistryRepository) -> None:
@@ -154,14 +154,14 @@ def test_nothing_is_mounted_from_another_registry(registry: Registry, client: Re
 def test_content_with_another_digest_is_refused(registry: Registry, name: str, chunked_above: int) -> None:
     options = RegistryOptions(plain_http=True, chunked_above=chunked_above)
     repository = RegistryClient(options).repository(Reference(registry.host, name))
-    descriptor = Descriptor(mediatypes.OCI_LAYER, sha256_digest(b"promised"), 8)
+    descriptor = Descriptor(media_types.OCI_LAYER, sha256_digest(b"promised"), 8)
     with pytest.raises(DigestMismatch, match="DIGEST_INVALID"):
         repository.put_blob(descriptor, lambda: io.BytesIO(b"PROMISED"))
     assert not repository.has_blob(descriptor)
 
 
 def test_content_shorter_than_promised(repository: RegistryRepository) -> None:
-    descriptor = Descriptor(mediatypes.OCI_LAYER, sha256_digest(b"promised"), 8)
+    descriptor = Descriptor(media_types.OCI_LAYER, sha256_digest(b"promised"), 8)
     with pytest.raises(DigestMismatch, match="3 bytes short"):
         repository.put_blob(descriptor, lambda: io.BytesIO(b"promi"))
 
@@ -176,7 +176,7 @@ def test_a_blob_of_another_size(repository: RegistryRepository, size: int) -> No
 
 def test_a_configuration_is_bounded(repository: RegistryRepository) -> None:
     with pytest.raises(LimitExceeded, match="longer"):
-        repository.get_config(Descriptor(mediatypes.OCI_CONFIG, sha256_digest(b""), MAX_CONFIG_SIZE + 1))
+        repository.get_config(Descriptor(media_types.OCI_CONFIG, sha256_digest(b""), MAX_CONFIG_SIZE + 1))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_what_is_not_there(repository: RegistryRepository, ask: Callable[[Regist
 
 
 def test_a_manifest_without_its_blobs(repository: RegistryRepository) -> None:
-    manifest = Manifest.build(described(CONFIG, mediatypes.OCI_CONFIG), [])
+    manifest = Manifest.build(described(CONFIG, media_types.OCI_CONFIG), [])
     with pytest.raises(ImageToolsError, match=f"{repository.name}:x: .* \\(MANIFEST_BLOB_UNKNOWN"):
         repository.put_manifest(manifest, "x")
 

@@ -24,8 +24,8 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions, Registry
 from opmkit.imagetools.registry.access import Access
 from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.retry import Deadline
-from opmkit.imagetools.registryconfig import RepositoryLocation
-from opmkit.imagetools.spec import Manifest, mediatypes
+from opmkit.imagetools.registry_config import RepositoryLocation
+from opmkit.imagetools.spec import Manifest, media_types
 from tests.kit.content import described, noise
 from tests.kit.webserver import QuietHandler, WebServer
 
@@ -365,7 +365,7 @@ def test_no_secret_in_the_log(
     assert caught.value.__cause__ is None
 
 
-def stores(digest: str | None, media_type: str = mediatypes.OCI_MANIFEST) -> Callable[[str, str], Reply]:
+def stores(digest: str | None, media_type: str = media_types.OCI_MANIFEST) -> Callable[[str, str], Reply]:
     """Accept every manifest, and have that of ``digest`` or none there; name no digest in the answer to the PUT."""
 
     def reply(method: str, path: str) -> Reply:

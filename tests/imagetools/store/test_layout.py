@@ -11,7 +11,7 @@ from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.layer import read_tree
-from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, mediatypes, sha256_digest
+from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, media_types, sha256_digest
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from tests.kit.images import multi_image, small_image
 from tests.kit.requirements import require
@@ -130,7 +130,7 @@ def test_damaged_layouts(image: Image, tmp_path: Path) -> None:
         foreign(tmp_path / "c", b" " * (5 << 20)).resolve("1")
     with pytest.raises(NotFound, match="is not in"):
         load_image_or_index(foreign(tmp_path / "d", [image.manifest.descriptor]), "")
-    large = Descriptor(mediatypes.OCI_MANIFEST, sha256_digest(b""), 1 << 40)
+    large = Descriptor(media_types.OCI_MANIFEST, sha256_digest(b""), 1 << 40)
     with pytest.raises(LimitExceeded, match=large.digest):
         load_image_or_index(foreign(tmp_path / "e", [large]), "")
 
@@ -156,7 +156,7 @@ def test_a_blob_that_is_not_what_it_should_be(image: Image, tmp_path: Path) -> N
 # --- with other tools
 
 
-@pytest.mark.parametrize("family", [mediatypes.OCI_MANIFEST, mediatypes.DOCKER_MANIFEST])
+@pytest.mark.parametrize("family", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
 def test_skopeo_reads_it(family: str, tmp_path: Path) -> None:
     image = small_image(tmp_path, {"a": b"1"}, labels={"a": "b"}, media_type=family).as_oci()
     copy_image(image, LayoutRepository(tmp_path / "layout"), "1.0")

@@ -17,7 +17,7 @@ from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import FoundFile, LayerFile, Limits, write_layer
 from opmkit.imagetools.reference import LayoutReference, Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
-from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, mediatypes
+from opmkit.imagetools.spec import ConfigChanges, IndexManifest, Platform, media_types
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools import open_tool
 from opmkit.imagetools.tools.registry import RegistryTool
@@ -227,8 +227,8 @@ def test_every_platform(tool: RegistryTool, image: Image, reference: Reference) 
 
 def test_docker_format_is_kept(tool: RegistryTool, reference: Reference, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("manifests/a", b"a")], tmp_path)
-    image = Image.scratch(media_type=mediatypes.DOCKER_MANIFEST).append([layer])
-    assert tool.push(image, reference).media_type == mediatypes.DOCKER_MANIFEST
+    image = Image.scratch(media_type=media_types.DOCKER_MANIFEST).append([layer])
+    assert tool.push(image, reference).media_type == media_types.DOCKER_MANIFEST
     assert tool.read_tree(reference, ["manifests"]) == {"manifests/a": b"a"}
 
 
@@ -269,7 +269,7 @@ def test_build_in_dockers_format(store: ImageStore, image: Image, reference: Ref
     tool.build(BuildSpec((LayerFile("a", b"a"),)), base, [reference], push=True)
     made = tool.inspect(reference)
     types = [part.media_type for part in (made.manifest.descriptor, *made.manifest.children)]
-    assert all(mediatypes.is_docker(media_type) for media_type in types)
+    assert all(media_types.is_docker(media_type) for media_type in types)
 
 
 def test_the_protocol_loads_no_client() -> None:

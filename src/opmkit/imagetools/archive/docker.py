@@ -24,7 +24,7 @@ from opmkit.imagetools.spec import (
     Descriptor,
     ImageConfig,
     Manifest,
-    mediatypes,
+    media_types,
 )
 from opmkit.imagetools.spec.fields import Fields, decode_json, dump_json, invalid_field
 from opmkit.imagetools.spec.manifest import MAX_LAYERS
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 _LAYER_TYPES = {
-    "": mediatypes.DOCKER_LAYER,
-    "gzip": mediatypes.DOCKER_LAYER_GZIP,
-    "zstd": mediatypes.DOCKER_LAYER_ZSTD,
+    "": media_types.DOCKER_LAYER,
+    "gzip": media_types.DOCKER_LAYER_GZIP,
+    "zstd": media_types.DOCKER_LAYER_ZSTD,
 }
 
 
@@ -99,7 +99,7 @@ def write_docker_archive(
     try:
         meter = Meter(ON_DISK)
         for (descriptor, opener), diff_id, path in zip(image.layers, diff_ids, paths, strict=True):
-            if mediatypes.is_foreign(descriptor.media_type):
+            if media_types.is_foreign(descriptor.media_type):
                 advice = "copy the image to a registry or an OCI layout: those can name where its layers are"
                 raise UnsupportedImage(f"layer {descriptor.digest} is kept elsewhere", advice=advice)
             if diff_id not in sizes:
@@ -107,7 +107,7 @@ def write_docker_archive(
             progress.advance(descriptor.size)
     finally:
         progress.end()
-    layers = [Descriptor(mediatypes.DOCKER_LAYER, diff_id, sizes[diff_id]) for diff_id in diff_ids]
+    layers = [Descriptor(media_types.DOCKER_LAYER, diff_id, sizes[diff_id]) for diff_id in diff_ids]
     return _manifest(image.config, layers).descriptor
 
 
@@ -123,7 +123,10 @@ def _items(archive: TarArchive) -> list[_Item]:
     if not isinstance(value, list):
         raise invalid_field(where, "a list", value)
     fields = (Fields.from_value(item, f"{where}[{position}]") for position, item in enumerate(value))
-    return [_Item(item.string("Config"), item.strings("RepoTags"), item.strings("Layers", limit=MAX_LAYERS)) for item in fields]
+    return [
+        _Item(item.string("Config"), item.strings("RepoTags"), item.strings("Layers", limit=MAX_LAYERS))
+        for item in fields
+    ]
 
 
 def _chosen(archive: TarArchive, items: Sequence[_Item], name: Reference | None, position: int | None) -> _Item:
@@ -160,7 +163,7 @@ def _layer(archive: TarArchive, path: str, diff_id: str) -> Descriptor:
 
 
 def _manifest(config: ImageConfig, layers: Sequence[Descriptor]) -> Manifest:
-    of_docker = mediatypes.DOCKER_MANIFEST
+    of_docker = media_types.DOCKER_MANIFEST
     return Manifest.build(config.descriptor(of_docker), layers, media_type=of_docker)
 
 

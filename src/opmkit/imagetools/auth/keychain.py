@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.auth.authfile import AuthFile, server_key
+from opmkit.imagetools.auth.auth_file import AuthFile, server_key
 from opmkit.imagetools.auth.helpers import ask_helper
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.registryconfig import AUTH_FILES_HELPER
+from opmkit.imagetools.registry_config import AUTH_FILES_HELPER
 from opmkit.imagetools.xdg import config_home, home
 
 if TYPE_CHECKING:

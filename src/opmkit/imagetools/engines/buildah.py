@@ -20,7 +20,7 @@ from opmkit.imagetools.engines.streams import stream_of
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import extract_tree
-from opmkit.imagetools.registryconfig import Certificates
+from opmkit.imagetools.registry_config import Certificates
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.spec import ImageConfig
 

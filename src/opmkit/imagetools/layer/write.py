@@ -18,7 +18,7 @@ import zstandard
 from zlib_ng import zlib_ng
 
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
-from opmkit.imagetools.spec import Descriptor, mediatypes
+from opmkit.imagetools.spec import Descriptor, media_types
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ _ZSTD_LEVEL = 3
 _OPAQUE = ".wh..wh..opq"  # OCI image-spec, layer: what lower layers have in the directory of this name is not there
 _EVERYBODYS = ("tmp",)
 _MEDIA_TYPES: dict[Compression, str] = {
-    "gzip": mediatypes.OCI_LAYER_GZIP,
-    "zstd": mediatypes.OCI_LAYER_ZSTD,
-    "none": mediatypes.OCI_LAYER,
+    "gzip": media_types.OCI_LAYER_GZIP,
+    "zstd": media_types.OCI_LAYER_ZSTD,
+    "none": media_types.OCI_LAYER,
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.registryconfig import RepositoryLocation
+    from opmkit.imagetools.registry_config import RepositoryLocation
 
 PULL = frozenset({"pull"})
 PUSH = frozenset({"pull", "push"})

@@ -11,13 +11,13 @@ from opmkit.imagetools.registry.options import RegistryOptions
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.registry.retry import RetryPolicy
 from opmkit.imagetools.registry.transport import Transport
-from opmkit.imagetools.registryconfig import RegistrySettings
+from opmkit.imagetools.registry_config import RegistrySettings
 
 if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.registry.messages import TransferStats
-    from opmkit.imagetools.registryconfig import RepositoryLocation
+    from opmkit.imagetools.registry_config import RepositoryLocation
 
 
 class RegistryClient:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import oras.container
 
 if TYPE_CHECKING:
-    from opmkit.imagetools.registryconfig import RepositoryLocation
+    from opmkit.imagetools.registry_config import RepositoryLocation
 
 _DOCKER_HUB, _DOCKER_HUB_HOST = "docker.io", "registry-1.docker.io"
 

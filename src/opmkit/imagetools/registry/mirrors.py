@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opmkit.imagetools.registry.blobs import BlobStream
-    from opmkit.imagetools.registryconfig import RepositoryLocation
+    from opmkit.imagetools.registry_config import RepositoryLocation
     from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
 
 T = TypeVar("T")

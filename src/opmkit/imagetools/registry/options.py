@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.registryconfig import Certificates
+from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
     from pathlib import Path

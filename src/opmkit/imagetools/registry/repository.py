@@ -16,7 +16,7 @@ from opmkit.imagetools.spec import (
     MAX_MANIFEST_SIZE,
     Descriptor,
     is_digest,
-    mediatypes,
+    media_types,
     new_hash,
     parse_manifest,
     sha256_digest,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.imagetools.registry.transport import Transport
-    from opmkit.imagetools.registryconfig import RepositoryLocation
+    from opmkit.imagetools.registry_config import RepositoryLocation
     from opmkit.imagetools.repository import BlobOpener, Source
     from opmkit.imagetools.spec import IndexManifest, Manifest
 
@@ -34,7 +34,7 @@ TAGS_PAGE = 1000
 TAGS_LIMIT = 1_000_000
 _TAGS_BODY = 4 << 20
 _HEAD_REFUSED = (400, 405, 406, 415, 501)
-_ACCEPT = {"Accept": ", ".join(mediatypes.ACCEPT)}
+_ACCEPT = {"Accept": ", ".join(media_types.ACCEPT)}
 _log = logging.getLogger(__name__)
 
 

@@ -13,7 +13,7 @@ from opmkit import __version__
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry.connections import pool_classes
 from opmkit.imagetools.registry.provider import Registry
-from opmkit.imagetools.registryconfig import Certificates
+from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,13 +17,13 @@ from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, Limi
 from opmkit.imagetools.registry.authenticator import Authenticator
 from opmkit.imagetools.registry.connections import reading_until
 from opmkit.imagetools.registry.endpoint import Endpoint, registry_host
-from opmkit.imagetools.registry.httperrors import no_answer, refusal
+from opmkit.imagetools.registry.http_errors import no_answer, refusal
 from opmkit.imagetools.registry.messages import Meter, Request, Response, content_length, http_url
 from opmkit.imagetools.registry.provider import Registry
 from opmkit.imagetools.registry.retry import TransientError
-from opmkit.imagetools.registry.schemeprobe import SchemeProbe
+from opmkit.imagetools.registry.scheme_probe import SchemeProbe
 from opmkit.imagetools.registry.tls import SessionPool, TLSConfig
-from opmkit.imagetools.registryconfig import Certificates
+from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.auth import Keychain
     from opmkit.imagetools.registry.options import RegistryOptions
     from opmkit.imagetools.registry.retry import Deadline, RetryPolicy
-    from opmkit.imagetools.registryconfig import RegistrySettings, RepositoryLocation
+    from opmkit.imagetools.registry_config import RegistrySettings, RepositoryLocation
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0
 """Seconds that a connection, or the next piece of an answer, may take."""

@@ -3,7 +3,7 @@
 Parsed values keep their original bytes, and so their digest.
 """
 
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from opmkit.imagetools.spec.config import EPOCH, MAX_CONFIG_SIZE, ConfigChanges, HistoryEntry, ImageConfig
 from opmkit.imagetools.spec.descriptor import Descriptor, Platform
 from opmkit.imagetools.spec.digests import check_digest, is_digest, new_hash, sha256_digest
@@ -22,7 +22,7 @@ __all__ = [
     "Platform",
     "check_digest",
     "is_digest",
-    "mediatypes",
+    "media_types",
     "new_hash",
     "parse_manifest",
     "sha256_digest",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from opmkit.imagetools.spec.descriptor import Descriptor, Platform
 from opmkit.imagetools.spec.digests import check_digest, sha256_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json
@@ -148,7 +148,7 @@ class ImageConfig:
 
     def descriptor(self, manifest_type: str) -> Descriptor:
         """Return the descriptor of this configuration for a manifest of type ``manifest_type``."""
-        media_type = mediatypes.convert_for(manifest_type, mediatypes.OCI_CONFIG)
+        media_type = media_types.convert_for(manifest_type, media_types.OCI_CONFIG)
         return Descriptor(media_type, self.digest, len(self.raw))
 
     def with_changes(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import InvalidImage, NotFound, UnsupportedImage
-from opmkit.imagetools.spec import mediatypes
+from opmkit.imagetools.spec import media_types
 from opmkit.imagetools.spec.descriptor import Descriptor, Platform
 from opmkit.imagetools.spec.digests import sha256_digest
 from opmkit.imagetools.spec.fields import Fields, dump_json
@@ -40,7 +40,7 @@ class Manifest:
         config: Descriptor,
         layers: Sequence[Descriptor],
         annotations: Mapping[str, str] | None = None,
-        media_type: str = mediatypes.OCI_MANIFEST,
+        media_type: str = media_types.OCI_MANIFEST,
     ) -> Manifest:
         """Build a manifest; equal arguments give equal bytes."""
         annotations = dict(annotations or {})
@@ -78,7 +78,7 @@ class IndexManifest:
         cls,
         manifests: Sequence[Descriptor],
         annotations: Mapping[str, str] | None = None,
-        media_type: str = mediatypes.OCI_INDEX,
+        media_type: str = media_types.OCI_INDEX,
     ) -> IndexManifest:
         """Build an index; equal arguments give equal bytes."""
         annotations = dict(annotations or {})
@@ -137,7 +137,7 @@ def parse_manifest(raw: bytes, content_type: str | None = None) -> Manifest | In
     """
     fields = Fields.from_json(raw, "manifest", limit=MAX_MANIFEST_SIZE)
     content_type = (content_type or "").partition(";")[0].strip().lower()
-    if fields.get("schemaVersion") == 1 or content_type in mediatypes.DOCKER_SCHEMA1:
+    if fields.get("schemaVersion") == 1 or content_type in media_types.DOCKER_SCHEMA1:
         raise UnsupportedImage(
             "unsupported manifest format: Docker schema 1",
             advice="push it again with a current client, or convert it: "
@@ -146,7 +146,7 @@ def parse_manifest(raw: bytes, content_type: str | None = None) -> Manifest | In
     if fields.get("schemaVersion") != 2:
         raise InvalidImage("manifest.schemaVersion: expected 2", advice="check that the reference names an image")
     media_type = _media_type(fields, content_type)
-    if media_type in mediatypes.INDEXES:
+    if media_type in media_types.INDEXES:
         manifests = _descriptors(fields, "manifests", MAX_INDEX_MANIFESTS)
         return IndexManifest(raw, media_type, manifests, fields.string_map("annotations"))
     layers = _descriptors(fields, "layers", MAX_LAYERS)
@@ -169,7 +169,7 @@ def _media_type(fields: Fields, content_type: str) -> str:
     is_index = fields.get("manifests") is not None
     if is_index and any(fields.get(key) is not None for key in ("config", "layers")):
         raise InvalidImage("ambiguous manifest: it has the fields of an image and of an index", advice=advice)
-    supported = mediatypes.MANIFESTS | mediatypes.INDEXES
+    supported = media_types.MANIFESTS | media_types.INDEXES
     declared = fields.string("mediaType", "")
     types = {name for name in (declared, content_type) if name in supported}
     if len(types) > 1:
@@ -183,16 +183,16 @@ def _media_type(fields: Fields, content_type: str) -> str:
             advice="give the reference of a container image in OCI or Docker schema 2 format",
         )
     media_type = types.pop() if types else _media_type_by_fields(fields, is_index=is_index)
-    if is_index != (media_type in mediatypes.INDEXES):
+    if is_index != (media_type in media_types.INDEXES):
         raise InvalidImage(f"invalid manifest: its fields do not match its type {media_type}", advice=advice)
     return media_type
 
 
 def _media_type_by_fields(fields: Fields, *, is_index: bool) -> str:
     if is_index:
-        return mediatypes.OCI_INDEX
-    is_docker = fields.nested("config").get("mediaType") == mediatypes.DOCKER_CONFIG
-    return mediatypes.DOCKER_MANIFEST if is_docker else mediatypes.OCI_MANIFEST
+        return media_types.OCI_INDEX
+    is_docker = fields.nested("config").get("mediaType") == media_types.DOCKER_CONFIG
+    return media_types.DOCKER_MANIFEST if is_docker else media_types.OCI_MANIFEST
 
 
 def _preference(image: Descriptor) -> tuple[bool, bool, str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import NotFound
-from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, mediatypes
+from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
 from opmkit.imagetools.store.layout import INGEST, RESULTS, Layout
 from opmkit.imagetools.store.private import private_directory
 from opmkit.imagetools.store.reader import REF_NAME
@@ -118,7 +118,7 @@ class ImageStore:
             part = found.pop()
             if part.digest not in needed:
                 needed.add(part.digest)
-                if part.media_type in mediatypes.MANIFESTS | mediatypes.INDEXES:
+                if part.media_type in media_types.MANIFESTS | media_types.INDEXES:
                     found.extend(self.layout.read_manifest(part).children)
         return needed
 
@@ -128,7 +128,9 @@ class ImageStore:
         images = [image for image in map(self.layout.read_manifest, parts) if isinstance(image, Manifest)]
         repository = self.repository("")
         configs = [ImageConfig.parse(repository.get_config(image.config)) for image in images]
-        blobs = {part.digest: part.size for part in (descriptor, *(part for image in images for part in image.children))}
+        blobs = {
+            part.digest: part.size for part in (descriptor, *(part for image in images for part in image.children))
+        }
         return StoredImage(
             name=descriptor.annotations.get(REF_NAME, ""),
             digest=descriptor.digest,

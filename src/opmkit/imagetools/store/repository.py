@@ -12,7 +12,7 @@ from opmkit.imagetools.spec import (
     Descriptor,
     IndexManifest,
     Manifest,
-    mediatypes,
+    media_types,
 )
 from opmkit.imagetools.store.layout import Layout
 from opmkit.imagetools.store.reader import REF_NAME, LayoutReader
@@ -52,7 +52,7 @@ class LayoutRepository(LayoutReader):
         """
         descriptor = manifest.descriptor
         self.put_blob(descriptor, partial(io.BytesIO, manifest.raw))
-        parts = [part.digest for part in manifest.children if not mediatypes.is_foreign(part.media_type)]
+        parts = [part.digest for part in manifest.children if not media_types.is_foreign(part.media_type)]
         named = replace(descriptor, annotations={REF_NAME: self._full_name(tag)} if tag else {})
 
         def change(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:

@@ -17,7 +17,7 @@ from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, Limits
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.spec import Descriptor, Manifest, mediatypes, sha256_digest
+from opmkit.imagetools.spec import Descriptor, Manifest, media_types, sha256_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -243,7 +243,7 @@ def _engine_name(reference: Reference) -> str:
 
 def _layer(image: EngineImage, archive: BinaryIO) -> LayerSource:
     """What an engine gives of an image's files, as a layer; its errors name the image."""
-    return Descriptor(mediatypes.OCI_LAYER, image.digest, 0), lambda: archive
+    return Descriptor(media_types.OCI_LAYER, image.digest, 0), lambda: archive
 
 
 def _removal(paths: Sequence[str]) -> LayerSource:
@@ -253,4 +253,4 @@ def _removal(paths: Sequence[str]) -> LayerSource:
         for path in map(PurePosixPath, paths):
             whiteouts.addfile(tarfile.TarInfo(str(path.with_name(f".wh.{path.name}"))))
     content = archive.getvalue()
-    return Descriptor(mediatypes.OCI_LAYER, sha256_digest(content), len(content)), lambda: io.BytesIO(content)
+    return Descriptor(media_types.OCI_LAYER, sha256_digest(content), len(content)), lambda: io.BytesIO(content)

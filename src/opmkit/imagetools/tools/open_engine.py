@@ -9,7 +9,7 @@ from opmkit.imagetools.auth import Keychain
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.registry import RegistryClient
-from opmkit.imagetools.registryconfig import RegistrySettings
+from opmkit.imagetools.registry_config import RegistrySettings
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.tools.registry import RegistryTool
 

@@ -15,7 +15,7 @@ from opmkit.imagetools.errors import EngineUnavailable, InvalidImage
 from opmkit.imagetools.layer.compression import compression_of
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, Manifest, mediatypes, parse_manifest
+from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, Manifest, media_types, parse_manifest
 from opmkit.imagetools.uncompressed import UncompressedImage, compressed_layers
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _PROGRAMS = {
         ("copy", "--quiet", "containers-storage:{name}", f"dir:{_COPY}"),
     ),
 }
-_LAYERS = {"": mediatypes.OCI_LAYER, "gzip": mediatypes.OCI_LAYER_GZIP, "zstd": mediatypes.OCI_LAYER_ZSTD}
+_LAYERS = {"": media_types.OCI_LAYER, "gzip": media_types.OCI_LAYER_GZIP, "zstd": media_types.OCI_LAYER_ZSTD}
 
 
 def read_from_storage(reference: StorageReference) -> UncompressedImage:
@@ -68,7 +68,9 @@ def _read_copy(directory: Path, place: str) -> UncompressedImage:
         with open_blob(layer.digest) as stream:
             layers.append(_as_it_lies(layer, manifest, stream.read(4)))
     manifest = Manifest.build(manifest.config, layers, manifest.annotations, manifest.media_type)
-    return UncompressedImage(place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.children})
+    return UncompressedImage(
+        place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.children}
+    )
 
 
 def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = NO_PROGRESS) -> Descriptor:
@@ -103,5 +105,5 @@ def _run(reference: StorageReference, name: str, command: int, directory: Path) 
 
 def _as_it_lies(layer: Descriptor, manifest: Manifest, head: bytes) -> Descriptor:
     """The layer with the type that its content has: programs copy an uncompressed one under the type it came with."""
-    media_type = mediatypes.convert_for(manifest.media_type, _LAYERS[compression_of(head)])
+    media_type = media_types.convert_for(manifest.media_type, _LAYERS[compression_of(head)])
     return Descriptor(media_type, layer.digest, layer.size)

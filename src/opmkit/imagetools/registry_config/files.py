@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError
-from opmkit.imagetools.registryconfig.registriesconf import RegistriesConf
+from opmkit.imagetools.registry_config.registries_conf import RegistriesConf
 from opmkit.imagetools.xdg import cache_home, config_home
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, InsecureTransport
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions, RetryPolicy
-from opmkit.imagetools.registryconfig import RegistrySettings
+from opmkit.imagetools.registry_config import RegistrySettings
 from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.content import described, noise, put_image
 from tests.kit.engines import skopeo

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import requests
 
-    from opmkit.imagetools.registryconfig import RepositoryLocation
+    from opmkit.imagetools.registry_config import RepositoryLocation
 
 _HTTP, _HTTPS = "http", "https"
 

@@ -11,7 +11,7 @@ import pytest
 
 from opmkit.imagetools.errors import ImageToolsError, NotFound
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.registryconfig import Certificates, RegistrySettings, RepositoryLocation
+from opmkit.imagetools.registry_config import Certificates, RegistrySettings, RepositoryLocation
 from opmkit.imagetools.spec import sha256_digest
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def test_without_settings_a_reference_names_its_place(machine: Machine) -> None:
 def test_without_settings_no_reader_is_loaded(machine: Machine) -> None:
     machine.settings("# all of it\n\n   # is commented out\n")
     program = (
-        "import sys; from pathlib import Path; from opmkit.imagetools.registryconfig import RegistrySettings; "
+        "import sys; from pathlib import Path; from opmkit.imagetools.registry_config import RegistrySettings; "
         "from opmkit.imagetools.reference import Reference; hosts = RegistrySettings({}, system=Path(sys.argv[1])); "
         "hosts.pull_locations(Reference.parse('quay.io/x')); print('tomllib' in sys.modules)"
     )

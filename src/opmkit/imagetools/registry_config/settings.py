@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, NotFound
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.registryconfig.certificates import Certificates
-from opmkit.imagetools.registryconfig.files import SYSTEM, certificate_directories, read_recorded_aliases, read_settings
-from opmkit.imagetools.registryconfig.location import RepositoryLocation
+from opmkit.imagetools.registry_config.certificates import Certificates
+from opmkit.imagetools.registry_config.files import (
+    SYSTEM,
+    certificate_directories,
+    read_recorded_aliases,
+    read_settings,
+)
+from opmkit.imagetools.registry_config.location import RepositoryLocation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opmkit.imagetools.registryconfig.registriesconf import RegistriesConf, Registry
+    from opmkit.imagetools.registry_config.registries_conf import RegistriesConf, Registry
 
 AUTH_FILES_HELPER = "containers-auth.json"
 """Stands among credential helpers for the files of credentials."""
