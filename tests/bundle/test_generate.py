@@ -248,7 +248,7 @@ def test_incomplete_annotations_are_an_error_that_names_the_flag(manifests: Path
     with pytest.raises(InvalidBundle, match=rf"bundle\.{missing}\.v1 is missing") as failure:
         generate(manifests, Place())
     assert failure.value.message.startswith(f"{path}: ")
-    assert flag in failure.value.advice
+    assert flag in str(failure.value.hint)
 
 
 @pytest.mark.parametrize(("name", "message"), [("nothing", "there is no directory"), ("op", "there are no files in")])
@@ -352,7 +352,7 @@ def test_a_place_that_cannot_be_told_has_to_be_given(package: Path, path: str, c
     (package / path).write_bytes(content)
     with pytest.raises(InvalidBundle, match=message) as raised:
         generate(package / "v1", Place())
-    assert "--channels" in raised.value.advice
+    assert "--channels" in str(raised.value.hint)
     assert not Path("bundle.Dockerfile").exists()
 
 

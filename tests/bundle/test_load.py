@@ -74,7 +74,7 @@ def test_an_image_that_is_no_bundle_is_named(
         load_bundle_image(tool, reference)
     assert raised.value.message.startswith(f"{reference} is no bundle: it is ")
     assert what in raised.value.message
-    assert raised.value.advice
+    assert str(raised.value.hint)
 
 
 def test_an_error_in_an_image_names_it(tool: RegistryTool, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_flawed_definition_stays_flawed() -> None:
     assert manifest is not None
     assert expected.flaw is not None
     assert manifest.flaw is not None
-    assert (manifest.flaw.message, manifest.flaw.advice) == (expected.flaw.message, expected.flaw.advice)
+    assert (manifest.flaw.message, str(manifest.flaw.hint)) == (expected.flaw.message, str(expected.flaw.hint))
 
 
 @pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/false", "/bin/echo", ""])

@@ -82,7 +82,7 @@ def test_without_a_csv_the_error_tells_which_file_does_not_parse() -> None:
     with pytest.raises(InvalidBundle) as raised:
         parse_bundle(broken)
     assert raised.value.message.startswith(f"no Kubernetes object below manifests/; {CSV}:3:1: ")
-    assert "Correct the file" in raised.value.advice
+    assert "Correct the file" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("depth", [300, 990, 1020, 5000])
@@ -98,7 +98,7 @@ def test_json_nested_too_deep_is_left_out(depth: int) -> None:
 def test_without_a_csv_there_is_no_bundle(manifest: bytes, what: str) -> None:
     with pytest.raises(InvalidBundle, match=f"^{what} below manifests/$") as raised:
         parse_bundle({"manifests/a.yaml": manifest, "metadata/annotations.yaml": annotations()})
-    assert raised.value.advice
+    assert str(raised.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_field_of_the_wrong_type_is_an_error_that_names_it(spec: Any, message:
         parse_bundle(files(spec=spec))
     assert raised.value.message.startswith(f"{CSV}: ")
     assert message in raised.value.message
-    assert raised.value.advice
+    assert str(raised.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_no_catalog_can_hold_a_bundle_without_annotations() -> None:
     with pytest.raises(InvalidBundle, match="no annotations below metadata/") as raised:
         parse_bundle({CSV: csv(), "metadata/annotations.yaml": b"annotations: {x: y}", "metadata/b.yaml": b"a: b: c"})
     assert "metadata/b.yaml:1:5: " in raised.value.message
-    assert "opm alpha bundle generate" in raised.value.advice
+    assert "opm alpha bundle generate" in str(raised.value.hint)
 
 
 def test_the_labels_are_those_of_the_format() -> None:

@@ -11,7 +11,7 @@ from opmkit.cli.console import print_json, print_line, print_table
 from opmkit.cli.errors import print_error, print_traceback, print_warning
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.serverlogs import format_record
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.escape import escape_controls
 from opmkit.index.errors import CatalogError, SeveralErrors
 
@@ -40,12 +40,12 @@ def test_everything_printed_is_escaped(capsys: pytest.CaptureFixture[str]) -> No
     print_line(hostile)
     print_table(("A", "B"), [(hostile, hostile)])
     print_warning(hostile, hostile)
-    print_error(AdvisedError(hostile, advice=hostile, details=[hostile]))
+    print_error(OpmkitError(hostile, hint=hostile, details=[hostile]))
     print_error(ValueError(hostile))
     print_line(format_record("info", hostile, {"error": hostile}))
     try:
-        raise AdvisedError(hostile) from ValueError(hostile)
-    except AdvisedError as error:
+        raise OpmkitError(hostile) from ValueError(hostile)
+    except OpmkitError as error:
         print_traceback(error)
 
     printed = capsys.readouterr()
@@ -56,7 +56,7 @@ def test_everything_printed_is_escaped(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_errors_of_several_lines_remain_so(capsys: pytest.CaptureFixture[str]) -> None:
-    errors = [CatalogError("a\nb"), SeveralErrors([CatalogError("c"), CatalogError("d", advice="try")])]
+    errors = [CatalogError("a\nb"), SeveralErrors([CatalogError("c"), CatalogError("d", hint="try")])]
 
     print_error(SeveralErrors(errors))
 

@@ -13,7 +13,7 @@ from opmkit.cli.errors import UsageProblem
 from opmkit.cli.goflags import GoGroup, csv_record, given_flags, require_flags
 from opmkit.cli.params import Connection
 from opmkit.cli.tree import command, group
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 
 
 def parse(*argv: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def test_problems_are_told_in_the_words_callers_know(argv: list[str], message: s
     with pytest.raises(UsageProblem) as problem:
         parse(*argv)
     assert str(problem.value) == message
-    assert "--help" in problem.value.advice
+    assert "--help" in str(problem.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_problems_are_told_in_the_words_callers_know(argv: list[str], message: s
 def test_unknown_names_are_answered_with_similar_ones(argv: list[str], question: str) -> None:
     with pytest.raises(UsageProblem) as problem:
         parse(*argv)
-    assert problem.value.advice.startswith(question)
+    assert str(problem.value.hint).startswith(question)
 
 
 @pytest.mark.parametrize("argv", [["--nonsense", "probe"], ["go", "--nonsense", "needy"]])
@@ -190,12 +190,12 @@ def fail_with(capsys: pytest.CaptureFixture[str], error: Exception, *argv: str) 
     app.callback()(lambda: None)
     for name, function in (("report", report), ("validate", report), ("write", write)):
         command(app, name, function)
-    with pytest.raises((AdvisedError, OSError, typer.TyperException)):
+    with pytest.raises((OpmkitError, OSError, typer.TyperException)):
         app(args=list(argv), prog_name="opm", standalone_mode=False)
     return capsys.readouterr().out
 
 
-FAILURE = AdvisedError("x: not found", advice="Look elsewhere.")
+FAILURE = OpmkitError("x: not found", hint="Look elsewhere.")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_every_failure_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert wrong["message"] == "unknown flag: --bogus"
     disk = json.loads(fail_with(capsys, OSError(28, "No space left", "/x"), "report", "-o", "json"))["error"]
     assert (disk["message"], disk["exit_code"]) == ("/x: No space left", 1)
-    tag_moved = type("Moved", (AdvisedError,), {"exit_code": 4})("moved")
+    tag_moved = type("Moved", (OpmkitError,), {"exit_code": 4})("moved")
     moved = json.loads(fail_with(capsys, tag_moved, "report", "-o", "json"))["error"]
     assert moved == {"message": "moved", "hint": "", "exit_code": 4}
     assert fail_with(capsys, BrokenPipeError(), "report", "-o", "json") == ""

@@ -231,7 +231,7 @@ def test_an_image_for_several_platforms(
     assert f"{reference} holds one platform only: the image for linux/amd64" in caplog.text
     with pytest.raises(UnsupportedImage, match=r"can hold one platform only") as caught:
         check_platform_support(image, reference)
-    assert "--platform" in caught.value.advice
+    assert "--platform" in str(caught.value.hint)
     check_platform_support(image.images[0], reference)
 
 
@@ -258,7 +258,7 @@ def test_images_that_an_engine_hasn_t(tool: RegistryTool, place: Callable[[str, 
         with pytest.raises(NotFound) as caught:
             tool.load(reference)
         assert caught.value.message.startswith(f"{reference}: ")
-        assert caught.value.advice
+        assert str(caught.value.hint)
 
 
 def test_an_image_of_a_daemon_by_its_id(tool: RegistryTool, place: Callable[[str, str], str], tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_engines_that_are_not_there(tool: RegistryTool, tmp_path: Path, monkeypa
         for use in (lambda: tool.load(reference), lambda: tool.push(image, reference)):  # noqa: B023
             with pytest.raises(EngineUnavailable) as caught:
                 use()
-            assert caught.value.advice
+            assert str(caught.value.hint)
 
 
 def test_what_the_daemon_refuses_to_load(place: Callable[[str, str], str], tool: RegistryTool, tmp_path: Path) -> None:

@@ -328,7 +328,7 @@ def test_any_credentials(content: bytes, name: str) -> None:
                     found.basic().encode("latin-1")
                     assert SECRET not in repr(found)
         except ImageToolsError as error:
-            assert SECRET not in error.message + error.advice  # noqa: PT017
+            assert SECRET not in error.message + str(error.hint)  # noqa: PT017
 
 
 REGISTRIES_CONF = """

@@ -28,7 +28,7 @@ def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> B
     with disk_errors(manifests):
         files = [*_layer_files("manifests", manifests), *_layer_files("metadata", metadata)]
     if not any(file.path.startswith("manifests/") for file in files):
-        raise InvalidBundle(f"there are no files in {manifests}", advice="Give the directory that holds the manifests.")
+        raise InvalidBundle(f"there are no files in {manifests}", hint="Give the directory that holds the manifests.")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
     return BuildSpec(tuple(files), labels=labels, created=created, created_by="opm alpha bundle build")
 

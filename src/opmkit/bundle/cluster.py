@@ -18,6 +18,7 @@ from urllib3.exceptions import HTTPError, MaxRetryError
 from opmkit import __version__
 from opmkit.bundle.config_map import ConfigMap
 from opmkit.bundle.errors import BundleError
+from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _TIMEOUT = (10, 60)
 """Seconds to connect, and to wait for an answer."""
 _ATTEMPTS = 5
-_ADVICE = {
+_HINTS = {
     401: "log in to the cluster anew, or name another kubeconfig",
     403: "let the user or service account do that by a role and a role binding",
     404: "check name and namespace",
@@ -36,9 +37,9 @@ _ADVICE = {
 class ClusterError(BundleError):
     """A cluster that can't be reached, or refuses what is asked; ``status`` is its HTTP status, 0 without an answer."""
 
-    def __init__(self, message: str, *, advice: str = "", status: int = 0) -> None:
+    def __init__(self, message: str, *, hint: Hint | str = "", status: int = 0) -> None:
         """Keep the status beside the texts."""
-        super().__init__(message, advice=advice)
+        super().__init__(message, hint=hint)
         self.status = status
 
 
@@ -122,23 +123,26 @@ class Cluster:
             yield
         except ApiException as error:
             status = error.status or 0
-            raise ClusterError(_said(error), advice=_ADVICE.get(status, ""), status=status) from error
+            raise ClusterError(_said(error), hint=_HINTS.get(status, ""), status=status) from error
         except HTTPError as error:
             cause = error.reason if isinstance(error, MaxRetryError) and error.reason else error
             raise ClusterError(
                 f"the API server {self._host} can't be reached: {cause}",
-                advice="check the address in the kubeconfig, the network and the proxy",
+                hint="check the address in the kubeconfig, the network and the proxy",
             ) from error
         except (ValueError, AttributeError) as error:  # an answer of another kind than was asked for
             raise ClusterError(
                 f"the API server {self._host} gave an answer that can't be read: {str(error).splitlines()[0]}",
-                advice="check the address in the kubeconfig",
+                hint="check the address in the kubeconfig",
             ) from error
 
 
 def _load_kubeconfig(kubeconfig: str, settings: Configuration) -> None:
     if not any(Path(path).is_file() for path in kubeconfig.split(os.pathsep)):
-        raise ClusterError(f"kubeconfig {kubeconfig}: no such file", advice="check --kubeconfig and KUBECONFIG")
+        raise ClusterError(
+            f"kubeconfig {kubeconfig}: no such file",
+            hint=Hint.any_of("check KUBECONFIG", Hint("check {}", Setting.KUBECONFIG)),
+        )
     try:
         config.load_kube_config(kubeconfig, client_configuration=settings, persist_config=False)  # type: ignore[no-untyped-call]
     except (config.ConfigException, yaml.YAMLError, OSError) as error:
@@ -148,8 +152,8 @@ def _load_kubeconfig(kubeconfig: str, settings: Configuration) -> None:
 
 
 def _unusable(kubeconfig: str, problem: str) -> ClusterError:
-    advice = "check its current context, cluster and user"
-    return ClusterError(f"kubeconfig {kubeconfig} can't be used: {problem}", advice=advice)
+    hint = "check its current context, cluster and user"
+    return ClusterError(f"kubeconfig {kubeconfig} can't be used: {problem}", hint=hint)
 
 
 def _load_pod(settings: Configuration) -> None:
@@ -158,7 +162,7 @@ def _load_pod(settings: Configuration) -> None:
     except config.ConfigException as error:
         raise ClusterError(
             f"no cluster is named, and this is no pod with a service account: {error}",
-            advice="name a kubeconfig by --kubeconfig",
+            hint=Hint("pass a kubeconfig with {}", Setting.KUBECONFIG),
         ) from error
 
 

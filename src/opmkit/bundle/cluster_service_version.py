@@ -36,11 +36,9 @@ def read_csv(text: bytes, *, strict: bool = True) -> ClusterServiceVersion:
     metadata = fields.mapping(csv.get("metadata"), "metadata")
     name = fields.text(metadata.get("name"), "metadata.name")
     if strict and not name:
-        raise InvalidBundle(
-            "the ClusterServiceVersion has no metadata.name", advice="Give it a name such as op.v1.0.0."
-        )
+        raise InvalidBundle("the ClusterServiceVersion has no metadata.name", hint="Give it a name such as op.v1.0.0.")
     if csv.get("spec") is None:
-        raise InvalidBundle("the ClusterServiceVersion has no spec", advice="Check the indentation below spec.")
+        raise InvalidBundle("the ClusterServiceVersion has no spec", hint="Check the indentation below spec.")
     spec = fields.mapping(csv["spec"], "spec")
     annotations = _texts(metadata, "annotations")
     _texts(metadata, "labels")
@@ -84,7 +82,7 @@ def _definitions(spec: Mapping[str, JsonValue], section: str, side: str) -> list
     found = []
     for entry in fields.items(fields.member(definitions, side), f"{where}.{side}"):
         if entry is None:
-            raise InvalidBundle(f"{where}.{side} has an empty entry", advice="Fill it in or remove it.")
+            raise InvalidBundle(f"{where}.{side} has an empty entry", hint="Fill it in or remove it.")
         members = fields.mapping(entry, f"an entry of {where}.{side}")
         found.append(
             {
@@ -101,7 +99,7 @@ def _crd_api(definition: dict[str, str]) -> ApiKey:
     if not dot:
         raise InvalidBundle(
             f"spec.{_CRDS} names the CRD {definition['name']!r}, which has no group",
-            advice="Give its full name, such as things.example.com.",
+            hint="Give its full name, such as things.example.com.",
         )
     return ApiKey(group, definition["version"], definition["kind"], plural)
 

@@ -16,6 +16,7 @@ from opmkit.bundle import labels
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.load import DIRECTORIES
 from opmkit.bundle.metadata import read_metadata
+from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -140,9 +141,9 @@ def _text(content: bytes) -> str | None:
 
 
 def _too_large(extraction: Extraction, path: str) -> BundleError:
-    advice = f"a cluster takes {MAX_BYTES} bytes at most"
+    hint = Hint(f"reduce their size: a cluster accepts at most {MAX_BYTES} bytes")
     if extraction.limit < MAX_BYTES:
-        advice = f"raise --datalimit: {advice}"
+        hint = Hint("raise {}; a cluster accepts at most {} bytes", Setting.DATA_LIMIT, str(MAX_BYTES))
     elif not extraction.compress:
-        advice = f"compress them by --gzip: {advice}"
-    return BundleError(f"bundle files exceeded {extraction.limit} bytes limit, at {path}", advice=advice)
+        hint = Hint("compress them with {}; a cluster accepts at most {} bytes", Setting.GZIP, str(MAX_BYTES))
+    return BundleError(f"bundle files exceeded {extraction.limit} bytes limit, at {path}", hint=hint)

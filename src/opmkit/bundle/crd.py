@@ -28,7 +28,7 @@ def provided_apis(crd: Mapping[str, JsonValue]) -> tuple[ApiKey, ...]:
         return ()
     if group != _GROUP:
         raise InvalidBundle(
-            f"a {KIND} of the unknown API group {group!r}", advice=f"Set its apiVersion to {_GROUP}/{version}."
+            f"a {KIND} of the unknown API group {group!r}", hint=f"Set its apiVersion to {_GROUP}/{version}."
         )
     spec = fields.mapping(crd.get("spec"), "spec")
     names = fields.mapping(spec.get("names"), "spec.names")

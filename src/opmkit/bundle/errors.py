@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 
 
-class BundleError(AdvisedError):
+class BundleError(OpmkitError):
     """Base of everything that goes wrong with a bundle: its files, its metadata, its image."""
 
 

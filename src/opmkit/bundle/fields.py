@@ -57,5 +57,5 @@ def describe(value: JsonValue) -> str:
 
 
 def _wrong_type(value: JsonValue, where: str, wanted: str) -> InvalidBundle:
-    advice = " (put it in quotes)" if wanted == "a text" and isinstance(value, int | float) else ""
-    return InvalidBundle(f"{where} is {describe(value)}, not {wanted}", advice=f"Write {where} as {wanted}{advice}.")
+    hint = " (put it in quotes)" if wanted == "a text" and isinstance(value, int | float) else ""
+    return InvalidBundle(f"{where} is {describe(value)}, not {wanted}", hint=f"Write {where} as {wanted}{hint}.")

@@ -20,6 +20,7 @@ from opmkit.bundle.load import read_files
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.metadata import read_labels
 from opmkit.bundle.package_directory import infer_annotations
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def generate(
     """
     directory, working_directory = _absolute(directory), working_directory or Path.cwd()
     if not directory.is_dir():
-        raise InvalidBundle(f"there is no directory {directory}", advice="Give the directory of the manifests.")
+        raise InvalidBundle(f"there is no directory {directory}", hint="Give the directory of the manifests.")
     media_type, warnings = _media_type(directory)
     parent = _absolute(output) if output else directory.parent
     existing = [root / "metadata" / _ANNOTATIONS for root in (parent, directory.parent)]
@@ -86,9 +87,7 @@ def generate(
     annotations = {**bundle_annotations(media_type, place), **(further or {})}
     manifests = parent / "manifests" if output else directory
     if directory in manifests.parents:
-        raise InvalidBundle(
-            f"{manifests} is within {directory}, which it is a copy of", advice="Give an output outside."
-        )
+        raise InvalidBundle(f"{manifests} is within {directory}, which it is a copy of", hint="Give an output outside.")
     metadata = parent / "metadata"
     writes_annotations = _needs_writing(metadata / _ANNOTATIONS, annotations, overwrite=overwrite)
     if further is not None and _read_annotations(metadata / _ANNOTATIONS) == annotations:
@@ -114,7 +113,7 @@ def bundle_annotations(media_type: str, place: Place) -> dict[str, str]:
     values = (media_type, "manifests/", "metadata/", place.package, place.channels, place.default_channel)
     for value in values:
         if not value.isprintable():
-            raise InvalidBundle(f"{value!r} has control characters", advice="Leave them out of package and channels.")
+            raise InvalidBundle(f"{value!r} has control characters", hint="Leave them out of package and channels.")
     annotations = dict(zip(_DOCKERFILE_ORDER, values, strict=True))
     if not place.default_channel:
         del annotations[DEFAULT_CHANNEL]
@@ -157,7 +156,7 @@ def _media_type(directory: Path) -> tuple[str, tuple[str, ...]]:
     """Tell what kind of bundle the files of a directory make, and which of them couldn't be read."""
     files = read_files(directory)
     if not files:
-        raise InvalidBundle(f"there are no files in {directory}", advice="Give the directory that holds the manifests.")
+        raise InvalidBundle(f"there are no files in {directory}", hint="Give the directory that holds the manifests.")
     if "Chart.yaml" in files and _is_chart(files["Chart.yaml"]):
         return "helm", ()
     unreadable = []
@@ -203,16 +202,17 @@ def _further(annotations: Mapping[str, str]) -> Mapping[str, str]:
     further = {key: value for key, value in annotations.items() if key not in _DOCKERFILE_ORDER}
     for key, value in further.items():
         if not f"{key}{value}".isprintable():
-            raise InvalidBundle(f"the annotation {key!r} has control characters", advice="Write it on one line.")
+            raise InvalidBundle(f"the annotation {key!r} has control characters", hint="Write it on one line.")
     return further
 
 
 def _place_from_file(place: Place, path: Path, annotations: Mapping[str, str]) -> Place:
     """Fill in what is not given from an annotations file; raises InvalidBundle if the file lacks it."""
     package, channels = place.package or annotations.get(PACKAGE), place.channels or annotations.get(CHANNELS)
-    for value, label, flag in ((package, PACKAGE, "--package NAME"), (channels, CHANNELS, "--channels NAME,...")):
+    for value, label, setting in ((package, PACKAGE, Setting.PACKAGE), (channels, CHANNELS, Setting.CHANNELS)):
         if not value:
-            raise InvalidBundle(f"{path}: the annotation {label} is missing", advice=f"Add it, or pass {flag}.")
+            hint = Hint.any_of("add it to the file", Hint("pass {}", setting))
+            raise InvalidBundle(f"{path}: the annotation {label} is missing", hint=hint)
     default = annotations.get(DEFAULT_CHANNEL, "")
     if place.channels and default not in place.channels.split(","):
         default = ""
@@ -227,9 +227,9 @@ def _read_annotations(path: Path) -> Mapping[str, str] | None:
     try:
         return read_labels(read_document(content))
     except InvalidDocument as error:
-        raise InvalidBundle(error.located(str(path)), advice="Correct the file, or remove it.") from error
+        raise InvalidBundle(error.located(str(path)), hint="Correct the file, or remove it.") from error
     except InvalidBundle as error:
-        raise InvalidBundle(f"{path}: {error.message}", advice=error.advice) from error
+        raise InvalidBundle(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) -> bool:
@@ -247,7 +247,8 @@ def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) ->
         if found.get(key) != value
     ]
     if differences:
-        raise InvalidBundle(f"{path} disagrees: {'; '.join(differences)}", advice="Correct it, or use --overwrite.")
+        hint = Hint.any_of("correct it", Hint("use {}", Setting.OVERWRITE))
+        raise InvalidBundle(f"{path} disagrees: {'; '.join(differences)}", hint=hint)
     return False
 
 

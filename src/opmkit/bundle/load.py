@@ -10,6 +10,7 @@ from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import InvalidBundle, NotABundle
 from opmkit.bundle.parse import parse_bundle
 from opmkit.bundle.source import BundleSource
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.layer import Limits
 from opmkit.imagetools.store.disk import disk_errors
 
@@ -76,7 +77,7 @@ def parse_bundle_files(
     try:
         return parse_bundle(files, image=source.image, cache=cache, strict=strict)
     except InvalidBundle as error:
-        raise InvalidBundle(f"{source.text}: {error.message}", advice=error.advice) from error
+        raise InvalidBundle(f"{source.text}: {error.message}", hint=error.hint) from error
 
 
 def read_bundle_directory(path: Path, name: str) -> dict[str, bytes]:
@@ -88,29 +89,33 @@ def read_bundle_directory(path: Path, name: str) -> dict[str, bytes]:
         StoreError: if one can't be read.
     """
     if not (path / "manifests").is_dir():
-        raise NotABundle(f"{name} has no manifests directory", advice="Give the directory that manifests/ is in.")
+        raise NotABundle(f"{name} has no manifests directory", hint="Give the directory that manifests/ is in.")
     return {f"{name}/{file}": content for name in DIRECTORIES for file, content in read_files(path / name).items()}
+
+
+_FROM_INDEX = Hint("pass bundle images; {} lists those of an index", Operation.LIST_INDEX_BUNDLES)
 
 
 def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
     """Say what an image without manifests is: by its labels, else by whether it runs something."""
+    hint: Hint | str
     if labels.INDEX_DATABASE in image.labels:
         what = "an index image with a database"
-        advice = "Give bundle images; 'opm alpha list bundles' lists those of an index."
+        hint = _FROM_INDEX
     elif labels.INDEX_CONFIGS in image.labels:
-        what, advice = (
+        what, hint = (
             "an index image with a file-based catalog",
-            "Give bundle images; 'opm alpha list bundles' lists those of an index.",
+            _FROM_INDEX,
         )
     elif labels.PACKAGE in image.labels:
-        what, advice = "labelled as one, but has no manifests directory", "Build the bundle again."
+        what, hint = "labelled as one, but has no manifests directory", "Build the bundle again."
     elif image.config.entrypoint or image.config.cmd:
         runs = " ".join((*image.config.entrypoint, *image.config.cmd))
         what = f"a program's image, perhaps the operator itself (it runs {runs!r})"
-        advice = "Give the image that holds the operator's manifests."
+        hint = "Give the image that holds the operator's manifests."
     else:
-        what, advice = "an image of unknown kind", "Give an image with manifests/ and metadata/ directories."
-    return NotABundle(f"{reference} is no bundle: it is {what}", advice=advice)
+        what, hint = "an image of unknown kind", "Give an image with manifests/ and metadata/ directories."
+    return NotABundle(f"{reference} is no bundle: it is {what}", hint=hint)
 
 
 def read_files(directory: Path) -> dict[str, bytes]:
@@ -130,6 +135,6 @@ def read_files(directory: Path) -> dict[str, bytes]:
             left -= size
             if size > MAX_BYTES or left < 0:
                 what, bound = (path, MAX_BYTES) if size > MAX_BYTES else (directory, ALL_BYTES)
-                raise InvalidBundle(f"{what} has more than {bound} bytes", advice="Keep nothing but manifests there.")
+                raise InvalidBundle(f"{what} has more than {bound} bytes", hint="Keep nothing but manifests there.")
             files[path.name] = path.read_bytes()
     return files

@@ -62,7 +62,7 @@ def manifest_of(value: JsonValue, *, more: bool = False) -> Manifest:
         try:
             apis = crd.provided_apis(value)
         except InvalidBundle as error:
-            flaw = InvalidBundle(error.message, advice=error.advice)
+            flaw = InvalidBundle(error.message, hint=error.hint)
     try:
         return Manifest(kind, encode(value), more, apis, flaw)
     except ValueError as error:

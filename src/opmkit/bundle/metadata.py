@@ -11,6 +11,7 @@ from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.json_value import UINT64, encode, float_text
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, PACKAGE
 from opmkit.bundle.model import BundleAnnotations, TypedValue
+from opmkit.imagetools.hints import Hint, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +65,7 @@ def _no_annotations(warnings: list[str]) -> InvalidBundle:
     found = f" ({'; '.join(warnings)})" if warnings else ""
     return InvalidBundle(
         f"no annotations below metadata/ that name the bundle's package and channels{found}",
-        advice="Write metadata/annotations.yaml, for instance with `opm alpha bundle generate`.",
+        hint=Hint("write metadata/annotations.yaml, for example with {}", Operation.GENERATE_BUNDLE),
     )
 
 

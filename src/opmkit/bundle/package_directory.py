@@ -13,6 +13,7 @@ from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.load import DIRECTORIES, read_files
 from opmkit.bundle.manifest import read_manifest
 from opmkit.bundle.model import BundleAnnotations
+from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +42,7 @@ def infer_annotations(directory: Path) -> BundleAnnotations:
     except BundleError as error:
         raise InvalidBundle(
             f"{directory}: package and channels are unknown: {error.message}",
-            advice="Give them with --package NAME and --channels NAME.",
+            hint=Hint("pass {} and {}", Setting.PACKAGE, Setting.CHANNELS),
         ) from error
 
 

@@ -102,14 +102,14 @@ def _read_manifests(files: Mapping[str, bytes], cache: ManifestCache) -> _Manife
 def _read_csv(manifests: _Manifests, *, strict: bool) -> ClusterServiceVersion:
     if not manifests.csv_path:
         what = "no ClusterServiceVersion" if manifests.objects else "no Kubernetes object"
-        message, advice = (
+        message, hint = (
             f"{what} below manifests/",
             "A bundle needs a ClusterServiceVersion in its manifests directory.",
         )
         if manifests.unreadable:
             message += f"; {'; '.join(manifests.unreadable[:_TOLD])}"
-            advice = "Correct the file that can't be read, or add a ClusterServiceVersion."
-        raise InvalidBundle(message, advice=advice)
+            hint = "Correct the file that can't be read, or add a ClusterServiceVersion."
+        raise InvalidBundle(message, hint=hint)
     text = manifests.objects[manifests.csv_path].json
     try:
         return read_csv(text)
@@ -124,7 +124,7 @@ def _read_csv(manifests: _Manifests, *, strict: bool) -> ClusterServiceVersion:
 
 
 def _in_csv(manifests: _Manifests, error: InvalidBundle) -> InvalidBundle:
-    return InvalidBundle(f"{manifests.csv_path}: {error.message}", advice=error.advice)
+    return InvalidBundle(f"{manifests.csv_path}: {error.message}", hint=error.hint)
 
 
 def _provided_apis(manifests: _Manifests, csv: ClusterServiceVersion) -> tuple[ApiKey, ...]:
@@ -132,7 +132,7 @@ def _provided_apis(manifests: _Manifests, csv: ClusterServiceVersion) -> tuple[A
     provided: list[ApiKey] = []
     for path, manifest in manifests.objects.items():
         if manifest.flaw:
-            raise InvalidBundle(f"{path}: {manifest.flaw.message}", advice=manifest.flaw.advice)
+            raise InvalidBundle(f"{path}: {manifest.flaw.message}", hint=manifest.flaw.hint)
         provided += manifest.apis
     provided += csv.owned_services
     for api in csv.owned_crds:
@@ -141,7 +141,7 @@ def _provided_apis(manifests: _Manifests, csv: ClusterServiceVersion) -> tuple[A
             raise InvalidBundle(
                 f"{manifests.csv_path}: no CRD in the bundle for {_described(api)}, which {csv.name} owns"
                 + (f" (there is {similar})" if similar else ""),
-                advice="Add the CRD, or correct group, version, kind and plural where they differ.",
+                hint="Add the CRD, or correct group, version, kind and plural where they differ.",
             )
     return tuple(dict.fromkeys(provided))
 

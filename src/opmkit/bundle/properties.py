@@ -42,7 +42,7 @@ def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:
     except (ValueError, RecursionError) as error:
         raise InvalidBundle(
             f"the annotation {ANNOTATION} can't be read: {error}",
-            advice='Write it as a JSON list of {"type": "...", "value": ...}.',
+            hint='Write it as a JSON list of {"type": "...", "value": ...}.',
         ) from error
 
 

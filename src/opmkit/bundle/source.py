@@ -91,11 +91,11 @@ def path_or_image(text: str) -> Iterator[None]:
             raise
         if Path(text).is_dir():
             raise NotFound(
-                f"{text}: not found as an image: {error.message}", advice=f"write ./{text} for the directory"
+                f"{text}: not found as an image: {error.message}", hint=f"write ./{text} for the directory"
             ) from error
         raise NotFound(
             f"{text}: no such file or directory, and not found as an image: {error.message}",
-            advice=f"check the path, or write the full name of the image, such as quay.io/NAMESPACE/{text}:TAG",
+            hint=f"check the path, or write the full name of the image, such as quay.io/NAMESPACE/{text}:TAG",
         ) from error
 
 

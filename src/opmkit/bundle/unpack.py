@@ -40,7 +40,7 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
     with disk_errors(destination):
         near = next(path for path in (destination, *destination.parents) if path.exists())
         if near == destination and not destination.is_dir():
-            raise BundleError(f"{destination} is no directory", advice="Give a directory to unpack into.")
+            raise BundleError(f"{destination} is no directory", hint="Give a directory to unpack into.")
         with ScratchDirectory(".opm-unpack-", near) as temporary:
             tree = Path(temporary, "tree")
             tree.mkdir()
@@ -61,7 +61,7 @@ def _validate(tree: Path, reference: str) -> tuple[str, ...]:
         return load_bundle_directory(tree).warnings
     except BundleError as error:
         message = error.message.replace(f"{tree}", reference, 1)
-        raise InvalidBundle(message, advice=error.advice) from error
+        raise InvalidBundle(message, hint=error.hint) from error
 
 
 def _move(tree: Path, destination: Path) -> None:
@@ -69,7 +69,7 @@ def _move(tree: Path, destination: Path) -> None:
     moves = list(_moves(tree, destination))
     for source, target in moves:
         if _is_directory(target) or (_is_directory(source) and target.exists()):
-            raise BundleError(f"{target} is in the way of a file or directory of the image", advice="Move it away.")
+            raise BundleError(f"{target} is in the way of a file or directory of the image", hint="Move it away.")
     destination.mkdir(parents=True, exist_ok=True)
     for source, target in moves:
         source.replace(target)

@@ -12,6 +12,7 @@ import typer
 from opmkit.cli.console import OutputFormat, print_json, print_line, print_text, progress
 from opmkit.cli.errors import UsageProblem, print_to_stderr, print_warning
 from opmkit.cli.goflags import given_flags
+from opmkit.cli.hints import format_hint
 from opmkit.cli.streams import report_on
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.index.modes import OnConflict
@@ -275,7 +276,7 @@ class Target:
         if in_place and (given := [flag for flag, value in {**for_images, "--also-tag": also_tags}.items() if value]):
             raise UsageProblem(
                 f"{given[0]}: unsupported without an image: {from_index} is changed in place",
-                advice=f"name the new image with --tag, or omit {given[0]}",
+                hint=f"name the new image with --tag, or omit {given[0]}",
             )
         return IndexPlan(
             tags=() if in_place else (self.tag or DEFAULT_TAG, *also_tags),
@@ -386,7 +387,8 @@ def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
 
     names = [name for name in references if isinstance(parse_image_reference(name), Reference)]
     if names:
-        command = " && ".join(f"{tool.push_command} {name}" for name in names)
+        program = "opm image push" if tool.name == "none" else f"{tool.name} push"
+        command = " && ".join(f"{program} {name}" for name in names)
         print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {tool.storage}")
         print_to_stderr(f"  hint: run '{command}', or build with --push")
 
@@ -432,5 +434,5 @@ def _as_json(result: ChangeResult, references: tuple[str, ...], digest: str) -> 
         "stranded": result.diff.stranded,
         "warnings": outcome.warnings,
         "skipped": outcome.skipped,
-        "failures": [{"message": failure.message, "advice": failure.advice} for failure in outcome.failures],
+        "failures": [{"message": failure.message, "advice": format_hint(failure.hint)} for failure in outcome.failures],
     }

@@ -120,7 +120,7 @@ def read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
     try:
         return Cluster.connect(kubeconfig).read(namespace, name)
     except ClusterError as error:  # which only who loads the client can be handed
-        raise BundleError(f"error getting configmap: {error.message}", advice=error.advice) from None
+        raise BundleError(f"error getting configmap: {error.message}", hint=error.hint) from None
 
 
 def run_initializer(arguments: list[str]) -> int:

@@ -6,7 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.cli.hints import format_hint
+from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     import typer
 
 
-class UsageProblem(AdvisedError):
+class UsageProblem(OpmkitError):
     """A command line that can't be understood: unknown or missing flags, wrong arguments, flags that exclude others."""
 
-    def __init__(self, message: str, command: str = "opm", *, advice: str = "", similar: Iterable[str] = ()) -> None:
-        """Point to the help of ``command``, unless there is better advice, and to ``similar`` names that exist."""
+    def __init__(self, message: str, command: str = "opm", *, hint: str = "", similar: Iterable[str] = ()) -> None:
+        """Point to the help of ``command``, unless there is a better hint, and to ``similar`` names that exist."""
         question = f"did you mean {' or '.join(similar)}? " if similar else ""
-        super().__init__(message, advice=question + (advice or f"run '{command} --help' for the flags and examples"))
+        super().__init__(message, hint=question + (hint or f"run '{command} --help' for the flags and examples"))
 
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:
@@ -33,41 +34,33 @@ def similar_names(name: str, known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*begun, *get_close_matches(name, names)]))[:3]
 
 
-def as_advised(error: AdvisedError | typer.TyperException | OSError) -> AdvisedError:
+def as_advised(error: OpmkitError | typer.TyperException | OSError) -> OpmkitError:
     """Return the error as it is reported: with a message of one line and a hint."""
-    if isinstance(error, AdvisedError):
+    if isinstance(error, OpmkitError):
         return error
     if isinstance(error, OSError):
-        return AdvisedError(explain_os_error(error), advice=_os_advice(error))
+        return OpmkitError(explain_os_error(error), hint=_os_advice(error))
     context: Any = getattr(error, "ctx", None)
     return UsageProblem(error.format_message().rstrip("."), context.command_path if context else "opm")
 
 
-def exit_code(error: AdvisedError) -> int:
+def exit_code(error: OpmkitError) -> int:
     """Return the exit code of ``opm`` for the error."""
     return int(getattr(error, "exit_code", 1))
 
 
-def failure_document(error: AdvisedError) -> dict[str, Any]:
+def failure_document(error: OpmkitError) -> dict[str, Any]:
     """Return the error in the JSON form of failures, in plain JSON types."""
-    return {"error": {"message": error.message, "hint": _as_clause(error.advice), "exit_code": exit_code(error)}}
+    return {"error": {"message": error.message, "hint": format_hint(error.hint), "exit_code": exit_code(error)}}
 
 
 def print_error(error: BaseException) -> None:
-    """Write ``error`` to stderr: a line that begins ``Error: `` (callers look for it), then its advice."""
-    first, *others = error.lines if isinstance(error, AdvisedError) else [str(error)]
+    """Write ``error`` to stderr: a line that begins ``Error: `` (callers look for it), then its hint."""
+    first, *others = error.lines if isinstance(error, OpmkitError) else [str(error)]
     print_to_stderr(f"Error: {first or type(error).__name__}", *others)
-    advice = getattr(error, "advice", "")
-    if advice:
-        print_to_stderr(f"  hint: {_as_clause(advice)}")
-
-
-def _as_clause(advice: str) -> str:
-    """Advice as it stands behind a colon: without a capital letter of its own, and without a full stop."""
-    if not advice:
-        return ""
-    starts_a_sentence = advice[1:2].islower() or advice[1:2] == " "
-    return (advice[0].lower() if starts_a_sentence else advice[0]) + advice[1:].rstrip(".")
+    hint = format_hint(error.hint) if isinstance(error, OpmkitError) else ""
+    if hint:
+        print_to_stderr(f"  hint: {hint}")
 
 
 def print_warning(message: str, *details: str) -> None:

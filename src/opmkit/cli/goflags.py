@@ -20,10 +20,11 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from opmkit.cli.console import print_json, print_text
 from opmkit.cli.errors import UsageProblem, as_advised, failure_document, print_error, similar_names
+from opmkit.cli.hints import set_command_flags
 from opmkit.cli.params import GLOBAL_FLAGS
 from opmkit.cli.streams import OutputError
 from opmkit.cli.values import converted_plainly
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 
 GIVEN = "opmkit.given"
 """Key in ``Context.meta``: the names of the flags that stood on the command line, whatever their value."""
@@ -49,6 +50,7 @@ class GoCommand(TyperCommand):
         if ctx.resilient_parsing:  # shell completion hands in unfinished lines
             return super().parse_args(ctx, args)
         options = _options(self.get_params(ctx))
+        set_command_flags(name for name, option in options.items() if not option.hidden)
         ctx.meta[_JSON] = _asks_for_json(args, options)
         with _failures_as_json(ctx):
             return self._parse(ctx, args, _Line(options, ctx.command_path))
@@ -232,7 +234,7 @@ def _failures_as_json(ctx: Any) -> Iterator[None]:
         yield
     except (BrokenPipeError, OutputError):
         raise
-    except (AdvisedError, TyperException, OSError) as error:
+    except (OpmkitError, TyperException, OSError) as error:
         if ctx.meta.get(_JSON):
             passed = {"passed": False} if ctx.info_name == "validate" else {}  # as reports of validation begin
             print_json({**passed, **failure_document(as_advised(error))})

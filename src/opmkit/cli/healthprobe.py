@@ -28,7 +28,7 @@ def probe(arguments: list[str]) -> int:
         return WRONG_FLAGS if end.code else 0
     from opmkit.cli.console import print_line
     from opmkit.cli.errors import print_to_stderr
-    from opmkit.imagetools.errors import AdvisedError
+    from opmkit.imagetools.errors import OpmkitError
     from opmkit.index.client import Registry, ServerUnreachable
 
     try:
@@ -36,7 +36,7 @@ def probe(arguments: list[str]) -> int:
         timeout = flags.connect_timeout + flags.rpc_timeout
         with Registry.connect(address, timeout=timeout, tls=flags.tls, ca_file=flags.tls_ca_cert) as client:
             healthy = client.is_healthy(flags.service)
-    except (AdvisedError, OSError) as error:
+    except (OpmkitError, OSError) as error:
         print_to_stderr(f"error: {error}")
         return NO_CONNECTION if isinstance(error, ServerUnreachable | OSError) else CALL_FAILED
     print_line(f"status: {'SERVING' if healthy else 'NOT_SERVING'}")

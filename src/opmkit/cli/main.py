@@ -16,7 +16,7 @@ from opmkit.cli.goflags import GoGroup
 from opmkit.cli.logs import configure_logs
 from opmkit.cli.tree import command, group, listed
 from opmkit.imagetools import interrupts
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon.
 
@@ -102,14 +102,14 @@ def run_app(app: typer.Typer, name: str, arguments: list[str], *, usage_status: 
     try:
         status = int(app(args=arguments, prog_name=name, standalone_mode=False) or 0)
         sys.stdout.flush()
-    except (AdvisedError, typer.TyperException, OSError) as error:
+    except (OpmkitError, typer.TyperException, OSError) as error:
         if debug:
             print_traceback(error)
         return interrupts.received() or _report(error, usage_status)  # an error of what the signal broke off
     return status
 
 
-def _report(error: AdvisedError | typer.TyperException | OSError, usage_status: int) -> int:
+def _report(error: OpmkitError | typer.TyperException | OSError, usage_status: int) -> int:
     if isinstance(error, BrokenPipeError):  # the reader of our output went away: nobody is there to be told
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -20,7 +20,8 @@ from typing import IO
 import typer
 
 from opmkit.cli.errors import UsageProblem, explain_os_error
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.cli.hints import format_hint
+from opmkit.imagetools.errors import OpmkitError
 
 _PLAIN = re.compile(r"[A-Za-z0-9._/@^+-]+")
 _LEVELS: Mapping[str, str] = MappingProxyType({"CRITICAL": "fatal"})
@@ -44,7 +45,7 @@ def server_logs(termination_log: Path, *, debug: bool) -> Iterator[None]:
                 yield
             except UsageProblem:
                 raise
-            except (AdvisedError, OSError) as error:
+            except (OpmkitError, OSError) as error:
                 _log_fatal(logger, error)
                 raise typer.Exit(1) from error
     finally:
@@ -52,10 +53,10 @@ def server_logs(termination_log: Path, *, debug: bool) -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _log_fatal(logger: logging.Logger, error: AdvisedError | OSError) -> None:
+def _log_fatal(logger: logging.Logger, error: OpmkitError | OSError) -> None:
     text = explain_os_error(error) if isinstance(error, OSError) else error.message
-    advice = getattr(error, "advice", "")
-    logger.critical(text, extra={"fields": {"advice": advice} if advice else {}})
+    hint = format_hint(error.hint) if isinstance(error, OpmkitError) else ""
+    logger.critical(text, extra={"fields": {"advice": hint} if hint else {}})
     logger.debug("the error came from here", exc_info=error)
 
 

@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 
 
-class OutputError(AdvisedError):
+class OutputError(OpmkitError):
     """Standard output that cannot be written; ``cause`` is the reason that the operating system gives."""
 
-    def __init__(self, cause: str, message: str = "", *, advice: str = "") -> None:
+    def __init__(self, cause: str, message: str = "", *, hint: str = "") -> None:
         """Describe the failed write, or with ``message`` the work whose report it was."""
         super().__init__(
             message or f"standard output: write failed: {cause}",
-            advice=advice or "redirect standard output to a file or a device that can be written",
+            hint=hint or "redirect standard output to a file or a device that can be written",
         )
         self.cause = cause
 
@@ -74,7 +74,7 @@ def report_on(done: str, hint: str = "") -> Iterator[None]:
         raise OutputError(
             error.cause,
             f"{done}, but its report cannot be written: standard output: {error.cause}",
-            advice=hint or "redirect standard output elsewhere in the next run",
+            hint=hint or "redirect standard output elsewhere in the next run",
         ) from error
 
 

@@ -9,7 +9,7 @@ import sys
 from importlib.resources import files
 
 from opmkit import __version__
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.spec import Platform
 
 GO_RELEASE = "v1.73.0"
@@ -20,7 +20,7 @@ COMPAT_VARIABLE = "OPM_COMPAT_VERSION"
 def version_line() -> str:
     """Return the line that ``opm version`` prints, in the form that callers of Go opm parse.
 
-    Raises AdvisedError for an invalid OPM_COMPAT_VERSION.
+    Raises OpmkitError for an invalid OPM_COMPAT_VERSION.
     """
     build = build_information()
     fields = {
@@ -38,9 +38,9 @@ def compat_version() -> str:
     """Return the release of operator-registry to report: that of OPM_COMPAT_VERSION, else GO_RELEASE."""
     version = os.environ.get(COMPAT_VARIABLE) or GO_RELEASE
     if not re.fullmatch(r"v\d+\.\d+\.\d+", version):
-        raise AdvisedError(
+        raise OpmkitError(
             f'{COMPAT_VARIABLE}: invalid version "{version}"',
-            advice=f"set it to a release of operator-registry, such as {GO_RELEASE}",
+            hint=f"set it to a release of operator-registry, such as {GO_RELEASE}",
         )
     return version
 

@@ -19,7 +19,7 @@ def source_date_epoch() -> int:
         datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise ImageToolsError(
-            f"SOURCE_DATE_EPOCH is {text!r}, which is no time", advice="set it to seconds since 1970, or unset it"
+            f"SOURCE_DATE_EPOCH is {text!r}, which is no time", hint="set it to seconds since 1970, or unset it"
         ) from error
     return seconds
 

@@ -5,27 +5,44 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, as_hint
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-class AdvisedError(Exception):
-    """An error meant for a person: what failed, on what, and what to do about it.
+class OpmkitError(Exception):
+    """Base class of the errors of opmkit, whose messages are written for users.
 
-    ``message`` names the subject (reference, file and line, layer); ``advice`` is a sentence, or empty where there is
-    nothing useful to say. A line break in ``message`` is part of a value from outside, and is escaped where the error
-    is printed: further lines of a report go in ``details``.
+    A line break in a message is part of a value from outside, and is escaped when the error is printed; further lines
+    of a report are ``details``.
+
+    Attributes:
+        message: ``<subject>: <what failed>: <cause>``, with the details below it; also ``str()`` of the error.
+        lines: the message and each of the details.
+        hint: how to solve the problem; may be empty.
     """
 
-    def __init__(self, message: str, *, advice: str = "", details: Iterable[str] = ()) -> None:
-        """Store the texts; ``message`` and ``str()`` of the error are the message with the details below it."""
+    def __init__(
+        self, message: str, *, hint: Hint | str = "", advice: Hint | str = "", details: Iterable[str] = ()
+    ) -> None:
+        """Create an error; ``advice`` is the former name of ``hint``."""
         self.lines = (message, *details)
         self.message = "\n".join(self.lines)
-        self.advice = advice
+        self.hint = as_hint(hint or advice)
         super().__init__(self.message)
 
+    @property
+    def advice(self) -> str:
+        """Return the text of the hint (former name)."""
+        return str(self.hint)
 
-class ImageToolsError(AdvisedError):
+
+AdvisedError = OpmkitError
+"""Former name of OpmkitError."""
+
+
+class ImageToolsError(OpmkitError):
     """Base of everything that goes wrong with images, registries and stores."""
 
 
@@ -89,4 +106,4 @@ def prefix_errors(subject: str, known_by: str = "") -> Iterator[None]:
     except (InvalidImage, UnsupportedImage, LimitExceeded, DigestMismatch, NotFound) as error:
         if (known_by or subject) in error.message:
             raise
-        raise type(error)(f"{subject}: {error.message}", advice=error.advice) from error
+        raise type(error)(f"{subject}: {error.message}", hint=error.hint) from error

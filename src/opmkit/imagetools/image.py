@@ -217,17 +217,17 @@ def select_platforms(image: Image | ImageIndex, platforms: Sequence[Platform], n
     order, without attestations; all of it if none are named. A platform without a variant stands for each of its
     variants.
 
-    Raises NotFound, with the platforms there are in its advice, also for an index without any image.
+    Raises NotFound, with the platforms there are in its hint, also for an index without any image.
     """
     there = _platforms(image)
     if not there:
-        raise NotFound(f"{name} has no image, for whatever platform", advice="name another image")
+        raise NotFound(f"{name} has no image, for whatever platform", hint="name another image")
     if not platforms:
         return image
     for platform in platforms:
         if not any(each.satisfies(platform) for each in there):
             has = ", ".join(map(str, there))
-            raise NotFound(f"{name} has no image for {platform}", advice=f"choose among its platforms: {has}")
+            raise NotFound(f"{name} has no image for {platform}", hint=f"choose among its platforms: {has}")
     kept = [position for position, each in enumerate(there) if any(each.satisfies(platform) for platform in platforms)]
     if isinstance(image, Image):
         return image
@@ -258,7 +258,7 @@ def load_image(repository: Source, identifier: str, platform: Platform | None = 
         manifest = repository.get_manifest(manifest.select(platform).digest)
     raise InvalidImage(
         f"image index {outer.digest} holds others, nested deeper than {_NESTING}",
-        advice="name the image by its digest",
+        hint="name the image by its digest",
     )
 
 
@@ -273,7 +273,7 @@ def load_image_or_index(repository: Source, identifier: str) -> Image | ImageInd
         if isinstance(manifest, IndexManifest):
             raise UnsupportedImage(
                 f"image index {index.digest} holds another index",
-                advice=f"name the inner one by its digest: {descriptor.digest}",
+                hint=f"name the inner one by its digest: {descriptor.digest}",
             )
         if descriptor in index.images:
             images.append(_with_config(repository, manifest))
@@ -286,7 +286,7 @@ def _with_config(repository: Source, manifest: Manifest) -> Image:
     if manifest.config.media_type not in media_types.CONFIGS:
         raise UnsupportedImage(
             f"manifest {manifest.digest} is of an artifact of type {manifest.config.media_type}, not of an image",
-            advice="give the reference of a container image",
+            hint="give the reference of a container image",
         )
     if manifest.config.size > MAX_CONFIG_SIZE:
         raise LimitExceeded(f"config {manifest.config.digest} is longer than the bound of {MAX_CONFIG_SIZE} bytes")
@@ -294,6 +294,6 @@ def _with_config(repository: Source, manifest: Manifest) -> Image:
     if len(config.diff_ids) != len(manifest.layers):
         raise InvalidImage(
             f"manifest {manifest.digest} has {len(manifest.layers)} layers, its configuration {len(config.diff_ids)}",
-            advice="the image is damaged: build and push it anew",
+            hint="the image is damaged: build and push it anew",
         )
     return Image(manifest, config, repository)

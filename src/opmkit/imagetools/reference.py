@@ -57,7 +57,7 @@ class Reference:
     def parse(cls, text: str) -> Reference:
         """Read a reference as docker does: ``alpine`` is ``docker.io/library/alpine``; ``docker://`` may stand before.
 
-        Raises InvalidReference, with advice for common slips such as a URL or an image id.
+        Raises InvalidReference, with a hint for common slips such as a URL or an image id.
         """
         return _parse_name(text.removeprefix(_REGISTRY_TRANSPORT), text)
 
@@ -222,8 +222,8 @@ def parse_image_reference(text: str) -> ImageReference:
             raise _invalid(text, "a path has no NUL character", "leave it out")
         return parse(rest, text)
     if text.startswith((".", "/")):
-        advice = "an image in a file or directory is named by its kind: oci:DIR, oci-archive:FILE, docker-archive:FILE"
-        raise _invalid(text, "it is a path", advice)
+        hint = "an image in a file or directory is named by its kind: oci:DIR, oci-archive:FILE, docker-archive:FILE"
+        raise _invalid(text, "it is a path", hint)
     return Reference.parse(text)
 
 
@@ -244,8 +244,8 @@ def _parse_oci_archive(rest: str, text: str) -> OciArchiveReference:
     if not path:
         raise _invalid(text, "the file is missing", "write oci-archive:FILE[:NAME]")
     if colon and not _REF_NAME.fullmatch(name):
-        advice = "a name in an archive is letters and digits, parted by single signs of -._:@+ or by '/'"
-        raise _invalid(text, f"{name!r} is no image's name", advice)
+        hint = "a name in an archive is letters and digits, parted by single signs of -._:@+ or by '/'"
+        raise _invalid(text, f"{name!r} is no image's name", hint)
     return OciArchiveReference(Path(path), name, digest)
 
 
@@ -272,8 +272,8 @@ def _parse_daemon(rest: str, text: str) -> DaemonReference:
 
 def _parse_storage(rest: str, text: str) -> StorageReference:
     if rest.startswith("["):
-        advice = "leave out the brackets: the storage is the one that podman and buildah are set up for"
-        raise _invalid(text, "a place of storage can't be chosen", advice)
+        hint = "leave out the brackets: the storage is the one that podman and buildah are set up for"
+        raise _invalid(text, "a place of storage can't be chosen", hint)
     _check_engine_name(rest, text)
     return StorageReference(rest)
 
@@ -284,11 +284,11 @@ def _parse_store(rest: str, text: str) -> StoreReference:
 
 
 def _refuse_directory(rest: str, text: str) -> ImageReference:
-    advice = (
+    hint = (
         "a bundle's directory is written as a path, ./DIR or /DIR; an image in a directory as oci:DIR; "
         f"an image of that name on Docker Hub as docker.io/library/{text}"
     )
-    raise _invalid(text, "there are no directories of images here", advice)
+    raise _invalid(text, "there are no directories of images here", hint)
 
 
 _TRANSPORTS: dict[str, Callable[[str, str], ImageReference]] = {
@@ -349,15 +349,15 @@ def _split_digest(text: str) -> tuple[str, str]:
 
 
 def _part_problem(registry: str, repository: str, tag: str | None, digest: str | None) -> tuple[str, str] | None:
-    """What is wrong with the parts of a name, and advice; None if nothing is."""
+    """What is wrong with the parts of a name, and a hint; None if nothing is."""
     if not _REGISTRY.fullmatch(registry):
         kinds = ", ".join(kind for kind in _TRANSPORTS if kind != "dir")
         return f"{registry!r} is no registry host", f"write HOST[:PORT]/NAME[:TAG], or KIND:... with one of {kinds}"
     if repository != repository.lower():
         return "the repository name has upper-case letters", f"use lower-case letters: {repository.lower()!r}"
     if not _REPOSITORY.fullmatch(repository):
-        advice = "names are lower-case letters and digits, parted by single '.', '_', '/', by '__' or by dashes"
-        return f"{repository!r} is no repository name", advice
+        hint = "names are lower-case letters and digits, parted by single '.', '_', '/', by '__' or by dashes"
+        return f"{repository!r} is no repository name", hint
     if len(repository) > REPOSITORY_LENGTH:
         return f"the repository name is longer than {REPOSITORY_LENGTH} characters", "shorten it"
     if tag is not None and not _TAG.fullmatch(tag):
@@ -367,5 +367,5 @@ def _part_problem(registry: str, repository: str, tag: str | None, digest: str |
     return None
 
 
-def _invalid(text: str, reason: str, advice: str) -> InvalidReference:
-    return InvalidReference(f"invalid image reference {text!r}: {reason}", advice=advice)
+def _invalid(text: str, reason: str, hint: str) -> InvalidReference:
+    return InvalidReference(f"invalid image reference {text!r}: {reason}", hint=hint)

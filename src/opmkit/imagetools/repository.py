@@ -82,7 +82,7 @@ def check_tag(repository: Repository, tag: str, replacing: str, new: str) -> Non
         raise TagMoved(
             f"tag {tag} was moved by another writer in the meantime: it names {now or 'nothing'} now, not "
             f"{replacing or 'nothing'} as before",
-            advice="look at what it names now, and start again from that",
+            hint="look at what it names now, and start again from that",
         )
 
 
@@ -133,5 +133,5 @@ class _VerifiedStream(io.RawIOBase):
     def _mismatch(self, what: str) -> DigestMismatch:
         return DigestMismatch(
             f"{self._place}blob {self._descriptor.digest}: the content has {what} promised",
-            advice="try again; if it stays so, the copy there is damaged: push it anew",
+            hint="try again; if it stays so, the copy there is damaged: push it anew",
         )

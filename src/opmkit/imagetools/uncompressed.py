@@ -42,7 +42,7 @@ class UncompressedImage:
     def get_manifest(self, identifier: str) -> Manifest:
         """The manifest."""
         if identifier not in ("", self._manifest.digest):
-            raise NotFound(f"{self._place}: no image {identifier}", advice="name the image without a digest")
+            raise NotFound(f"{self._place}: no image {identifier}", hint="name the image without a digest")
         return self._manifest
 
     def get_config(self, descriptor: Descriptor) -> bytes:

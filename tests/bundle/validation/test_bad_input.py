@@ -167,7 +167,7 @@ def test_what_is_no_bundle(files: dict[str, bytes], says: str, tmp_path: Path) -
         (tmp_path / path).write_bytes(raw)
     verdict = verdict_of(tmp_path)
     assert says in verdict.error
-    assert verdict.advice
+    assert str(verdict.hint)
     assert not verdict.findings
 
 

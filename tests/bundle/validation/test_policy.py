@@ -81,7 +81,7 @@ def test_what_is_no_policy_is_told_with_its_line(text: str, place: str, says: st
     with pytest.raises(InvalidPolicy) as raised:
         read_policy(path, RULES)
     assert str(raised.value).startswith(f"{path}{place}")
-    assert says in f"{raised.value} {raised.value.advice}"
+    assert says in f"{raised.value} {raised.value.hint!s}"
 
 
 def test_an_empty_policy_changes_nothing(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_directory_of_manifests_has_no_format() -> None:
 def test_optional_validators() -> None:
     with pytest.raises(UnknownName) as caught:
         ran("operator-sdk", optional=("nonsense",))
-    assert "good-practices" in caught.value.advice
+    assert "good-practices" in str(caught.value.hint)
     with pytest.raises(UnknownName):
         profile_named("nonsense")
     names = [

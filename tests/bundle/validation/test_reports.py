@@ -27,7 +27,7 @@ LONELY = Finding("GP-Z", "good-practices", Severity.WARNING, "z")
 VERDICTS = [
     Verdict("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
     Verdict("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
-    Verdict("quay.io/me/gone:1", error="there is none", advice="name another"),
+    Verdict("quay.io/me/gone:1", error="there is none", hint="name another"),
 ]
 
 

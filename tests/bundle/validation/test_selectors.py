@@ -43,7 +43,7 @@ def test_selectors(text: str, matches: bool) -> None:
 def test_what_is_no_selector(text: str) -> None:
     with pytest.raises(InvalidSelector, match="is no label selector") as error:
         Selector.parse(text)
-    assert error.value.advice
+    assert str(error.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_options() -> None:
     for wrong in ("k8s=1", "k8s-version", ""):
         with pytest.raises(InvalidOption) as error:
             read_options([wrong])
-        assert "k8s-version" in error.value.advice
+        assert "k8s-version" in str(error.value.hint)

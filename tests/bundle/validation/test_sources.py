@@ -96,7 +96,7 @@ def test_a_file_is_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "README.md").touch()
     with pytest.raises(NotABundle, match="is a file") as raised:
         list(expand([str(tmp_path / "README.md")], no_tags))
-    assert f"@{tmp_path}" in raised.value.advice
+    assert f"@{tmp_path}" in str(raised.value.hint)
 
 
 def test_what_is_no_bundle_or_too_large(tmp_path: Path) -> None:

@@ -55,4 +55,4 @@ def test_a_pattern_that_matches_nothing_is_named_with_some_tags() -> None:
     selector(ONE)
     with pytest.raises(NoMatchingTag, match=r"--tags V\*: no matching tag in quay\.io/me/one") as raised:
         selector.check_patterns()
-    assert raised.value.advice.endswith("such as v0, v1, v2, v3, v4, ...")
+    assert str(raised.value.hint).endswith("such as v0, v1, v2, v3, v4, ...")

@@ -194,7 +194,7 @@ def test_no_secret_is_ever_shown(
         client = RegistryClient(RegistryOptions(plain_http=True))
         with caplog.at_level(logging.DEBUG), pytest.raises(ImageToolsError) as caught:
             client.repository(Reference(registry.host, "team/app")).resolve("1")
-        shown += [caught.value.message, caught.value.advice, repr(caught.value)]
+        shown += [caught.value.message, str(caught.value.hint), repr(caught.value)]
     shown.append(caplog.text)
     for secret in (SECRET, base64.b64encode(f"tester:{SECRET}".encode()).decode()):
         assert secret not in "".join(shown)

@@ -134,7 +134,7 @@ def test_an_explicit_file_is_the_only_one(tmp_path: Path) -> None:
     missing = tmp_path / "missing.json"
     with pytest.raises(ImageToolsError, match=r"--authfile .*missing\.json: credentials file does not exist") as caught:
         Keychain(missing, environ).find("quay.io", "a")
-    assert "podman login --authfile" in caught.value.advice
+    assert "podman login --authfile" in str(caught.value.hint)
 
 
 def test_a_missing_file_of_the_environment_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -237,7 +237,7 @@ def test_docker_builds_in_its_own_format(
     assert in_registry(reference).manifest.media_type == media_types.DOCKER_MANIFEST
     with pytest.raises(ImageToolsError, match="own format only") as caught:
         open_engine("docker", HTTP, ImageFormat.OCI)
-    assert "v2s2" in caught.value.advice
+    assert "v2s2" in str(caught.value.hint)
 
 
 def test_engines_read_images_of_each_other(
@@ -256,7 +256,7 @@ def test_what_is_not_there(tool: EngineTool, reference: Reference) -> None:
     for missing in (reference.with_tag("none"), reference.with_digest(f"sha256:{'0' * 64}")):
         with pytest.raises(NotFound, match=str(missing)) as caught:
             tool.read_tree(missing, ["manifests"])
-        assert caught.value.advice
+        assert str(caught.value.hint)
     with pytest.raises(NotFound):
         tool.build(BUILD_SPEC, reference.with_tag("none"), [reference])
 
@@ -358,7 +358,7 @@ def test_tls(engine: str, tls_registry: Registry, tmp_path: Path) -> None:
     put(in_registry(reference, unverified), reference.with_tag("2"), unverified)
     with pytest.raises(InsecureTransport, match="x509") as caught:
         open_engine(engine, RegistryOptions()).inspect(reference.with_tag("2"))
-    assert "--skip-tls-verify" in caught.value.advice
+    assert "--skip-tls-verify" in str(caught.value.hint)
     assert open_engine(engine, unverified).inspect(reference.with_tag("2")).labels["package.v1"] == "demo"
     with_authority = RegistryOptions(ca_file=tls_registry.ca_file)
     if engine == "buildah":
@@ -373,7 +373,7 @@ def test_tls(engine: str, tls_registry: Registry, tmp_path: Path) -> None:
 def test_certificate_authorities_that_an_engine_is_not_told_of(name: str, tmp_path: Path) -> None:
     with pytest.raises(ImageToolsError, match=f"{name} can't be told") as caught:
         open_engine(name, RegistryOptions(ca_file=tmp_path / "ca.pem"))
-    assert "certs.d" in caught.value.advice
+    assert "certs.d" in str(caught.value.hint)
     with pytest.raises(ImageToolsError, match=f"{name} can't be told"):
         open_engine(name, RegistryOptions(cert_dir=tmp_path))
 
@@ -382,7 +382,7 @@ def test_certificate_authorities_that_an_engine_is_not_told_of(name: str, tmp_pa
 def test_a_registry_without_encryption_is_not_spoken_to_unless_allowed(engine: str, reference: Reference) -> None:
     with pytest.raises(InsecureTransport, match="HTTP response to HTTPS client") as caught:
         open_engine(engine, RegistryOptions()).inspect(reference)
-    assert "--use-http" in caught.value.advice
+    assert "--use-http" in str(caught.value.hint)
 
 
 def test_docker_is_not_told_how_to_speak_to_registries(caplog: pytest.LogCaptureFixture) -> None:
@@ -454,7 +454,7 @@ class TestDockerAddress:
             open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
         for socket in ("/var/run/docker.sock", f"{tmp_path}/home/.docker/run/docker.sock"):
             assert f"unix://{socket} (no such file or directory)" in caught.value.message
-        assert "DOCKER_HOST" in caught.value.advice
+        assert "DOCKER_HOST" in str(caught.value.hint)
         monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
         with pytest.raises(EngineUnavailable, match=r"tried tcp://127\.0\.0\.1:1 \(connection refused\)"):
             open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
@@ -516,7 +516,7 @@ class TestPodmanAddress:
         monkeypatch.setenv("PATH", "/nowhere")
         with pytest.raises(EngineUnavailable, match="no program 'podman' in PATH") as caught:
             open_engine("podman", RegistryOptions()).inspect(Reference.parse("x"))
-        assert "CONTAINER_HOST" in caught.value.advice
+        assert "CONTAINER_HOST" in str(caught.value.hint)
         monkeypatch.setenv("CONTAINER_HOST", "unix:///nowhere/podman.sock")
         with pytest.raises(EngineUnavailable, match=r"tried unix:///nowhere/podman\.sock"):
             open_engine("podman", RegistryOptions()).inspect(Reference.parse("x"))
@@ -562,13 +562,13 @@ def test_no_buildah(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_engines_say(said: str, kind: type[ImageToolsError]) -> None:
-    error = engine_failure("x:1", "podman", said, insecure_advice=CONTAINERS_INSECURE)
+    error = engine_failure("x:1", "podman", said, insecure_hint=CONTAINERS_INSECURE)
     assert type(error) is kind
     assert said in error.message
 
 
 def test_what_engines_say_is_bounded_and_printable() -> None:
-    error = engine_failure("x:1", "podman", "\x1b[31mred\n" * 1000, insecure_advice="")
+    error = engine_failure("x:1", "podman", "\x1b[31mred\n" * 1000, insecure_hint="")
     assert len(error.message) < 600
     assert error.message.isprintable()
 

@@ -59,7 +59,7 @@ def test_basic(basic_registry: Registry, login: Callable[..., RegistryClient]) -
 def test_no_credentials(basic_registry: Registry) -> None:
     with pytest.raises(AuthenticationFailed, match=r"no credentials for .* in .*auth.json, .*config.json") as caught:
         anonymous().repository(Reference(basic_registry.host, "team/a")).resolve("1")
-    assert caught.value.advice == f"log in with `podman login {basic_registry.host}`"
+    assert str(caught.value.hint) == f"log in with `podman login {basic_registry.host}`"
 
 
 def test_wrong_password(
@@ -71,7 +71,7 @@ def test_wrong_password(
         pytest.raises(AuthenticationFailed, match=r"\(user tester\) with .*auth\.json") as caught,
     ):
         client.repository(Reference(basic_registry.host, "team/a")).resolve("1")
-    shown = f"{caught.value!r} {caught.value.advice} {caplog.text}"
+    shown = f"{caught.value!r} {caught.value.hint!s} {caplog.text}"
     assert "wr0ng-w0rd" not in shown
     assert base64.b64encode(b"tester:wr0ng-w0rd").decode() not in shown
 

@@ -53,11 +53,11 @@ def test_jitter_halves_a_wait_at_most() -> None:
 def test_attempts_are_bounded() -> None:
     time = Time()
     policy = time.policy()
-    operation = Failing([TransientError("server on fire", advice="call somebody") for _ in range(50)])
+    operation = Failing([TransientError("server on fire", hint="call somebody") for _ in range(50)])
     with pytest.raises(RegistryUnavailable, match="server on fire; given up after 6 attempts") as caught:
         policy.run(operation, policy.deadline(1000))
     assert type(caught.value) is RegistryUnavailable
-    assert caught.value.advice == "call somebody"
+    assert str(caught.value.hint) == "call somebody"
     assert operation.calls == 6
 
 

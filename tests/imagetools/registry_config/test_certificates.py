@@ -80,7 +80,7 @@ def test_a_directory_by_flag(strict: Registry, home: Path, tmp_path: Path) -> No
     assert client(home, options).repository(Reference(strict.host, "by/flag")).resolve("1") == manifest.descriptor
     with pytest.raises(InsecureTransport, match="not trusted") as caught:
         client(home, RegistryOptions(cert_dir=mine)).repository(Reference(strict.host, "by/flag")).resolve("1")
-    assert f"certs.d/{strict.host}" in caught.value.advice
+    assert f"certs.d/{strict.host}" in str(caught.value.hint)
 
 
 def test_who_we_are_is_also_told_where_nothing_is_checked(strict: Registry, home: Path, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_without_a_client_certificate(strict: Registry, home: Path) -> None:
     fill(certs_d(home, strict), strict, known=False)
     with pytest.raises(AuthenticationFailed, match="asks for a client certificate that it knows") as caught:
         client(home).repository(Reference(strict.host, "a")).resolve("1")
-    assert "--cert-dir" in caught.value.advice
+    assert "--cert-dir" in str(caught.value.hint)
 
 
 def test_with_a_client_certificate_of_somebody_else(strict: Registry, home: Path, tmp_path: Path) -> None:

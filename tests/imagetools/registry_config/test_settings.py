@@ -112,7 +112,7 @@ def test_a_file_that_a_variable_names_must_be_there(machine: Machine) -> None:
     machine.environ["CONTAINERS_REGISTRIES_CONF"] = "/nowhere/registries.conf"
     with pytest.raises(ImageToolsError, match=r"/nowhere/registries\.conf: there is no such file") as caught:
         machine.hosts().pull_locations(Reference.parse("quay.io/x"))
-    assert "CONTAINERS_REGISTRIES_CONF" in caught.value.advice
+    assert "CONTAINERS_REGISTRIES_CONF" in str(caught.value.hint)
 
 
 def test_drop_ins_override_in_the_order_of_their_names(machine: Machine) -> None:
@@ -252,7 +252,7 @@ def test_a_short_name_that_may_mean_several_things(machine: Machine) -> None:
     hosts = machine.settings('unqualified-search-registries = ["a.test", "b.test", "a.test"]\n')
     with pytest.raises(NotFound, match="me/x: several registries") as caught:
         hosts.resolve_short_name(Reference.parse("me/x:1"))
-    assert caught.value.advice == "write one of a.test/me/x, b.test/me/x"
+    assert str(caught.value.hint) == "write one of a.test/me/x, b.test/me/x"
 
 
 def test_what_was_decided_about_a_short_name_precedes(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +304,7 @@ def test_what_can_not_be_understood_is_shown_by_its_line(
     file = machine.system / "registries.conf"
     where = f"{file}, line {line}: " if line else f"{file}: "
     assert caught.value.message.startswith(f"registry settings {where}")
-    assert caught.value.advice
+    assert str(caught.value.hint)
 
 
 def test_no_text_and_too_much_of_it(machine: Machine) -> None:
@@ -326,7 +326,7 @@ def test_a_location_that_makes_no_name(machine: Machine) -> None:
     hosts = machine.settings(entry("mirror.test", 'prefix = "quay.io/me/x"'))
     with pytest.raises(ImageToolsError, match=r"quay\.io/me/x:1: the location mirror\.test") as caught:
         hosts.pull_locations(Reference.parse("quay.io/me/x:1"))
-    assert "registries.conf" in caught.value.advice
+    assert "registries.conf" in str(caught.value.hint)
 
 
 def test_every_file_is_read_once(machine: Machine) -> None:
@@ -354,4 +354,4 @@ def test_half_a_client_certificate(machine: Machine, name: str, missing: str) ->
         machine.hosts().certificates("a.test")
     assert str(path) in caught.value.message
     assert missing in caught.value.message
-    assert f"add {path.parent / missing}" in caught.value.advice
+    assert f"add {path.parent / missing}" in str(caught.value.hint)

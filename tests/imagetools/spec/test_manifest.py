@@ -142,7 +142,7 @@ def test_unknown_media_type() -> None:
 def test_docker_schema_1_error_suggests_a_conversion(value: object, content_type: str | None) -> None:
     with pytest.raises(UnsupportedImage, match="schema 1") as caught:
         parse(value, content_type)
-    assert "skopeo copy --format v2s2" in caught.value.advice
+    assert "skopeo copy --format v2s2" in str(caught.value.hint)
 
 
 def test_limits() -> None:

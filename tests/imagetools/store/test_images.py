@@ -80,7 +80,7 @@ def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private.chmod(0o777)
     with pytest.raises(StoreError, match="this user's alone") as caught:
         ImageStore.open()
-    assert "TMPDIR" in caught.value.advice
+    assert "TMPDIR" in str(caught.value.hint)
 
 
 def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
     store = ImageStore.open(tmp_path / "file/store")
     with pytest.raises(StoreError, match="file") as caught:
         store.ingest(blob(b"1"), io.BytesIO(b"1"))
-    assert caught.value.advice
+    assert str(caught.value.hint)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -96,7 +96,7 @@ def test_a_directory_that_may_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir(mode=0o500)
     with pytest.raises(StoreError) as caught:
         ImageStore.open(tmp_path / "store").ingest(blob(b"1"), io.BytesIO(b"1"))
-    assert "OPM_STORE" in caught.value.advice
+    assert "OPM_STORE" in str(caught.value.hint)
 
 
 def test_the_advice_where_writing_is_not_allowed(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_advice_where_writing_is_not_allowed(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="Permission denied") as caught, disk_errors(tmp_path):
         raise PermissionError(13, "Permission denied", str(tmp_path))
-    assert "OPM_STORE" in caught.value.advice
+    assert "OPM_STORE" in str(caught.value.hint)
     with pytest.raises(OSError, match="no errno"), disk_errors(tmp_path):
         raise OSError("no errno")
 
@@ -330,7 +330,7 @@ def test_a_lock_held_too_long(store: ImageStore, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(layout, "LOCK_SECONDS", 0.05)
     with store.layout.locked(), pytest.raises(StoreError, match="stays locked") as caught:
         store.prune()
-    assert "another process" in caught.value.advice
+    assert "another process" in str(caught.value.hint)
 
 
 def test_old_results_are_pruned(tmp_path: Path) -> None:

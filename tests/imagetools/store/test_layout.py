@@ -46,10 +46,10 @@ def test_tags_digests_and_the_only_image(image: Image, tmp_path: Path) -> None:
     assert list(layout.tags()) == ["1", "2"]
     with pytest.raises(NotFound, match="more than one image") as caught:
         layout.resolve("")
-    assert "1, 2" in caught.value.advice
+    assert "1, 2" in str(caught.value.hint)
     with pytest.raises(NotFound, match="image 3 not found") as caught:
         layout.resolve("3")
-    assert "1, 2" in caught.value.advice
+    assert "1, 2" in str(caught.value.hint)
     with pytest.raises(NotFound, match="no manifest sha256:0"):
         layout.resolve("sha256:" + "0" * 64)
 

@@ -54,7 +54,7 @@ def test_a_lock_is_waited_for_and_names_who_is_waited_for(
         pass
     with pytest.raises(StoreError, match="b stays locked") as caught, NamedLocks(["c", "b"]).held():
         pass
-    assert "another process" in caught.value.advice
+    assert "another process" in str(caught.value.hint)
     with NamedLocks(["c"]).held():  # was given back
         pass
     holder.communicate()
@@ -88,7 +88,7 @@ def test_a_directory_of_somebody_else_is_not_used(
     place.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="this user's alone") as caught:
         private_directory()
-    assert "TMPDIR" in caught.value.advice
+    assert "TMPDIR" in str(caught.value.hint)
     with caplog.at_level("WARNING"), NamedLocks(["a"]).held():
         assert "not waited for" in caplog.text
     assert not any((tmp_path / "elsewhere").iterdir())

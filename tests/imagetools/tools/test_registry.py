@@ -245,7 +245,7 @@ def test_open_tool(store: ImageStore) -> None:
         assert open_tool(name, options=options, store=store).name == opened
     with pytest.raises(ImageToolsError, match='unknown container tool "crane"') as caught:
         open_tool("crane", options=options, store=store)
-    assert "docker, podman, buildah" in caught.value.advice
+    assert "docker, podman, buildah" in str(caught.value.hint)
 
 
 def test_build(tool: RegistryTool, image: Image, reference: Reference, tmp_path: Path) -> None:

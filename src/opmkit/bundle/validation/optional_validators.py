@@ -41,7 +41,7 @@ def selected(selector: str, dialect: Dialect) -> tuple[OptionalValidator, ...]:
     if not chosen:
         names = ", ".join(one.name for one in available(dialect))
         raise InvalidSelector(
-            f"{selector!r} selects no optional validator", advice=f"Select by name, which is one of {names}."
+            f"{selector!r} selects no optional validator", hint=f"Select by name, which is one of {names}."
         )
     return chosen
 
@@ -57,6 +57,6 @@ def read_options(pairs: Iterable[str], categories_file: str = "") -> Options:
         name, equals, value = pair.strip().partition("=")
         if not equals or name not in OPTION_NAMES:
             told = f"{name!r} is no option of an optional validator" if equals else f"{pair!r} is not NAME=VALUE"
-            raise InvalidOption(told, advice=f"The options are {', '.join(OPTION_NAMES)}.")
+            raise InvalidOption(told, hint=f"The options are {', '.join(OPTION_NAMES)}.")
         values[OPTION_NAMES[name]] = value
     return Options(**values, categories_file=categories_file)

@@ -14,6 +14,7 @@ from opmkit.bundle.content import Content
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class _Reader:
 
     def policy(self) -> Policy:
         if self.content.error is not None:
-            raise InvalidPolicy(self.content.error.located(str(self.path)), advice="Write it as YAML.")
+            raise InvalidPolicy(self.content.error.located(str(self.path)), hint="Write it as YAML.")
         value: Any = self.content.value if self.content.value is not None else {}
         self._known(value, _KEYS, ())
         return Policy(
@@ -161,8 +162,8 @@ class _Reader:
     def _rule(self, rule: str, path: tuple[str | int, ...]) -> None:
         if rule not in self.rules:
             near = difflib.get_close_matches(rule.upper(), self.rules, n=1)
-            advice = f"Perhaps {near[0]} is meant." if near else "'opm bundle rules' lists all rules."
-            raise self._wrong(path, "names no rule", advice)
+            hint = f"did you mean {near[0]}?" if near else Hint("list all rules with {}", Operation.LIST_RULES)
+            raise self._wrong(path, "names no rule", hint)
 
     def _mapping(self, value: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -174,10 +175,10 @@ class _Reader:
             if key not in keys:
                 raise self._wrong((*path, key), "is unknown", f"There are {', '.join(keys)}.")
 
-    def _wrong(self, path: tuple[str | int, ...], problem: str, advice: str) -> InvalidPolicy:
+    def _wrong(self, path: tuple[str | int, ...], problem: str, hint: Hint | str) -> InvalidPolicy:
         line, column = self.content.locate(path)
         where = ".".join(str(part) for part in path) or "the file"
-        return InvalidPolicy(f"{self.path}:{line}:{column}: {where} {problem}", advice=advice)
+        return InvalidPolicy(f"{self.path}:{line}:{column}: {where} {problem}", hint=hint)
 
 
 Known = Counter[tuple[str, str, str, str]]
@@ -197,7 +198,7 @@ def read_baseline(path: Path) -> Known:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidPolicy(
-            f"{path} is no baseline", advice="Write it anew, with 'opm bundle validate --write-baseline'."
+            f"{path} is no baseline", hint=Hint("write it again with {}", Operation.WRITE_BASELINE)
         ) from error
 
 

@@ -54,7 +54,7 @@ class Profile:
         for name in optional:
             if name not in self.optional:
                 told = f"the profile {self.name} has no optional validator {name!r}"
-                raise UnknownName(told, advice=f"It has {', '.join(self.optional)}.")
+                raise UnknownName(told, hint=f"It has {', '.join(self.optional)}.")
             steps.append(self.optional[name])
         return [step for step in steps if dialect in step.dialects]
 
@@ -146,5 +146,5 @@ PROFILES: Mapping[str, Profile] = {
 def profile_named(name: str) -> Profile:
     """The profile of that name; raises UnknownName if there is none."""
     if name not in PROFILES:
-        raise UnknownName(f"there is no profile {name!r}", advice=f"The profiles are {', '.join(PROFILES)}.")
+        raise UnknownName(f"there is no profile {name!r}", hint=f"The profiles are {', '.join(PROFILES)}.")
     return PROFILES[name]

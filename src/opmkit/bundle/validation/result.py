@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from opmkit.imagetools.hints import Hint
 
 if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding, Severity
@@ -15,7 +17,7 @@ class Verdict:
     """The findings on one bundle, or why it could not be looked at.
 
     ``target`` is how it was named. ``name`` and ``package`` are what the bundle says of itself, "" where it does not;
-    ``summary`` is what counts of it beside other bundles. ``error`` and ``advice`` tell what kept it from being read.
+    ``summary`` is what counts of it beside other bundles. ``error`` and ``hint`` tell what kept it from being read.
     """
 
     target: str
@@ -24,7 +26,7 @@ class Verdict:
     package: str = ""
     summary: Summary | None = None
     error: str = ""
-    advice: str = ""
+    hint: Hint = field(default_factory=Hint)
 
     def count(self, severity: Severity) -> int:
         """How many findings are of that severity."""

@@ -98,5 +98,5 @@ def _requirement(match: re.Match[str], text: str) -> Requirement:
 def _invalid(text: str, where: str) -> InvalidSelector:
     return InvalidSelector(
         f"{text!r} is no label selector {where}",
-        advice="Write name=NAME, suite=operatorframework, or 'name in (NAME, NAME)', with commas between requirements.",
+        hint="Write name=NAME, suite=operatorframework, or 'name in (NAME, NAME)', with commas between requirements.",
     )

@@ -74,8 +74,8 @@ def expand(targets: Iterable[str], tags: Callable[[Reference], Iterable[str]]) -
         elif Path(target).is_dir():
             yield from _directories(Path(target), _readable(target))
         elif Path(target).is_file():
-            advice = f"Give the directory that manifests/ is in; for a list of references write {_LIST_MARK}{target}."
-            raise NotABundle(f"{target} is a file, not a bundle", advice=advice)
+            hint = f"Give the directory that manifests/ is in; for a list of references write {_LIST_MARK}{target}."
+            raise NotABundle(f"{target} is a file, not a bundle", hint=hint)
         else:
             yield from _images(target, tags)
 
@@ -91,18 +91,18 @@ def _directories(path: Path, target: str) -> Iterator[Source]:
 def _listed(path: Path) -> list[str]:
     with disk_errors(path):
         if path.stat().st_size > _LIST_BYTES:
-            raise NotABundle(f"{path} has more than {_LIST_BYTES} bytes", advice="Give a file with a reference a line.")
+            raise NotABundle(f"{path} has more than {_LIST_BYTES} bytes", hint="Give a file with a reference a line.")
         lines = path.read_bytes().decode("utf-8", "replace").splitlines()
     targets = [line.partition("#")[0].strip() for line in lines]
     if any(target.startswith(_LIST_MARK) for target in targets):
-        raise NotABundle(f"{path} names another list", advice="Name all lists on the command line.")
+        raise NotABundle(f"{path} names another list", hint="Name all lists on the command line.")
     return [target for target in targets if target]
 
 
 def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
     place = parse_place(target.removesuffix(_ALL_TAGS))
     if isinstance(place, Path):
-        raise NotABundle(f"{target}: no such directory", advice="Give the directory that manifests/ is in.")
+        raise NotABundle(f"{target}: no such directory", hint="Give the directory that manifests/ is in.")
     if isinstance(place, Reference) and not place.tag and not place.digest:
         repository = target.removesuffix(_ALL_TAGS)
         with path_or_image(target):
@@ -134,7 +134,7 @@ def read_files(tool: Tool, source: Source) -> BundleFiles:
 def read_labels(tool: Tool, source: Source) -> BundleFiles:
     """Read the labels of a bundle's image and nothing else; raises NotABundle and ImageToolsError."""
     if isinstance(source.place, Path):
-        raise NotABundle(f"{source.target} is a directory, which has no labels", advice="Validate it as a whole.")
+        raise NotABundle(f"{source.target} is a directory, which has no labels", hint="Validate it as a whole.")
     return BundleFiles({}, frozenset(), tool().inspect(source.place).labels)
 
 
@@ -160,10 +160,10 @@ def _read_directory(root: Path) -> BundleFiles:
         more = f" and {len(nested) - _MAX_NAMED} more" if len(nested) > _MAX_NAMED else ""
         raise NotABundle(
             f"{root}: no manifests directory: there are bundles in subdirectories: {paths}{more}",
-            advice=f"Name their directories instead, such as {root / nested[0]}.",
+            hint=f"Name their directories instead, such as {root / nested[0]}.",
         )
     if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
-        raise NotABundle(f"{root} holds no bundle", advice="Give the directory that manifests/ and metadata/ are in.")
+        raise NotABundle(f"{root} holds no bundle", hint="Give the directory that manifests/ and metadata/ are in.")
     return BundleFiles(files, frozenset(directories))
 
 
@@ -184,7 +184,7 @@ def _leads_into(directory: str, link: str) -> bool:
 def _read_file(entry: os.DirEntry[str]) -> bytes:
     size = entry.stat().st_size
     if size > MAX_BYTES:
-        raise LimitExceeded(f"{entry.path} has more than {MAX_BYTES} bytes", advice="keep nothing but a bundle there")
+        raise LimitExceeded(f"{entry.path} has more than {MAX_BYTES} bytes", hint="keep nothing but a bundle there")
     with open(entry.path, "rb") as file:  # noqa: PTH123 - a Path for each file takes longer than reading it
         return file.read(size)
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import NoMatchingTag
+from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +43,7 @@ class SkippedTags:
     def __str__(self) -> str:
         counts = (
             (self.attachments, "of signatures, attestations or SBOMs"),
-            (self.excluded, "excluded by --tags or --exclude-tags"),
+            (self.excluded, "excluded by patterns"),
         )
         return " and ".join(f"{count} tag{'s' * (count != 1)} {reason}" for count, reason in counts if count)
 
@@ -86,7 +87,7 @@ class TagSelector:
         if tags and not selected and (candidates or not self._include):
             raise NoMatchingTag(
                 f"{repository.name}: no bundles found: skipped {skipped}",
-                advice="select at least one tag with --tags and --exclude-tags",
+                hint=Hint("select at least one tag with {} and {}", Setting.TAGS, Setting.EXCLUDE_TAGS),
             )
         self.skipped += skipped
         return selected
@@ -99,14 +100,14 @@ class TagSelector:
         for pattern in self._unmatched:
             if not self._listed:
                 raise NoMatchingTag(
-                    f"--tags {pattern}: no matching tag: no repository to validate",
-                    advice="name a repository without a tag, such as REGISTRY/REPO, to select among its tags",
+                    f"tag pattern {pattern}: no matching tag: no repository to validate",
+                    hint="name a repository without a tag, such as REGISTRY/REPO, to select among its tags",
                 )
             tags = [tag for listed in self._listed.values() for tag in listed if not is_attachment(tag)]
             shown = ", ".join([*tags[:_MAX_SHOWN], *(["..."] if len(tags) > _MAX_SHOWN else [])])
             raise NoMatchingTag(
-                f"--tags {pattern}: no matching tag in {', '.join(self._listed)}",
-                advice=f"choose a pattern for tags that exist, such as {shown}" if tags else "",
+                f"tag pattern {pattern}: no matching tag in {', '.join(self._listed)}",
+                hint=f"choose a pattern for tags that exist, such as {shown}" if tags else "",
             )
 
 

@@ -13,7 +13,7 @@ from opmkit.bundle.validation.cross_bundle import judge_across
 from opmkit.bundle.validation.parallel_validator import Case, JudgeAhead, Judging, Pending
 from opmkit.bundle.validation.result import Verdict
 from opmkit.bundle.validation.sources import BundleFiles, read_files
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.workers import WorkerPool
@@ -83,8 +83,8 @@ class Validation:
         source, future = waiting.popleft()
         try:
             pulled = future.result()
-        except AdvisedError as error:
-            verdict = Verdict(source.target, error=error.message, advice=error.advice)
+        except OpmkitError as error:
+            verdict = Verdict(source.target, error=error.message, hint=error.hint)
         else:
             verdict = self._verdict(pulled, judges)
         progress.advance(1)

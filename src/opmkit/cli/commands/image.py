@@ -100,7 +100,7 @@ def push(
     except NotFound as error:
         raise NotFound(
             f"{reference}: not found in the image store {store.layout.path}",
-            advice="run 'opm image ls' for the stored images",
+            hint="run 'opm image ls' for the stored images",
         ) from error
     target = parse_image_reference(destination or image)
     with progress() as bars:

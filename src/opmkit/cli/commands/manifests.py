@@ -229,7 +229,7 @@ def manifests(
 
 
 def _image(text: str) -> Reference:
-    """The image that a cluster pulls; raises AdvisedError for one that it can't."""
+    """The image that a cluster pulls; raises OpmkitError for one that it can't."""
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.index.errors import CatalogError
 
@@ -237,7 +237,7 @@ def _image(text: str) -> Reference:
     if not isinstance(reference, Reference):
         raise CatalogError(
             f"{text}: a cluster can't pull that",
-            advice="name an image in a registry ('opm image copy' brings it there), or give --address",
+            hint="name an image in a registry ('opm image copy' brings it there), or give --address",
         )
     return reference.with_default_tag()
 

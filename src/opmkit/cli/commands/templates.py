@@ -191,7 +191,7 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
             answer.raise_for_status()
             raw = answer.raw.read(MAX_TEMPLATE + 1, decode_content=True)
     except (requests.RequestException, OSError) as error:
-        raise CatalogError(f"{place} can't be fetched: {error}", advice="Check the URL, or name a file.") from error
+        raise CatalogError(f"{place} can't be fetched: {error}", hint="Check the URL, or name a file.") from error
     return TemplateFile.read(io.BytesIO(raw), place)
 
 

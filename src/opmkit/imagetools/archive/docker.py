@@ -100,8 +100,8 @@ def write_docker_archive(
         meter = Meter(ON_DISK)
         for (descriptor, opener), diff_id, path in zip(image.layers, diff_ids, paths, strict=True):
             if media_types.is_foreign(descriptor.media_type):
-                advice = "copy the image to a registry or an OCI layout: those can name where its layers are"
-                raise UnsupportedImage(f"layer {descriptor.digest} is kept elsewhere", advice=advice)
+                hint = "copy the image to a registry or an OCI layout: those can name where its layers are"
+                raise UnsupportedImage(f"layer {descriptor.digest} is kept elsewhere", hint=hint)
             if diff_id not in sizes:
                 sizes[diff_id] = writer.stream(path, _checked(read_tar((descriptor, opener), meter), diff_id))
             progress.advance(descriptor.size)
@@ -116,7 +116,7 @@ def _items(archive: TarArchive) -> list[_Item]:
         if "oci-layout" in archive:
             raise archive.invalid("it is an archive of an OCI layout", f"write oci-archive:{archive.place}")
         if "repositories" in archive:
-            raise UnsupportedImage(f"{archive.place}: written by docker before 1.10", advice="save the image anew")
+            raise UnsupportedImage(f"{archive.place}: written by docker before 1.10", hint="save the image anew")
         raise archive.invalid(f"it has no {MANIFEST}", "name an archive such as 'docker save' makes")
     where = f"{archive.place}: {MANIFEST}"
     value = decode_json(archive.read(MANIFEST, MAX_MANIFEST_SIZE), where, limit=MAX_MANIFEST_SIZE)
@@ -141,7 +141,7 @@ def _chosen(archive: TarArchive, items: Sequence[_Item], name: Reference | None,
     names = ", ".join(tag for item in items for tag in item.names) or "none"
     raise NotFound(
         f"{archive.place}: {problem}{f' {wanted}' if wanted else ''} in it",
-        advice=f"name one as docker-archive:FILE:NAME:TAG or docker-archive:FILE:@POSITION; the names are: {names}",
+        hint=f"name one as docker-archive:FILE:NAME:TAG or docker-archive:FILE:@POSITION; the names are: {names}",
     )
 
 
@@ -176,7 +176,7 @@ def _checked(blocks: Iterator[bytes], diff_id: str) -> Iterator[bytes]:
     if digest.hexdigest() != _encoded(diff_id):
         raise InvalidImage(
             f"the layer that is {diff_id} by the configuration has another content",
-            advice="the image is damaged: build it anew",
+            hint="the image is damaged: build it anew",
         )
 
 
@@ -192,4 +192,4 @@ def _naming(archive: TarArchive, member: str) -> Iterator[None]:
     except ImageToolsError as error:
         if error.message.startswith(archive.place):
             raise
-        raise type(error)(f"{archive.place}: {member}: {error.message}", advice=error.advice) from error
+        raise type(error)(f"{archive.place}: {member}: {error.message}", hint=error.hint) from error

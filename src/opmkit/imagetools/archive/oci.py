@@ -29,10 +29,10 @@ class ArchivedLayout:
         """Take the archive; raises InvalidImage if there is no layout in it."""
         self._archive = archive
         if VERSION not in archive:
-            advice = "name an archive such as 'skopeo copy ... oci-archive:FILE' makes"
+            hint = "name an archive such as 'skopeo copy ... oci-archive:FILE' makes"
             if "manifest.json" in archive:
-                advice = f"it is one of docker's: write docker-archive:{archive.place}"
-            raise archive.invalid("there is no OCI image layout in it", advice)
+                hint = f"it is one of docker's: write docker-archive:{archive.place}"
+            raise archive.invalid("there is no OCI image layout in it", hint)
 
     @property
     def place(self) -> str:
@@ -47,8 +47,8 @@ class ArchivedLayout:
         """A blob's content, verified when read to its end; raises NotFound."""
         name = _blob_name(descriptor.digest)
         if name not in self._archive:
-            advice = "the archive is incomplete: make it anew"
-            raise NotFound(f"{self.place}: there is no member {name} in it", advice=advice)
+            hint = "the archive is incomplete: make it anew"
+            raise NotFound(f"{self.place}: there is no member {name} in it", hint=hint)
         return verify_stream(self._archive.stream(name), descriptor, self.place)
 
     def blob_size(self, digest: str) -> int | None:

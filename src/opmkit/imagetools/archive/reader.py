@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MEMBERS = 1 << 16
 """The most members of an archive: an image has at most some thousand blobs."""
 _CHUNK = 1 << 20
-_ADVICE = "the archive is damaged or hostile: make it anew"
+_HINT = "the archive is damaged or hostile: make it anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class TarArchive:
             try:
                 file = path.open("rb")
             except FileNotFoundError as error:
-                advice = "name an archive such as 'docker save' and 'podman save' make"
-                raise NotFound(f"there is no file {path}", advice=advice) from error
+                hint = "name an archive such as 'docker save' and 'podman save' make"
+                raise NotFound(f"there is no file {path}", hint=hint) from error
             regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             if regular and not compression_of(file.peek(4)):
                 return cls(file, str(path))
@@ -99,9 +99,9 @@ class TarArchive:
         with self.stream(name) as stream:
             return stream.read()
 
-    def invalid(self, reason: str, advice: str = _ADVICE) -> InvalidImage:
+    def invalid(self, reason: str, hint: str = _HINT) -> InvalidImage:
         """An error that names the archive."""
-        return InvalidImage(f"{self.place}: {reason}", advice=advice)
+        return InvalidImage(f"{self.place}: {reason}", hint=hint)
 
     def _enter(self, info: tarfile.TarInfo) -> None:
         name = normal_path(info.name)
@@ -176,13 +176,13 @@ def _headers(file: BinaryIO, place: str) -> Iterator[tarfile.TarInfo]:
             archive.members = []  # type: ignore[attr-defined]  # it remembers them all
             count += 1
             if count > MEMBERS:
-                raise LimitExceeded(f"{place}: more members than the bound of {MEMBERS}", advice=_ADVICE)
+                raise LimitExceeded(f"{place}: more members than the bound of {MEMBERS}", hint=_HINT)
             yield info
         if headers.last.strip(b"\0"):
             raise tarfile.HeaderError("a broken header")
     except DAMAGED as error:
         reason = str(error) or type(error).__name__
-        raise InvalidImage(f"{place} is no tar archive, or damaged: {reason}", advice=_ADVICE) from error
+        raise InvalidImage(f"{place} is no tar archive, or damaged: {reason}", hint=_HINT) from error
 
 
 def _spooled(file: io.BufferedReader, place: str) -> BinaryIO:
@@ -199,7 +199,7 @@ def _spooled(file: io.BufferedReader, place: str) -> BinaryIO:
     except DAMAGED as error:
         spool.close()
         reason = str(error) or type(error).__name__
-        raise InvalidImage(f"{place} is damaged: {reason}", advice=_ADVICE) from error
+        raise InvalidImage(f"{place} is damaged: {reason}", hint=_HINT) from error
     except BaseException:
         spool.close()
         raise

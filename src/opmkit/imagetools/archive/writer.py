@@ -63,7 +63,7 @@ def new_archive(path: Path) -> Iterator[TarWriter]:
     with disk_errors(path):
         path = path.resolve()
         if path.exists() and not path.is_file():
-            raise StoreError(f"{path} is not a file", advice="name the file that the archive is to be written to")
+            raise StoreError(f"{path} is not a file", hint="name the file that the archive is to be written to")
         path.parent.mkdir(parents=True, exist_ok=True)
         with ScratchDirectory(".opm-archive-", path.parent) as scratch, Path(scratch, path.name).open("wb") as output:
             os.fchmod(output.fileno(), 0o644)

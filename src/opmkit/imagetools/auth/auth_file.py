@@ -125,5 +125,5 @@ def _text(entry: Mapping[str, object], key: str) -> str:
 def _unusable(path: Path, reason: str) -> ImageToolsError:
     return ImageToolsError(
         f"credentials file {path}: {reason}",
-        advice="correct or remove it, then log in again with `podman login` or `docker login`",
+        hint="correct or remove it, then log in again with `podman login` or `docker login`",
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.auth.auth_file import AuthFile, server_key
 from opmkit.imagetools.auth.helpers import ask_helper
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.registry_config import AUTH_FILES_HELPER
 from opmkit.imagetools.xdg import config_home, home
 
@@ -28,8 +29,10 @@ def check_authfile(path: Path) -> None:
     """Raise ImageToolsError if an explicit credentials file does not exist."""
     if not path.exists():
         raise ImageToolsError(
-            f"--authfile {path}: credentials file does not exist",
-            advice=f"create it with 'podman login --authfile {path} REGISTRY', or leave --authfile out",
+            f"{path}: credentials file does not exist",
+            hint=Hint.any_of(
+                f"create it with 'podman login --authfile {path} REGISTRY'", Hint("omit {}", Setting.AUTHFILE)
+            ),
         )
 
 

@@ -18,6 +18,7 @@ from opmkit.imagetools.engines.engine import EngineImage, OpenArchive
 from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE, build_failure, engine_failure
 from opmkit.imagetools.engines.streams import stream_of
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.layer import extract_tree
 from opmkit.imagetools.registry_config import Certificates
@@ -66,7 +67,7 @@ class BuildahEngine:
         if program is None:
             raise EngineUnavailable(
                 "buildah can't be used: there is no program 'buildah' in PATH",
-                advice="install it; or use the tool none, which needs no engine",
+                hint=Hint.any_of("install it", Hint("use {}", Setting.CONTAINER_TOOL.with_value("none"))),
             )
         return program
 
@@ -178,7 +179,7 @@ class BuildahEngine:
         return done.stdout
 
     def _failure(self, subject: str, errors: str) -> ImageToolsError:
-        return engine_failure(subject, self.name, _last_line(errors), insecure_advice=CONTAINERS_INSECURE)
+        return engine_failure(subject, self.name, _last_line(errors), insecure_hint=CONTAINERS_INSECURE)
 
     def _attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -19,6 +19,7 @@ from opmkit.imagetools.engines.engine import EngineImage, OpenArchive, auth_conf
 from opmkit.imagetools.engines.errors import build_failure, engine_failure, one_line, root_cause
 from opmkit.imagetools.engines.streams import stream_of
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
+from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS = 10
 _SILENCE_SECONDS = 900
 """How long the daemon may say nothing: it commits a large layer without a word."""
-_INSECURE_ADVICE = (
+_INSECURE_HINT = (
     "docker decides by itself how registries are spoken to: name this one in insecure-registries of its daemon.json, "
     "or put its certificate authority in /etc/docker/certs.d/HOST/ca.crt"
 )
@@ -127,7 +128,7 @@ class DockerEngine:
             answers = _drain(name, self._api.push(repository, tag=tag, stream=True, decode=True, auth_config=auth))
         digests = [answer["aux"]["Digest"] for answer in answers if "Digest" in (answer.get("aux") or {})]
         if not digests:
-            raise EngineError(f"{name}: docker pushed it, but doesn't tell its digest", advice="push it again")
+            raise EngineError(f"{name}: docker pushed it, but doesn't tell its digest", hint="push it again")
         return str(digests[-1])
 
 
@@ -154,8 +155,11 @@ def connect(environ: Mapping[str, str]) -> _Client:
             failures.append(f"{address['base_url']} ({root_cause(error)})")
     raise EngineUnavailable(
         f"docker can't be reached: tried {', '.join(failures)}",
-        advice="start it, or name its address in DOCKER_HOST or its context in DOCKER_CONTEXT; "
-        "the tool none needs no engine",
+        hint=Hint.any_of(
+            "start it",
+            "set DOCKER_HOST to its address or DOCKER_CONTEXT to its context",
+            Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
+        ),
     )
 
 
@@ -167,7 +171,7 @@ def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
         except TLSParameterError as error:
             raise EngineUnavailable(
                 f"docker can't be reached at {host}: {one_line(str(error))}",
-                advice="put ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, or unset DOCKER_TLS_VERIFY",
+                hint="put ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, or unset DOCKER_TLS_VERIFY",
             ) from error
     context = environ.get("DOCKER_CONTEXT") or _current_context()
     if context != _DEFAULT_CONTEXT:
@@ -194,12 +198,12 @@ def _of_context(name: str) -> dict[str, Any]:
     except Exception as error:  # the SDK raises bare Exceptions
         raise EngineUnavailable(
             f"the docker context {name!r} can't be read: {one_line(str(error))}",
-            advice="see `docker context inspect`, or name the daemon's address in DOCKER_HOST",
+            hint="see `docker context inspect`, or name the daemon's address in DOCKER_HOST",
         ) from error
     if not arguments:
         raise EngineUnavailable(
             f"there is no docker context {name!r}",
-            advice="`docker context ls` lists them; or name the daemon's address in DOCKER_HOST",
+            hint="`docker context ls` lists them; or name the daemon's address in DOCKER_HOST",
         )
     return arguments
 
@@ -218,7 +222,7 @@ def _drain(name: str, answers: Iterable[Mapping[str, Any]]) -> list[Mapping[str,
     kept = []
     for answer in answers:
         if "error" in answer:
-            raise engine_failure(name, "docker", str(answer["error"]), insecure_advice=_INSECURE_ADVICE)
+            raise engine_failure(name, "docker", str(answer["error"]), insecure_hint=_INSECURE_HINT)
         if "aux" in answer:
             kept.append(answer)
     return kept
@@ -235,8 +239,6 @@ def _reported(name: str) -> Iterator[None]:
     try:
         yield
     except APIError as error:
-        raise engine_failure(
-            name, "docker", str(error.explanation or error), insecure_advice=_INSECURE_ADVICE
-        ) from error
+        raise engine_failure(name, "docker", str(error.explanation or error), insecure_hint=_INSECURE_HINT) from error
     except (DockerException, requests.RequestException) as error:
-        raise EngineError(f"{name}: docker: {root_cause(error)}", advice="see whether the daemon is up") from error
+        raise EngineError(f"{name}: docker: {root_cause(error)}", hint="see whether the daemon is up") from error

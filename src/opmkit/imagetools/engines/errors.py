@@ -11,12 +11,15 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.hints import Hint, Setting
 
-CONTAINERS_INSECURE = (
-    "use --use-http or --skip-tls-verify for a registry without trusted encryption, mark it as insecure in "
-    "registries.conf, or put its certificate authority in /etc/containers/certs.d/HOST/ca.crt"
+CONTAINERS_INSECURE = Hint.any_of(
+    Hint("use {} or {} for a registry without trusted TLS", Setting.PLAIN_HTTP, Setting.SKIP_TLS_VERIFY),
+    "mark it as insecure in registries.conf",
+    "add its certificate authority as /etc/containers/certs.d/HOST/ca.crt",
 )
 """What podman and buildah can be told of registries that aren't trusted."""
+_NO_ENGINE = Setting.CONTAINER_TOOL.with_value("none")
 _TEXT_LENGTH = 500
 _LOG_LINES = 20
 _LOG_LENGTH = 4000
@@ -35,24 +38,30 @@ _AWAY = (
     *("bad gateway", "service unavailable", "internal server error", "gateway timeout", "too many requests", "eof"),
     "toomanyrequests",
 )
-_KINDS: tuple[tuple[tuple[str, ...], type[ImageToolsError], str], ...] = (
+_KINDS: tuple[tuple[tuple[str, ...], type[ImageToolsError], Hint | str], ...] = (
     (_INSECURE, InsecureTransport, ""),
-    (_DENIED, AuthenticationFailed, "log in with `podman login` or `docker login`, or name a file with --authfile"),
+    (
+        _DENIED,
+        AuthenticationFailed,
+        Hint.any_of(
+            "log in with `podman login` or `docker login`", Hint("pass a credentials file with {}", Setting.AUTHFILE)
+        ),
+    ),
     (_MISSING, NotFound, "check the name and the tag or digest"),
     (_AWAY, RegistryUnavailable, "check the registry's name, the network and the engine's proxy settings"),
 )
 
 
-def engine_failure(subject: str, engine: str, text: str, *, insecure_advice: str) -> ImageToolsError:
+def engine_failure(subject: str, engine: str, text: str, *, insecure_hint: Hint | str) -> ImageToolsError:
     """The error for what an engine said of a pull or push of ``subject``.
 
-    Engines have no codes for what a registry answered: their words decide. ``insecure_advice`` is for registries
+    Engines have no codes for what a registry answered: their words decide. ``insecure_hint`` is for registries
     without encryption or with a certificate that isn't trusted, which every engine is told of in its own way.
     """
     said = one_line(text)
-    for signs, kind, advice in _KINDS:
+    for signs, kind, hint in _KINDS:
         if any(sign in said.lower() for sign in signs):
-            return kind(f"{subject}: {engine}: {said}", advice=advice or insecure_advice)
+            return kind(f"{subject}: {engine}: {said}", hint=hint or insecure_hint)
     return EngineError(f"{subject}: {engine}: {said}")
 
 
@@ -62,7 +71,7 @@ def build_failure(subject: str, engine: str, text: str, log: str) -> EngineError
     return EngineError(
         f"{subject}: {engine} failed to build it: {one_line(text)}",
         details=map(escape_controls, tail.splitlines()),
-        advice="see what the engine says; the tool none builds the same image without an engine",
+        hint=Hint.any_of("fix what the engine reports", Hint("use {} to build without an engine", _NO_ENGINE)),
     )
 
 

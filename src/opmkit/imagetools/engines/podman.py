@@ -22,6 +22,7 @@ from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE, build_failure,
 from opmkit.imagetools.engines.podman_service import PodmanService
 from opmkit.imagetools.engines.streams import stream_of
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
+from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ class PodmanEngine:
             answer.raise_for_status()
             for item in _items(answer):
                 if item.get("error"):
-                    raise engine_failure(name, self.name, str(item["error"]), insecure_advice=CONTAINERS_INSECURE)
+                    raise engine_failure(name, self.name, str(item["error"]), insecure_hint=CONTAINERS_INSECURE)
 
     def find(self, name: str) -> EngineImage | None:
         """The image of that name in podman's storage."""
@@ -141,7 +142,7 @@ class PodmanEngine:
             digest = ""
             for item in _items(answer):
                 if item.get("error"):
-                    raise engine_failure(name, self.name, str(item["error"]), insecure_advice=CONTAINERS_INSECURE)
+                    raise engine_failure(name, self.name, str(item["error"]), insecure_hint=CONTAINERS_INSECURE)
                 digest = str(item.get("manifestdigest") or digest)
         return digest
 
@@ -160,9 +161,9 @@ class PodmanEngine:
         except (PodmanError, requests.RequestException) as error:
             if isinstance(error, APIError) and error.response is not None:
                 said = str(error.explanation or error)
-                raise engine_failure(name, self.name, said, insecure_advice=CONTAINERS_INSECURE) from error
+                raise engine_failure(name, self.name, said, insecure_hint=CONTAINERS_INSECURE) from error
             reason = f"{name}: {self.name}: its service doesn't answer ({root_cause(error)})"
-            raise EngineError(reason, advice="see whether it is up") from error
+            raise EngineError(reason, hint="see whether it is up") from error
 
 
 def connect(environ: Mapping[str, str]) -> PodmanClient:
@@ -185,7 +186,11 @@ def connect(environ: Mapping[str, str]) -> PodmanClient:
     missing = [] if environ.get("CONTAINER_HOST") else ["a service of its own (no program 'podman' in PATH)"]
     raise EngineUnavailable(
         f"podman can't be reached: tried {', '.join([*failures, *missing])}",
-        advice="install podman, or name the address of its service in CONTAINER_HOST; the tool none needs no engine",
+        hint=Hint.any_of(
+            "install podman",
+            "set CONTAINER_HOST to the address of its service",
+            Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
+        ),
     )
 
 

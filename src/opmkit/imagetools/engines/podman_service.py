@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.engines.errors import one_line
 from opmkit.imagetools.errors import EngineUnavailable
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.scratch import ScratchDirectory
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class PodmanService:
                 self.stop()
                 raise EngineUnavailable(
                     f"podman's service did not start: {said}",
-                    advice="try `podman info`; or use the tool none, which needs no engine",
+                    hint=Hint.any_of("check `podman info`", Hint("use {}", Setting.CONTAINER_TOOL.with_value("none"))),
                 )
             time.sleep(0.02)
 

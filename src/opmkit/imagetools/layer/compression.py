@@ -103,4 +103,4 @@ def read_tar(source: LayerSource, meter: Meter) -> Iterator[bytes]:
                 pass
         except DAMAGED as error:
             reason = str(error) or type(error).__name__
-            raise InvalidImage(f"{subject}: it is damaged: {reason}", advice="build the image anew") from error
+            raise InvalidImage(f"{subject}: it is damaged: {reason}", hint="build the image anew") from error

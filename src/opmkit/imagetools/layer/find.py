@@ -49,7 +49,7 @@ def find_file(
                 return None
         else:
             return None
-    raise InvalidImage(f"{path!r} is a link that leads round in circles", advice="the image is damaged: build it anew")
+    raise InvalidImage(f"{path!r} is a link that leads round in circles", hint="the image is damaged: build it anew")
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,5 +58,5 @@ class Meter:
         if amount > bound:
             raise LimitExceeded(
                 f"{subject}: more {_LABELS[name]} than the bound of {bound}",
-                advice="it is not what it seems, or far larger than is sensible: look at how it was made",
+                hint="it is not what it seems, or far larger than is sensible: look at how it was made",
             )

@@ -107,7 +107,7 @@ class LayerReader:
 
     def invalid(self, reason: str) -> InvalidImage:
         """An error that names the layer."""
-        return InvalidImage(f"{self._layer}: {reason}", advice="the image is damaged or hostile: build it anew")
+        return InvalidImage(f"{self._layer}: {reason}", hint="the image is damaged or hostile: build it anew")
 
     def _next(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
         with self._reported():

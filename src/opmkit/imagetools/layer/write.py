@@ -229,7 +229,7 @@ def _file(file: LayerFile, name: str, mtime: int) -> Iterator[bytes]:
             left -= len(data)
             yield data
         if left or source.read(1):
-            raise ImageToolsError(f"{file.source!s:.200} changed while it was read", advice="try again")
+            raise ImageToolsError(f"{file.source!s:.200} changed while it was read", hint="try again")
     yield bytes(-size % tarfile.BLOCKSIZE)
 
 
@@ -244,6 +244,6 @@ def _parts(path: str) -> tuple[str, ...]:
     if any(part in {"", ".", ".."} or part.startswith(".wh.") or "\0" in part for part in parts):
         raise InvalidImage(
             f"a layer can't have a file named {path!r}",
-            advice="give a relative path without '.', '..' and empty parts, and no name that starts with '.wh.'",
+            hint="give a relative path without '.', '..' and empty parts, and no name that starts with '.wh.'",
         )
     return parts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from opmkit.imagetools.errors import AuthenticationFailed
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.registry.challenge import Challenge
 from opmkit.imagetools.registry.messages import Request, Response, http_url
 
@@ -67,7 +68,7 @@ class Authenticator:
         if challenge is None:
             raise AuthenticationFailed(
                 f"{access.name}: the registry asks for an authentication that is not known here",
-                advice="registries with Basic and Bearer authentication can be used",
+                hint="registries with Basic and Bearer authentication can be used",
             )
         self._challenges[access.registry] = challenge
         header = self._respond(challenge, access, refused, deadline)
@@ -82,7 +83,7 @@ class Authenticator:
         used = f"no credentials for {access.registry} in {places}"
         if found:
             used = f"authentication failed for {access.registry} (user {found.username}) with {found.source}"
-        return AuthenticationFailed(f"{message}; {used}", advice=f"log in with `podman login {access.registry}`")
+        return AuthenticationFailed(f"{message}; {used}", hint=f"log in with `podman login {access.registry}`")
 
     def _respond(self, challenge: Challenge, access: Access, refused: str | None, deadline: Deadline) -> str | None:
         if challenge.scheme == "basic":
@@ -128,8 +129,10 @@ class Authenticator:
         if credentials and realm.scheme == "http" and not (self._plain_http or access.place.insecure):
             raise AuthenticationFailed(
                 f"{subject}: credentials are not sent without encryption",
-                advice="if the whole registry is without encryption, say so with --use-http, or call it insecure in "
-                "registries.conf",
+                hint=Hint.any_of(
+                    Hint("use {} if the whole registry is unencrypted", Setting.PLAIN_HTTP),
+                    "mark it as insecure in registries.conf",
+                ),
             )
         scopes = [*access.scopes(), *_foreign_scopes(challenge)]
         if credentials and credentials.identity_token:

@@ -95,7 +95,7 @@ class BlobStream(io.RawIOBase):
         if begin not in (0, self._offset) or (length is not None and begin + length != self._size):
             raise DigestMismatch(
                 f"{self._request.subject}: the registry sends other than the {self._size} bytes that were promised",
-                advice="if it stays so, the copy in the registry is damaged: push it anew",
+                hint="if it stays so, the copy in the registry is damaged: push it anew",
             )
         left = self._offset - begin
         while left and (piece := self._transport.read(self._request, response, min(left, _PIECE), deadline)):

@@ -26,6 +26,7 @@ from opmkit.imagetools.errors import (
     RegistryUnavailable,
 )
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.registry.connections import HeaderLimitExceeded
 from opmkit.imagetools.registry.retry import TransientError
 
@@ -47,35 +48,35 @@ _DETAIL_LENGTH = 300
 
 
 def refusal(request: Request, answer: Response) -> ImageToolsError:
-    """The error for a status that the request has no use for; 401 and 403 get their advice from who knows it."""
+    """The error for a status that the request has no use for; callers add the hints for 401 and 403."""
     code, detail = _registry_error(answer)
     message = f"{request.subject}: the registry answered {answer.status} ({detail})"
     if answer.status in (401, 403):
         return AuthenticationFailed(f"{request.subject}: access denied ({detail})")
     if answer.status == 404:
         return NotFound(
-            f"{request.subject}: not found in the registry ({detail})", advice="check the name and the tag or digest"
+            f"{request.subject}: not found in the registry ({detail})", hint="check the name and the tag or digest"
         )
     if answer.status == 407:
         return _proxy_login(request)
     if answer.status in _PASSING:
-        advice = "the registry limits how much it is asked: wait, or log in for a higher limit"
+        limited = "the registry limits how much it is asked: wait, or log in for a higher limit"
         return TransientError(
             message,
-            advice=advice if answer.status == 429 else "try again later",
+            hint=limited if answer.status == 429 else "try again later",
             retry_after=_retry_after(answer.headers),
         )
     if answer.status == 400 and _TLS_EXPECTED in answer.body:
         return InsecureTransport(
-            f"{request.subject}: {urlsplit(request.url).netloc} speaks HTTPS", advice="leave out --use-http"
+            f"{request.subject}: {urlsplit(request.url).netloc} speaks HTTPS", hint=Hint("omit {}", Setting.PLAIN_HTTP)
         )
     if code in _WRONG_CONTENT and "/manifests/" in request.url:
         # Not of the manifest, whose digest is made of it: docker-registry says so while another client writes a part.
-        return TransientError(message, advice="try again later")
+        return TransientError(message, hint="try again later")
     if code in _WRONG_CONTENT:
-        return DigestMismatch(message, advice="the content changed while it was sent; try again")
-    advice = "if the registry speaks HTTPS, leave out --use-http" if request.url.startswith("http:") else ""
-    return ImageToolsError(message, advice=advice)
+        return DigestMismatch(message, hint="the content changed while it was sent; try again")
+    hint = Hint("omit {} if the registry speaks HTTPS", Setting.PLAIN_HTTP) if request.url.startswith("http:") else ""
+    return ImageToolsError(message, hint=hint)
 
 
 def no_answer(request: Request, error: Exception) -> ImageToolsError:
@@ -86,18 +87,23 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return InsecureTransport(
                 f"{request.subject}: the certificate of {host} is not trusted ({cause.verify_message})",
-                advice=f"name the certificate authority with --ca-file, put it into certs.d/{host} as *.crt, or don't "
-                "check with --skip-tls-verify",
+                hint=Hint.any_of(
+                    Hint("trust its certificate authority with {}", Setting.CA_FILE),
+                    f"add the certificate authority to certs.d/{host} as *.crt",
+                    Hint("skip verification with {}", Setting.SKIP_TLS_VERIFY),
+                ),
             )
         if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
             return InsecureTransport(
                 f"{request.subject}: {host} doesn't speak HTTPS",
-                advice="if it is a registry without encryption, say so with --use-http",
+                hint=Hint("use {} for a registry without TLS", Setting.PLAIN_HTTP),
             )
         if isinstance(cause, ssl.SSLError) and _CLIENT_CERTIFICATE.search(cause.reason or ""):
             return AuthenticationFailed(
                 f"{request.subject}: {host} asks for a client certificate that it knows",
-                advice=f"put *.cert and *.key into certs.d/{host}, or name their directory with --cert-dir",
+                hint=Hint.any_of(
+                    f"put *.cert and *.key into certs.d/{host}", Hint("pass their directory with {}", Setting.CERT_DIR)
+                ),
             )
         if (refused := _TUNNEL_REFUSED.match(str(cause))) and refused[1] == "407":
             return _proxy_login(request)
@@ -106,12 +112,12 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
         if isinstance(cause, HeaderLimitExceeded):
             return RegistryUnavailable(
                 f"{request.subject}: invalid response from {host}: {cause}",
-                advice="check the registry's name and the proxy settings",
+                hint="check the registry's name and the proxy settings",
             )
     reason, unreachable = _reason(causes)
     return TransientError(
         f"{request.subject}: the connection to {host} failed ({reason})",
-        advice="check the registry's name, the network and the proxy settings",
+        hint="check the registry's name, the network and the proxy settings",
         unreachable=unreachable,
     )
 
@@ -119,7 +125,7 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
 def _proxy_login(request: Request) -> ImageToolsError:
     return RegistryUnavailable(
         f"{request.subject}: the proxy on the way asks for a login, and takes none that it was given",
-        advice="write it into the proxy's address in the environment: http://NAME:PASSWORD@HOST:PORT",
+        hint="write it into the proxy's address in the environment: http://NAME:PASSWORD@HOST:PORT",
     )
 
 

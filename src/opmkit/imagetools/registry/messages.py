@@ -75,7 +75,7 @@ class Response:
             value = None
         if not isinstance(value, dict):
             raise RegistryUnavailable(
-                f"{subject}: the answer is no JSON object", advice="check that the name is that of a registry"
+                f"{subject}: the answer is no JSON object", hint="check that the name is that of a registry"
             )
         return value
 

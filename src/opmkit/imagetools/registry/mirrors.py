@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, TypeVar, cast
 
 from opmkit.imagetools.errors import DigestMismatch, ImageToolsError, NotFound, RegistryUnavailable
+from opmkit.imagetools.hints import Hint
 from opmkit.imagetools.registry.repository import RegistryRepository
 from opmkit.imagetools.repository import verify_stream
 
@@ -118,9 +119,9 @@ class MirroredRepository(RegistryRepository):
 
     def _failure(self, identifier: str, failures: list[ImageToolsError]) -> ImageToolsError:
         last, reasons = failures[-1], "; ".join(failure.message for failure in failures)
-        advice = dict.fromkeys(failure.advice for failure in reversed(failures) if failure.advice)
+        hint = Hint.any_of(*(failure.hint for failure in reversed(failures)))
         message = f"{self._endpoint.subject(identifier)}, by the settings for {self.place.registry}: {reasons}"
-        return type(last)(message, advice="; or ".join(advice))
+        return type(last)(message, hint=hint)
 
 
 class _BlobOfMany(io.RawIOBase):

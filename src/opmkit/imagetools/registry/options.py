@@ -44,6 +44,6 @@ class RegistryOptions:
         if found is None:
             raise ImageToolsError(
                 f"certificate directory {self.cert_dir} is not there",
-                advice="name one that holds *.crt for authorities, or *.cert and *.key for yourself",
+                hint="name one that holds *.crt for authorities, or *.cert and *.key for yourself",
             )
         return found.with_more(given)

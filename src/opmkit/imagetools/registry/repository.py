@@ -173,16 +173,16 @@ class RegistryRepository:
     def _check_stored(self, identifier: str, digest: str) -> None:
         """Raise DigestMismatch unless the registry itself, not a mirror of it, has the manifest that it accepted."""
         subject = self._endpoint.subject(identifier)
-        advice = "push again; if the error persists, report it to the operator of the registry"
+        hint = "push again; if the error persists, report it to the operator of the registry"
         try:
             found = RegistryRepository.resolve(self, identifier).digest
         except NotFound:
             raise DigestMismatch(
-                f"{subject}: the registry accepted the manifest {digest} but did not store it", advice=advice
+                f"{subject}: the registry accepted the manifest {digest} but did not store it", hint=hint
             ) from None
         if found != digest:
             raise DigestMismatch(
-                f"{subject}: the registry accepted the manifest {digest} but has {found} there", advice=advice
+                f"{subject}: the registry accepted the manifest {digest} but has {found} there", hint=hint
             )
 
     def _has_blob(self, descriptor: Descriptor, access: Access) -> bool:
@@ -223,7 +223,7 @@ class RegistryRepository:
     def _mismatch(self, identifier: str) -> DigestMismatch:
         return DigestMismatch(
             f"{self._endpoint.subject(identifier)}: the registry sends a manifest with another digest than it should",
-            advice="try again; if it stays so, the copy in the registry is damaged: push it anew",
+            hint="try again; if it stays so, the copy in the registry is damaged: push it anew",
         )
 
 

@@ -14,6 +14,8 @@ from opmkit.imagetools.errors import RegistryUnavailable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opmkit.imagetools.hints import Hint
+
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
@@ -26,10 +28,10 @@ class TransientError(RegistryUnavailable):
     """
 
     def __init__(
-        self, message: str, *, advice: str = "", retry_after: float | None = None, unreachable: bool = False
+        self, message: str, *, hint: Hint | str = "", retry_after: float | None = None, unreachable: bool = False
     ) -> None:
         """Keep the texts for the error that is raised in the end."""
-        super().__init__(message, advice=advice)
+        super().__init__(message, hint=hint)
         self.retry_after = retry_after
         self.unreachable = unreachable
 
@@ -95,4 +97,4 @@ class RetryPolicy:
 def _given_up(failure: TransientError, attempts: int, wait: float) -> RegistryUnavailable:
     asked = f"; it asks to wait {wait:.0f} s more" if failure.retry_after else ""
     tried = f"; given up after {attempts} attempts" if attempts > 1 else ""
-    return RegistryUnavailable(f"{failure.message}{asked}{tried}", advice=failure.advice)
+    return RegistryUnavailable(f"{failure.message}{asked}{tried}", hint=failure.hint)

@@ -108,7 +108,7 @@ class _Using:
 
     path: Path
     reason: str
-    advice: str
+    hint: str
 
     def __enter__(self) -> None:
         pass
@@ -116,7 +116,7 @@ class _Using:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, OSError):
             reason = self.reason if isinstance(error, ssl.SSLError) else error.strerror
-            raise ImageToolsError(f"certificate file {self.path}: {reason}", advice=self.advice) from error
+            raise ImageToolsError(f"certificate file {self.path}: {reason}", hint=self.hint) from error
 
 
 def _unverified() -> ssl.SSLContext:

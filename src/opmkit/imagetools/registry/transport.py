@@ -248,12 +248,12 @@ def _refuse_blocked(request: Request) -> None:
     if place.blocked_by:
         raise ImageToolsError(
             f"{request.subject}: {place.name} is blocked in {place.blocked_by}",
-            advice="take the image from elsewhere, or take back `blocked = true` there",
+            hint="take the image from elsewhere, or take back `blocked = true` there",
         )
 
 
 def _too_slow(request: Request) -> TransientError:
-    return TransientError(f"{request.subject}: the answer comes too slowly", advice="try again later")
+    return TransientError(f"{request.subject}: the answer comes too slowly", hint="try again later")
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -141,7 +141,7 @@ class Upload:
         try:
             return self.transport.once(request, deadline)
         except NotFound as error:
-            raise TransientError(f"{error.message}: it has forgotten the upload", advice="try again later") from error
+            raise TransientError(f"{error.message}: it has forgotten the upload", hint="try again later") from error
 
     def _location(self, url: str, answer: Response) -> str:
         """Where the upload goes on."""

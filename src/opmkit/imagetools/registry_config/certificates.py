@@ -32,7 +32,7 @@ class Certificates:
             return None
         except OSError as error:
             raise ImageToolsError(
-                f"certificate directory {directory}: {error.strerror}", advice="make it readable, or remove it"
+                f"certificate directory {directory}: {error.strerror}", hint="make it readable, or remove it"
             ) from error
         for path in found.values():
             _check_pair(path, found)
@@ -50,8 +50,8 @@ def _check_pair(path: Path, found: dict[str, Path]) -> None:
     if other is None or path.with_suffix(other).name in found:
         return
     what = "the client certificate" if path.suffix == _CLIENT else "the key"
-    advice = f"add {path.with_suffix(other)}"
+    hint = f"add {path.with_suffix(other)}"
     raise ImageToolsError(
         f"{what} {path} has no {path.with_suffix(other).name} beside it",
-        advice=f"{advice}; an authority's certificate is named *.crt" if path.suffix == _CLIENT else advice,
+        hint=f"{hint}; an authority's certificate is named *.crt" if path.suffix == _CLIENT else hint,
     )

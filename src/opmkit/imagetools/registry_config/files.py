@@ -64,7 +64,7 @@ def _named(environ: Mapping[str, str], variable: str) -> RegistriesConf | None:
         return None
     settings = RegistriesConf.read(Path(path))
     if settings is None:
-        raise ImageToolsError(f"registry settings {path}: there is no such file", advice=f"correct or unset {variable}")
+        raise ImageToolsError(f"registry settings {path}: there is no such file", hint=f"correct or unset {variable}")
     return settings
 
 

@@ -16,7 +16,7 @@ SIZE_LIMIT = 4 << 20
 """The longest file, in bytes, that is read."""
 
 _PULL_FROM_MIRROR = ("all", "digest-only", "tag-only")
-_ADVICE = "see containers-registries.conf(5)"
+_HINT = "see containers-registries.conf(5)"
 _VERSION_1 = ("search", "insecure", "block")
 _WILDCARD = "*."
 
@@ -250,6 +250,6 @@ def _lines(text: str, pattern: str) -> list[int]:
     return [number for number, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*{pattern}", line)]
 
 
-def _unusable(path: Path, line: int | str | None, reason: str, advice: str = _ADVICE) -> ImageToolsError:
+def _unusable(path: Path, line: int | str | None, reason: str, hint: str = _HINT) -> ImageToolsError:
     where = f"{path}, line {line}" if line else str(path)
-    return ImageToolsError(f"registry settings {where}: {reason}", advice=advice)
+    return ImageToolsError(f"registry settings {where}: {reason}", hint=hint)

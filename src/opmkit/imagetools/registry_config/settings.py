@@ -63,7 +63,7 @@ class RegistrySettings:
             return reference
         else:
             candidates = ", ".join(f"{registry}/{name}" for registry in registries)
-            raise NotFound(f"{name}: several registries may be meant", advice=f"write one of {candidates}")
+            raise NotFound(f"{name}: several registries may be meant", hint=f"write one of {candidates}")
         _log.debug("short name %s: %s", name, full.name)
         return Reference(full.registry, full.repository, reference.tag, reference.digest)
 
@@ -123,7 +123,7 @@ class RegistrySettings:
         except InvalidReference as error:
             raise ImageToolsError(
                 f"{reference}: the location {location} makes {name} of its name, which is none of an image",
-                advice=f"correct the entry for {registry.prefix} in {registry.file}",
+                hint=f"correct the entry for {registry.prefix} in {registry.file}",
             ) from error
         there = self._settings.registry_for(name)
         blockers = (entry for entry in (registry if own else None, there) if entry)

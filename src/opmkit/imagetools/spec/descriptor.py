@@ -46,7 +46,7 @@ class Platform:
         architecture, slash, variant = rest.partition("/")
         if not os or not architecture or bool(slash) != bool(variant) or "/" in variant:
             raise InvalidReference(
-                f"invalid platform {text!r}", advice="write OS/ARCHITECTURE[/VARIANT], such as linux/arm64"
+                f"invalid platform {text!r}", hint="write OS/ARCHITECTURE[/VARIANT], such as linux/arm64"
             )
         return cls(os, architecture, variant)
 

@@ -27,7 +27,7 @@ def check_digest(text: str) -> str:
     """
     if not is_digest(text):
         raise InvalidImage(
-            f"invalid digest {text[:200]!r}", advice="a digest is 'sha256:' and 64 lower-case hexadecimal digits"
+            f"invalid digest {text[:200]!r}", hint="a digest is 'sha256:' and 64 lower-case hexadecimal digits"
         )
     return text
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 _MAX_STRINGS = 10_000
-_ADVICE = "the image is damaged or not a container image; build and push it again"
+_HINT = "the image is damaged or not a container image; build and push it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Fields:
         if not isinstance(value, list):
             raise invalid_field(path, "a list", value)
         if len(value) > limit:
-            raise LimitExceeded(f"{path}: {len(value)} elements exceed the limit of {limit}", advice=_ADVICE)
+            raise LimitExceeded(f"{path}: {len(value)} elements exceed the limit of {limit}", hint=_HINT)
         return ((f"{path}[{position}]", item) for position, item in enumerate(value))
 
     def strings(self, key: str, *, limit: int = _MAX_STRINGS) -> tuple[str, ...]:
@@ -118,11 +118,11 @@ def decode_json(raw: bytes, path: str, *, limit: int) -> object:
         LimitExceeded: The text is longer than ``limit`` or nested deeper than MAX_DEPTH.
     """
     if len(raw) > limit:
-        raise LimitExceeded(f"{path}: {len(raw)} bytes exceed the limit of {limit}", advice=_ADVICE)
+        raise LimitExceeded(f"{path}: {len(raw)} bytes exceed the limit of {limit}", hint=_HINT)
     try:
         value: object = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise InvalidImage(f"{path}: invalid JSON: {error}", advice=_ADVICE) from error
+        raise InvalidImage(f"{path}: invalid JSON: {error}", hint=_HINT) from error
     _check_depth(value, path)
     return value
 
@@ -135,7 +135,7 @@ def dump_json(value: object) -> bytes:
 def invalid_field(path: str, expected: str, value: object) -> InvalidImage:
     """Return the error for a field that is missing or has the wrong type."""
     problem = f"missing; expected {expected}" if value is None else f"expected {expected}, got {value!r:.80}"
-    return InvalidImage(f"{path}: {problem}", advice=_ADVICE)
+    return InvalidImage(f"{path}: {problem}", hint=_HINT)
 
 
 def _check_depth(value: object, path: str) -> None:
@@ -149,4 +149,4 @@ def _check_depth(value: object, path: str) -> None:
         ]
         if not level:
             return
-    raise LimitExceeded(f"{path}: JSON nesting exceeds the limit of {MAX_DEPTH} levels", advice=_ADVICE)
+    raise LimitExceeded(f"{path}: JSON nesting exceeds the limit of {MAX_DEPTH} levels", hint=_HINT)

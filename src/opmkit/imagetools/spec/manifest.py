@@ -123,7 +123,7 @@ class IndexManifest:
         available = ", ".join(sorted({str(image.platform) for image in images if image.platform})) or "none"
         raise NotFound(
             f"image index {self.digest} has no image" + (f" for {platform}" if platform else ""),
-            advice=f"choose one of its platforms: {available}" if images else "name another image",
+            hint=f"choose one of its platforms: {available}" if images else "name another image",
         )
 
 
@@ -140,11 +140,11 @@ def parse_manifest(raw: bytes, content_type: str | None = None) -> Manifest | In
     if fields.get("schemaVersion") == 1 or content_type in media_types.DOCKER_SCHEMA1:
         raise UnsupportedImage(
             "unsupported manifest format: Docker schema 1",
-            advice="push it again with a current client, or convert it: "
+            hint="push it again with a current client, or convert it: "
             "skopeo copy --format v2s2 docker://OLD docker://NEW",
         )
     if fields.get("schemaVersion") != 2:
-        raise InvalidImage("manifest.schemaVersion: expected 2", advice="check that the reference names an image")
+        raise InvalidImage("manifest.schemaVersion: expected 2", hint="check that the reference names an image")
     media_type = _media_type(fields, content_type)
     if media_type in media_types.INDEXES:
         manifests = _descriptors(fields, "manifests", MAX_INDEX_MANIFESTS)
@@ -165,26 +165,26 @@ def _encode(media_type: str, content: Mapping[str, object], annotations: Mapping
 
 def _media_type(fields: Fields, content_type: str) -> str:
     """Determine the type from ``mediaType``, the registry's Content-Type or the fields, all of which must agree."""
-    advice = "push the image again"
+    hint = "push the image again"
     is_index = fields.get("manifests") is not None
     if is_index and any(fields.get(key) is not None for key in ("config", "layers")):
-        raise InvalidImage("ambiguous manifest: it has the fields of an image and of an index", advice=advice)
+        raise InvalidImage("ambiguous manifest: it has the fields of an image and of an index", hint=hint)
     supported = media_types.MANIFESTS | media_types.INDEXES
     declared = fields.string("mediaType", "")
     types = {name for name in (declared, content_type) if name in supported}
     if len(types) > 1:
         raise InvalidImage(
             f"ambiguous manifest: mediaType is {declared}, but the registry sent Content-Type {content_type}",
-            advice=advice,
+            hint=hint,
         )
     if declared and declared not in supported:
         raise UnsupportedImage(
             f"unsupported manifest type {declared!r}",
-            advice="give the reference of a container image in OCI or Docker schema 2 format",
+            hint="give the reference of a container image in OCI or Docker schema 2 format",
         )
     media_type = types.pop() if types else _media_type_by_fields(fields, is_index=is_index)
     if is_index != (media_type in media_types.INDEXES):
-        raise InvalidImage(f"invalid manifest: its fields do not match its type {media_type}", advice=advice)
+        raise InvalidImage(f"invalid manifest: its fields do not match its type {media_type}", hint=hint)
     return media_type
 
 

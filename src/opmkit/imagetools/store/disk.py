@@ -7,13 +7,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import StoreError
+from opmkit.imagetools.hints import Hint, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_ADVICE = {
-    errno.ENOSPC: "free some space, or put it on another disk; 'opm image prune' empties the embedded store's cache",
+_HINTS: dict[int, Hint | str] = {
+    errno.ENOSPC: Hint.any_of(
+        "free some space",
+        "use another disk",
+        Hint("empty the cache of the embedded image store with {}", Operation.PRUNE_STORE),
+    ),
     errno.EDQUOT: "free some space within your quota, or put it on another disk",
     errno.EACCES: "choose a directory that you may write; OPM_STORE names that of the embedded store",
     errno.EPERM: "choose a directory that you may write; OPM_STORE names that of the embedded store",
@@ -31,5 +36,5 @@ def disk_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:  # some libraries derive errors of their own from OSError
             raise
-        advice = _ADVICE.get(error.errno, "")
-        raise StoreError(f"{error.filename or path}: {error.strerror or error}", advice=advice) from error
+        hint = _HINTS.get(error.errno, "")
+        raise StoreError(f"{error.filename or path}: {error.strerror or error}", hint=hint) from error

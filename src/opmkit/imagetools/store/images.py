@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import NotFound
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
 from opmkit.imagetools.store.layout import INGEST, RESULTS, Layout
 from opmkit.imagetools.store.private import private_directory
@@ -87,7 +88,8 @@ class ImageStore:
             left = [manifest for manifest in manifests if not _is_meant(manifest, reference, tagged)]
             if len(left) == len(manifests):
                 raise NotFound(
-                    f"{self.layout.path}: no image {reference}", advice="'opm image ls' names those there are"
+                    f"{self.layout.path}: no image {reference}",
+                    hint=Hint("list the stored images with {}", Operation.LIST_STORED_IMAGES),
                 )
             return left
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
 from opmkit.imagetools.store.disk import disk_errors
@@ -39,7 +40,7 @@ def parse_index(raw: bytes, where: str) -> IndexManifest:
     """The content of a layout's index.json; raises InvalidImage, which names ``where`` it stands."""
     index = parse_manifest(raw)
     if isinstance(index, Manifest):
-        raise InvalidImage(f"{where} is no image index", advice="the layout is damaged: make it anew")
+        raise InvalidImage(f"{where} is no image index", hint="the layout is damaged: make it anew")
     return index
 
 
@@ -99,7 +100,7 @@ class Layout:
         path = self.blob_path(descriptor.digest)
         if not path.is_file():
             raise NotFound(
-                f"blob {descriptor.digest} is not in {self.path}", advice="the layout is incomplete: copy anew"
+                f"blob {descriptor.digest} is not in {self.path}", hint="the layout is incomplete: copy anew"
             )
         with disk_errors(path):
             return verify_stream(path.open("rb"), descriptor)
@@ -114,8 +115,8 @@ class Layout:
         """What the layout names; raises NotFound where there is no layout."""
         with disk_errors(self.path):
             if not (self.path / VERSION).is_file():
-                advice = "give the directory of an OCI image layout, such as skopeo copy ... oci:DIR:TAG makes"
-                raise NotFound(f"{self.path} is no OCI image layout", advice=advice)
+                hint = "give the directory of an OCI image layout, such as skopeo copy ... oci:DIR:TAG makes"
+                raise NotFound(f"{self.path} is no OCI image layout", hint=hint)
             try:
                 with (self.path / INDEX).open("rb") as file:
                     raw = file.read(MAX_MANIFEST_SIZE + 1)
@@ -146,7 +147,10 @@ class Layout:
             manifests = change(index.manifests)
             changed = IndexManifest.build(manifests, index.annotations)
             if len(changed.raw) > MAX_MANIFEST_SIZE:
-                raise LimitExceeded(f"{self.path} holds too many images", advice="remove some: opm image rm")
+                raise LimitExceeded(
+                    f"{self.path} holds too many images",
+                    hint=Hint("remove some with {}", Operation.REMOVE_STORED_IMAGE),
+                )
             if tuple(manifests) != index.manifests or not (self.path / INDEX).exists():
                 self._replace(INDEX, changed.raw)
 
@@ -163,8 +167,8 @@ class Layout:
                     self._create()
                     yield
             except Timeout as error:
-                advice = "another process is busy with it: wait for that one, or end it"
-                raise StoreError(f"{self.path} stays locked for {LOCK_SECONDS:.0f} seconds", advice=advice) from error
+                hint = "another process is busy with it: wait for that one, or end it"
+                raise StoreError(f"{self.path} stays locked for {LOCK_SECONDS:.0f} seconds", hint=hint) from error
 
     def restrict(self) -> None:
         """Withdraw the permissions of others from a private layout that was created with them."""
@@ -175,8 +179,8 @@ class Layout:
         paths = [self.blob_path(digest) for digest in digests]
         for path in paths:
             if not path.is_file():
-                advice = "try again; if another process pruned the layout just now, that was all"
-                raise StoreError(f"{path} is missing, so the image can't be saved", advice=advice)
+                hint = "try again; if another process pruned the layout just now, that was all"
+                raise StoreError(f"{path} is missing, so the image can't be saved", hint=hint)
             _sync(path)
         for directory in {path.parent for path in paths}:
             _sync(directory)
@@ -185,8 +189,8 @@ class Layout:
         if (self.path / VERSION).exists():
             return
         if self._has_other_files():
-            advice = "choose a directory that is empty or not there yet"
-            raise StoreError(f"{self.path} has other files in it and is no OCI image layout", advice=advice)
+            hint = "choose a directory that is empty or not there yet"
+            raise StoreError(f"{self.path} has other files in it and is no OCI image layout", hint=hint)
         self._make_directory(self.path / "blobs" / "sha256")
         self._replace(VERSION, VERSION_CONTENT)
 

@@ -63,5 +63,5 @@ def _taken(lock: FileLock, name: str) -> AbstractContextManager[object]:
     try:
         return lock.acquire()
     except Timeout as error:
-        advice = "another process is busy with it: wait for that one, or end it"
-        raise StoreError(f"{name} stays locked for {LOCK_SECONDS:.0f} seconds", advice=advice) from error
+        hint = "another process is busy with it: wait for that one, or end it"
+        raise StoreError(f"{name} stays locked for {LOCK_SECONDS:.0f} seconds", hint=hint) from error

@@ -57,6 +57,6 @@ def private_directory() -> Path:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise StoreError(
             f"{path} is no directory that is this user's alone",
-            advice="remove it, or let TMPDIR name another directory",
+            hint="remove it, or let TMPDIR name another directory",
         )
     return path

@@ -58,7 +58,7 @@ class LayoutReader:
         self.name = name
 
     def resolve(self, identifier: str) -> Descriptor:
-        """The descriptor of what the tag or digest names; raises NotFound with the tags there are as advice."""
+        """The descriptor of what the tag or digest names; raises NotFound with the tags there are in its hint."""
         manifests = self._files.read_index().manifests
         if is_digest(identifier):
             return self._by_digest(identifier, manifests)
@@ -71,11 +71,11 @@ class LayoutReader:
             return found[0]
         place = f"{self._files.place}: "
         tags = ", ".join(self.tags())
-        advice = f"the available tags are: {tags}" if tags else "no image of this name has been stored here yet"
+        hint = f"the available tags are: {tags}" if tags else "no image of this name has been stored here yet"
         if identifier:
-            raise NotFound(f"{place}image {self._full_name(identifier)} not found", advice=advice)
+            raise NotFound(f"{place}image {self._full_name(identifier)} not found", hint=hint)
         problem = "contains more than one image" if found else "contains no image"
-        raise NotFound(place + problem, advice=f"name one by :TAG or @DIGEST; {advice}" if found else "")
+        raise NotFound(place + problem, hint=f"name one by :TAG or @DIGEST; {hint}" if found else "")
 
     def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
         """The manifest or index that the tag or digest names, verified."""
@@ -108,6 +108,6 @@ class LayoutReader:
                 return manifest
         size = self._files.blob_size(digest)
         if size is None or size > MAX_MANIFEST_SIZE:
-            raise NotFound(f"{self._files.place}: no manifest {digest}", advice="copy the image there first")
+            raise NotFound(f"{self._files.place}: no manifest {digest}", hint="copy the image there first")
         manifest_like = read_manifest(self._files, Descriptor("", digest, size))
         return replace(manifest_like.descriptor, digest=digest)

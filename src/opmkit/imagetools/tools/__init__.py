@@ -62,11 +62,6 @@ class ContainerTool(Protocol):
         """Description of the place where images are that were built but not pushed."""
         ...
 
-    @property
-    def push_command(self) -> str:
-        """Command that pushes an image from there, to be followed by the image's name."""
-        ...
-
     def digest(self, reference: ImageReference) -> str:
         """A digest that two names share if and only if they name the same image now; raises NotFound."""
         ...
@@ -128,5 +123,5 @@ def open_tool(
         return open_engine(name, options, store, form)
     raise ImageToolsError(
         f'unknown container tool "{name}"',
-        advice=f"use one of: none (no container engine required), {', '.join(ENGINES)}",
+        hint=f"use one of: none (no container engine required), {', '.join(ENGINES)}",
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from opmkit.imagetools import layer
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
+from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, Limits
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
@@ -57,11 +58,6 @@ class EngineTool:
     def storage(self) -> str:
         """The storage of the engine."""
         return f"the storage of {self.name}"
-
-    @property
-    def push_command(self) -> str:
-        """The engine's own command."""
-        return f"{self.name} push"
 
     def digest(self, reference: ImageReference) -> str:
         """The digest of the image's configuration."""
@@ -213,7 +209,7 @@ class EngineTool:
             return present
         pulled = self._engine.find(name)
         if pulled is None:
-            raise NotFound(f"{reference}: {self.name} pulled it, but has no such image", advice="try again")
+            raise NotFound(f"{reference}: {self.name} pulled it, but has no such image", hint="try again")
         return pulled
 
     def _credentials(self, reference: Reference) -> Credentials | None:
@@ -223,7 +219,10 @@ class EngineTool:
         if not isinstance(reference, Reference):
             raise ImageToolsError(
                 f"{reference}: {self.name} builds on, and gives, names in registries only",
-                advice="use the tool none for it, or copy it to a registry with 'opm image copy'",
+                hint=Hint.any_of(
+                    Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
+                    Hint("copy it to a registry with {}", Operation.COPY_IMAGE),
+                ),
             )
         return reference
 
@@ -231,7 +230,7 @@ class EngineTool:
         named = self._named(reference)
         if named.digest:
             raise ImageToolsError(
-                f"{reference}: a new image can't be given a digest", advice="write a tag in place of the digest"
+                f"{reference}: a new image can't be given a digest", hint="write a tag in place of the digest"
             )
         return named.with_default_tag()
 

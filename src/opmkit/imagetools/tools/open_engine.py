@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.auth import Keychain
 from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.registry_config import RegistrySettings
@@ -40,7 +41,10 @@ def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
     if form is ImageFormat.OCI:
         raise ImageToolsError(
             "docker builds images in docker's own format only",
-            advice="use --format v2s2; or podman, buildah or none as the tool for OCI images",
+            hint=Hint.any_of(
+                Hint("use {}", Setting.IMAGE_FORMAT.with_value("v2s2")),
+                Hint("build OCI images with {}, podman or buildah", Setting.CONTAINER_TOOL.with_value("none")),
+            ),
         )
     _refuse_certificates("docker", options, "/etc/docker/certs.d/HOST")
     if options.plain_http or not options.verify_tls:
@@ -76,6 +80,9 @@ def _verifies(options: RegistryOptions) -> bool:
 def _refuse_certificates(engine: str, options: RegistryOptions, directory: str) -> None:
     if options.ca_file is not None or options.cert_dir is not None:
         raise ImageToolsError(
-            f"{engine} can't be told of certificates, so --ca-file and --cert-dir don't go with it",
-            advice=f"put them in {directory} where {engine} runs, or use the tool none",
+            f"{engine}: unsupported: passing certificates to the engine",
+            hint=Hint.any_of(
+                f"put them in {directory} where {engine} runs",
+                Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
+            ),
         )

@@ -71,7 +71,6 @@ class RegistryTool:
     """
 
     name = "none"
-    push_command = "opm image push"
 
     def __init__(
         self,

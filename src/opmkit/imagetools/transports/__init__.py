@@ -15,6 +15,7 @@ from opmkit.imagetools.archive import (
 )
 from opmkit.imagetools.copy import copy_image
 from opmkit.imagetools.errors import InvalidReference, UnsupportedImage
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
@@ -50,7 +51,9 @@ def pin_reference(reference: ImageReference, digest: str) -> str:
 def check_platform_support(image: Image | ImageIndex, reference: ImageReference) -> None:
     """Raise UnsupportedImage where the place that the reference names can't hold all platforms of the image."""
     if isinstance(reference, SinglePlatformReference) and not isinstance(image, Image):
-        raise UnsupportedImage(f"{reference}: it can hold one platform only", advice="choose one with --platform")
+        raise UnsupportedImage(
+            f"{reference}: it can hold one platform only", hint=Hint("select one with {}", Setting.PLATFORM)
+        )
 
 
 def open_local(reference: LocalReference, store: ImageStore) -> tuple[Source, str]:
@@ -109,8 +112,8 @@ def _put_one(image: Image, reference: SinglePlatformReference, progress: Progres
     match reference:
         case DockerArchiveReference():
             if reference.position is not None:
-                advice = "write docker-archive:FILE:NAME:TAG"
-                raise InvalidReference(f"{reference}: an archive of one image is written", advice=advice)
+                hint = "write docker-archive:FILE:NAME:TAG"
+                raise InvalidReference(f"{reference}: an archive of one image is written", hint=hint)
             with new_archive(reference.path) as writer:
                 return write_docker_archive(image, writer, reference.reference, progress=progress)
         case DaemonReference():

@@ -62,7 +62,7 @@ def _read_copy(directory: Path, place: str) -> UncompressedImage:
     with (directory / "manifest.json").open("rb") as file:
         manifest = parse_manifest(file.read(MAX_MANIFEST_SIZE + 1))
     if not isinstance(manifest, Manifest):
-        raise InvalidImage(f"{place} is a list of images", advice="name one of them")
+        raise InvalidImage(f"{place} is a list of images", hint="name one of them")
     layers = []
     for layer in manifest.layers:
         with open_blob(layer.digest) as stream:
@@ -87,8 +87,8 @@ def _run(reference: StorageReference, name: str, command: int, directory: Path) 
     """Run one of the two commands of the first program that is there, in a directory."""
     program = next((program for program in _PROGRAMS if shutil.which(program)), None)
     if program is None:
-        advice = "install podman, buildah or skopeo; or copy the image through an archive: oci-archive:FILE"
-        raise EngineUnavailable(f"{reference}: none of {', '.join(_PROGRAMS)} is installed", advice=advice)
+        hint = "install podman, buildah or skopeo; or copy the image through an archive: oci-archive:FILE"
+        raise EngineUnavailable(f"{reference}: none of {', '.join(_PROGRAMS)} is installed", hint=hint)
     arguments = [argument.format(name=name) for argument in _PROGRAMS[program][command]]
     done = subprocess.run(
         [program, *arguments],
@@ -100,7 +100,7 @@ def _run(reference: StorageReference, name: str, command: int, directory: Path) 
         check=False,
     )
     if done.returncode:
-        raise engine_failure(str(reference), program, done.stderr, insecure_advice="")
+        raise engine_failure(str(reference), program, done.stderr, insecure_hint="")
 
 
 def _as_it_lies(layer: Descriptor, manifest: Manifest, head: bytes) -> Descriptor:

@@ -55,7 +55,7 @@ def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Prog
     """
     name = reference.reference
     if name is None:
-        raise InvalidReference(f"{reference}: an image gets a name, not an ID", advice="write docker-daemon:NAME:TAG")
+        raise InvalidReference(f"{reference}: an image gets a name, not an ID", hint="write docker-daemon:NAME:TAG")
     with closing(connect(os.environ)) as client, _temporary_file() as spool:
         writer = TarWriter(spool)
         written = write_docker_archive(image, writer, name, progress=progress)
@@ -65,7 +65,7 @@ def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Prog
             for answer in client.load_image(spool):
                 if "error" in answer:
                     said = one_line(str(answer["error"]))
-                    raise EngineError(f"{reference}: docker can't load it: {said}", advice="see the daemon's log")
+                    raise EngineError(f"{reference}: docker can't load it: {said}", hint="see the daemon's log")
     return written
 
 
@@ -80,9 +80,9 @@ def _reported(reference: DaemonReference) -> Iterator[None]:
         yield
     except NotThere as error:
         raise NotFound(
-            f"{reference}: the docker daemon has no such image", advice="'docker images' lists those that it has"
+            f"{reference}: the docker daemon has no such image", hint="'docker images' lists those that it has"
         ) from error
     except (DockerException, requests.RequestException) as error:
         raise EngineError(
-            f"{reference}: docker: {one_line(str(error))}", advice="see whether the daemon is up"
+            f"{reference}: docker: {one_line(str(error))}", hint="see whether the daemon is up"
         ) from error

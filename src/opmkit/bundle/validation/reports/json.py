@@ -28,7 +28,7 @@ def report(verdicts: Sequence[Verdict], fail_on: Severity, skipped: int = 0) -> 
 
 
 def _bundle(verdict: Verdict, fail_on: Severity) -> dict[str, Any]:
-    failure = {"error": {"message": verdict.error, "advice": verdict.advice}} if verdict.error else {}
+    failure = {"error": {"message": verdict.error, "advice": str(verdict.hint)}} if verdict.error else {}
     return {
         "target": verdict.target,
         "name": verdict.name,

@@ -30,7 +30,7 @@ def _suite(verdict: Verdict, fail_on: Severity) -> ET.Element:
     suite = ET.Element("testsuite", name=escape_controls(verdict.target))
     if verdict.error:
         case = ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name="read")
-        ET.SubElement(case, "error", message=escape_controls(verdict.error)).text = escape_controls(verdict.advice)
+        ET.SubElement(case, "error", message=escape_controls(verdict.error)).text = escape_controls(str(verdict.hint))
     elif not verdict.findings:
         ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name="all rules")
     for rule, findings in groupby(sorted(verdict.findings, key=lambda finding: finding.rule), lambda one: one.rule):

@@ -83,8 +83,8 @@ def _shared(places: Sequence[_Placed]) -> Iterator[tuple[str, str]]:
 def _bundle(verdict: Verdict, shared: Container[_Text]) -> Iterator[tuple[str, str]]:
     if verdict.error:
         yield f"{verdict.target}: {verdict.error}", _STYLES[Severity.ERROR]
-        if verdict.advice:
-            yield f"  hint: {verdict.advice}", ""
+        if verdict.hint:
+            yield f"  hint: {verdict.hint}", ""
         return
     if not verdict.findings:
         yield f"{verdict.target}: all is well", "green"
