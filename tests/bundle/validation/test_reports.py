@@ -17,6 +17,7 @@ from opmkit.bundle.validation.reports import json as json_report
 from opmkit.bundle.validation.result import Verdict
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.sources import Source
+from opmkit.imagetools.hints import Hint
 from tests.kit.uris import is_uri_reference
 
 BAD = Finding(
@@ -27,7 +28,7 @@ LONELY = Finding("GP-Z", "good-practices", Severity.WARNING, "z")
 VERDICTS = [
     Verdict("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
     Verdict("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
-    Verdict("quay.io/me/gone:1", error="there is none", hint="name another"),
+    Verdict("quay.io/me/gone:1", error="there is none", hint=Hint("name another")),
 ]
 
 

@@ -39,9 +39,7 @@ def test_a_pattern_has_to_match_in_one_of_the_repositories() -> None:
     assert (selector(ONE), selector(OTHER)) == (["v1"], [])
     selector.check_patterns()
     assert selector.skipped == SkippedTags(attachments=1, excluded=1)
-    assert str(selector.skipped) == (
-        "1 tag of signatures, attestations or SBOMs and 1 tag excluded by --tags or --exclude-tags"
-    )
+    assert str(selector.skipped) == ("1 tag of signatures, attestations or SBOMs and 1 tag excluded by patterns")
 
 
 def test_a_repository_without_tags_has_nothing_to_skip() -> None:
@@ -53,6 +51,6 @@ def test_a_repository_without_tags_has_nothing_to_skip() -> None:
 def test_a_pattern_that_matches_nothing_is_named_with_some_tags() -> None:
     selector = TagSelector(lambda _: [f"v{number}" for number in range(9)], ["V*"])
     selector(ONE)
-    with pytest.raises(NoMatchingTag, match=r"--tags V\*: no matching tag in quay\.io/me/one") as raised:
+    with pytest.raises(NoMatchingTag, match=r"tag pattern V\*: no matching tag in quay\.io/me/one") as raised:
         selector.check_patterns()
     assert str(raised.value.hint).endswith("such as v0, v1, v2, v3, v4, ...")

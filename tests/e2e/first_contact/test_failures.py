@@ -87,7 +87,7 @@ def test_a_missing_credentials_file_is_an_error(newcomer: InstalledOpm, command:
     (newcomer.directory / "bundle").mkdir()
     done = newcomer.attempt(*command.split(), "--authfile", "gone/auth.json")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[0] == "Error: --authfile gone/auth.json: credentials file does not exist"
+    assert done.stderr.splitlines()[0] == "Error: gone/auth.json: credentials file does not exist"
     assert "podman login --authfile gone/auth.json" in done.stderr
 
 

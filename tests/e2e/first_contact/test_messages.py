@@ -52,7 +52,7 @@ MISTAKES = [
     Mistake("bundle validate bundle --output jsno", "jsno", "--output", "--help"),
     Mistake("bundle build -d nonexist -p x -c y -t x:1", "nonexist", "", "director"),
     Mistake("bundle build -d plain -t example.com/x:1", "plain", "package", "--package"),
-    Mistake("bundle build -d plain -p x -t example.com/x:1", "channel", "", "--channels NAME"),
+    Mistake("bundle build -d plain -p x -t example.com/x:1", "channel", "", "--channels"),
     Mistake("bundle build -d empty -p x -c alpha -t example.com/x:1", "empty", "no files", "manifests"),
     Mistake("bundle build -d plain -p x -c alpha", "tag", "not set", "--help"),
     Mistake("bundle build -d plain -p x -c alpha -t example.com/X:1", "example.com/X:1", "", "lower"),

@@ -67,7 +67,7 @@ def test_patterns_select_tags(newcomer: InstalledOpm, signed: str, flags: list[s
 @pytest.mark.parametrize(
     ("flags", "message", "hint"),
     [
-        (["--tags", "0.1.*,v9*"], "--tags v9*: no matching tag in {repository}", "such as 0.1.0, 0.2.0"),
+        (["--tags", "0.1.*,v9*"], "tag pattern v9*: no matching tag in {repository}", "such as 0.1.0, 0.2.0"),
         (["--exclude-tags", "0.*"], "{repository}: no bundles found: skipped 4 tags of signatures", "--tags"),
         (["--tags", "0.*", "--exclude-tags", "*"], "{repository}: no bundles found: skipped", "--exclude-tags"),
     ],
@@ -87,4 +87,4 @@ def test_tag_patterns_need_a_repository(newcomer: InstalledOpm) -> None:
     (newcomer.directory / "bundle").mkdir()
     done = newcomer.attempt("bundle", "validate", "bundle", "--tags", "v1")
     assert done.returncode == 1
-    assert "--tags v1: no matching tag: no repository to validate" in done.stderr
+    assert "tag pattern v1: no matching tag: no repository to validate" in done.stderr

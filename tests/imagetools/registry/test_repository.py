@@ -219,8 +219,8 @@ def test_tls_with_a_private_authority(tls_registry: Registry, name: str) -> None
     RegistryClient(RegistryOptions(verify_tls=False)).repository(reference).resolve("1")
     with pytest.raises(InsecureTransport, match="not trusted") as caught:
         RegistryClient().repository(reference).resolve("1")
-    assert "--ca-file" in str(caught.value.hint)
-    assert "--skip-tls-verify" in str(caught.value.hint)
+    assert "ca_file" in str(caught.value.hint)
+    assert "skip_tls_verify" in str(caught.value.hint)
 
 
 def test_the_system_decides_which_authorities_are_trusted(
@@ -234,16 +234,16 @@ def test_http_spoken_to_a_https_registry(tls_registry: Registry, name: str) -> N
     repository = RegistryClient(HTTP).repository(Reference(tls_registry.host, name))
     with pytest.raises(InsecureTransport, match="speaks HTTPS") as caught:
         repository.resolve("1")
-    assert "--use-http" in str(caught.value.hint)
+    assert "plain_http" in str(caught.value.hint)
     with pytest.raises(ImageToolsError) as caught_by_push:
         put(repository, b"x")
-    assert "--use-http" in str(caught_by_push.value.hint)
+    assert "plain_http" in str(caught_by_push.value.hint)
 
 
 def test_https_spoken_to_a_http_registry(registry: Registry, name: str) -> None:
     with pytest.raises(InsecureTransport, match="doesn't speak HTTPS") as caught:
         RegistryClient().repository(Reference(registry.host, name)).resolve("1")
-    assert "--use-http" in str(caught.value.hint)
+    assert "plain_http" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(("content", "reason"), [("no certificate", "no PEM"), (None, "No such file")])

@@ -92,7 +92,7 @@ def test_without_a_client_certificate(strict: Registry, home: Path) -> None:
     fill(certs_d(home, strict), strict, known=False)
     with pytest.raises(AuthenticationFailed, match="asks for a client certificate that it knows") as caught:
         client(home).repository(Reference(strict.host, "a")).resolve("1")
-    assert "--cert-dir" in str(caught.value.hint)
+    assert "cert_dir" in str(caught.value.hint)
 
 
 def test_with_a_client_certificate_of_somebody_else(strict: Registry, home: Path, tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ from opmkit.cli.console import (
     progress,
 )
 from opmkit.cli.errors import UsageProblem, print_error, print_to_stderr
+from opmkit.cli.hints import format_hint
 from opmkit.cli.params import Connection, made_once
 from opmkit.cli.streams import report_on
+from opmkit.imagetools.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -423,8 +425,15 @@ def _verdicts(
         from opmkit.bundle.validation.rule_registry import validators
 
         verdicts = beside_each_other(verdicts, validators().get("across", ()))
-    verdicts = [plan.policy.apply(verdict) for verdict in verdicts]
+    verdicts = [plan.policy.apply(_with_flags(verdict)) for verdict in verdicts]
     return verdicts if plan.known is None else [without_known(verdict, plan.known) for verdict in verdicts]
+
+
+def _with_flags(verdict: Verdict) -> Verdict:
+    """Return the result with its hint in terms of the flags of this command."""
+    from dataclasses import replace
+
+    return replace(verdict, hint=Hint(format_hint(verdict.hint))) if verdict.hint else verdict
 
 
 def _platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
