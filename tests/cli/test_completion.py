@@ -9,7 +9,7 @@ from opmkit.cli.commands.validate import Report
 from opmkit.cli.completion import CHOICES, Directive, complete
 from opmkit.cli.main import build_app
 from opmkit.imagetools.tools import ENGINES
-from opmkit.index.fbc.migrate import Level
+from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.modes import UpdateMode
 
 
@@ -20,7 +20,13 @@ def completed(*words: str) -> tuple[list[str], Directive]:
 
 @pytest.mark.parametrize(
     ("metavar", "values"),
-    [("TOOL", ("none", *ENGINES)), ("MODE", UpdateMode), ("LEVEL", Level), ("FORM", Report), ("SEVERITY", Severity)],
+    [
+        ("TOOL", ("none", *ENGINES)),
+        ("MODE", UpdateMode),
+        ("LEVEL", MigrationLevel),
+        ("FORM", Report),
+        ("SEVERITY", Severity),
+    ],
 )
 def test_choices_are_those_that_the_commands_accept(metavar: str, values: tuple[str, ...]) -> None:
     assert set(CHOICES[metavar]) == set(map(str, values))

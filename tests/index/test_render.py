@@ -18,10 +18,10 @@ from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, OtherBlob, PackageBlob
 from opmkit.index.fbc.directory import write_catalog
 from opmkit.index.fbc.load import read_blobs
-from opmkit.index.fbc.migrate import Level
+from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import to_json, to_yaml
 from opmkit.index.image.open_fbc import CATALOGS, open_blobs
-from opmkit.index.render import Rendering, kept_bundles, render
+from opmkit.index.render import RenderOptions, open_render_cache, render
 from opmkit.index.rendering.database_blobs import blobs_of_database, icon_of
 from opmkit.index.rendering.image_template import ImageTemplate
 from opmkit.index.sqlite import open_database
@@ -146,7 +146,7 @@ def test_an_image_that_is_nothing_of_this_is_told(
 
 def test_kinds_that_are_not_wanted_are_refused(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", bundle_content("lagoon", "2.0.0"))
-    for read in (open_blobs, lambda tool, name: render(tool, [name], Rendering(kinds=CATALOGS))):
+    for read in (open_blobs, lambda tool, name: render(tool, [name], RenderOptions(kinds=CATALOGS))):
         with pytest.raises(CatalogError, match="is a bundle directory") as error:
             read(tool, bundle)
         assert "an index database" in error.value.advice
@@ -181,7 +181,7 @@ def test_remarks_on_bundles_are_told(tmp_path: Path) -> None:
     one = write(tmp_path / "one", {**files(), "manifests/x.yaml": b"a: b: c"})
     label = b"operators.operatorframework.io.bundle.channels.v1"
     two = write(tmp_path / "two", {**files(name=""), "metadata/annotations.yaml": b"annotations: {%s: alpha}" % label})
-    render(no_tool, [one, two], Rendering(warn=told.append))
+    render(no_tool, [one, two], RenderOptions(warn=told.append))
     assert [remark.partition(": ")[0] for remark in told] == [one, two, two, two]
     assert "left out: manifests/x.yaml:1" in told[0]
     assert "no package" in told[2]
@@ -191,7 +191,7 @@ def test_remarks_on_bundles_are_told(tmp_path: Path) -> None:
 def test_a_bundle_image_is_read_once(tool: Callable[[], RegistryTool], tmp_path: Path, registry: Registry) -> None:
     (tmp_path / "layer").mkdir()
     name = put_under(f"{registry.host}/kept/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
-    rendering = Rendering(kept=kept_bundles(tmp_path / "kept"))
+    rendering = RenderOptions(kept=open_render_cache(tmp_path / "kept"))
     first = render(tool, [name], rendering)
     other = put_under(f"{registry.host}/kept/same:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
     shutil.rmtree(tmp_path / "store")
@@ -207,7 +207,7 @@ def test_a_bundle_image_is_read_once(tool: Callable[[], RegistryTool], tmp_path:
 def test_a_level_is_for_all_bundles(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:
     (tmp_path / "layer").mkdir()
     image = put_under(f"oci:{tmp_path}/layout:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
-    (bundle,) = render(tool, [image], Rendering(level=Level.ALL)).bundles
+    (bundle,) = render(tool, [image], RenderOptions(level=MigrationLevel.ALL)).bundles
     assert [one.type for one in bundle.properties] == ["olm.package", "olm.csv.metadata"]
 
 
@@ -223,7 +223,7 @@ def test_a_level_is_for_all_bundles(tool: Callable[[], RegistryTool], tmp_path: 
 def test_a_template_names_the_images_of_directories(tmp_path: Path, template: str, image: str) -> None:
     bundle = parse_bundle(files())
     assert ImageTemplate.parse(template).image(bundle) == image
-    (blob,) = render(no_tool, [write(tmp_path, files())], Rendering(images=ImageTemplate.parse(template))).bundles
+    (blob,) = render(no_tool, [write(tmp_path, files())], RenderOptions(images=ImageTemplate.parse(template))).bundles
     assert blob.image == image
     assert image in [one.image for one in blob.related_images]
 
@@ -270,7 +270,7 @@ def test_a_database_comes_to_packages_channels_and_bundles(tmp_path: Path) -> No
 
 
 def _required(bundle: BundleBlob) -> list[Any]:
-    return list(bundle.values("olm.package.required"))
+    return list(bundle.property_values("olm.package.required"))
 
 
 LAID_OUT = Blobs(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.versions import strict_version
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.image.open_fbc import Kind
-from opmkit.index.render import Rendering, render
+from opmkit.index.render import RenderOptions, render
 from opmkit.index.rendering.image_template import ImageTemplate
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def catalog_of(directories: Iterable[Path]) -> Blobs:
     """The catalog of these bundles, as far as their versions are semantic, differ, and can be tags."""
     template = ImageTemplate.parse("quay.io/example/{{.Package}}:v{{.Version}}")
-    rendering = Rendering(frozenset({Kind.BUNDLE_DIRECTORY}), images=template)
+    rendering = RenderOptions(frozenset({Kind.BUNDLE_DIRECTORY}), images=template)
     blobs = render(_no_tool, list(map(str, directories)), rendering)
     found: dict[str, dict[str, BundleBlob]] = {}
     for bundle in blobs.bundles:
-        found.setdefault(bundle.package, {}).setdefault(stated_version(bundle)[0], bundle)
-    return Blobs.of(blob for package, bundles in found.items() for blob in _package(package, bundles))
+        found.setdefault(bundle.package, {}).setdefault(bundle_version(bundle), bundle)
+    return Blobs.from_blobs(blob for package, bundles in found.items() for blob in _package(package, bundles))
 
 
 def _no_tool() -> RegistryTool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opmkit.bundle import ManifestCache, parse_bundle
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, Blobs
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.reference.samples import Sample
 
 _CACHE = ManifestCache()
-DIALECT = Dialect.OPM_1_26
+COMPAT = Compat.OPM_1_26
 
 
 def sample_bundle(sample: Sample) -> Bundle:
@@ -67,7 +67,7 @@ class Twins:
             "prune-stranded": (prune_stranded, without_stranded),
             "deprecatetruncate": (
                 lambda db: _deprecate(db, images, allow_package_removal=removal),
-                lambda blobs: truncate(blobs, images, allow_package_removal=removal, dialect=DIALECT),
+                lambda blobs: truncate(blobs, images, allow_package_removal=removal, compat=COMPAT),
             ),
         }
         return self.change(*changes[command])
@@ -111,7 +111,7 @@ def _add(database: IndexDatabase, bundles: Sequence[Bundle], plan: AddPlan) -> N
 
 
 def _added(blobs: Blobs, bundles: Sequence[Bundle], plan: AddPlan) -> Edit:
-    return add_bundles(blobs, [Arrival.of(one) for one in bundles], plan=plan, dialect=DIALECT)
+    return add_bundles(blobs, [Arrival.of(one) for one in bundles], plan=plan, compat=COMPAT)
 
 
 def _mode(flags: Sequence[str]) -> UpdateMode:
@@ -124,7 +124,7 @@ def canonical(blobs: Blobs, *, objects: bool = True, absent: bool = True) -> dic
     A conversion leaves out deprecated bundles, constraints, and descriptions of packages. In a database only the
     entries on the way from the head have edges. Without ``absent`` edges to what is not in the channel don't count.
     """
-    deprecated = {one.name for one in blobs.bundles if any(True for _ in one.values("olm.deprecated"))}
+    deprecated = {one.name for one in blobs.bundles if any(True for _ in one.property_values("olm.deprecated"))}
     return {
         "packages": {one.name: (one.default_channel, one.icon) for one in blobs.packages},
         "channels": {(one.package, one.name): _entries(one, deprecated, absent=absent) for one in blobs.channels},

@@ -112,7 +112,9 @@ def requests_for_catalog(blobs: Blobs) -> dict[str, list[dict[str, str]]]:
         for entry in channel.entries
         for name in dict.fromkeys((entry.name, entry.replaces, *entry.skips))
     ]
-    values = [value for bundle in blobs.bundles for value in bundle.values("olm.gvk") if isinstance(value, dict)]
+    values = [
+        value for bundle in blobs.bundles for value in bundle.property_values("olm.gvk") if isinstance(value, dict)
+    ]
     keys = {tuple(str(value.get(part, "")) for part in ("group", "version", "kind")) for value in values}
     apis = [dict(zip(("group", "version", "kind"), key, strict=True)) for key in sorted(keys)]
     return {

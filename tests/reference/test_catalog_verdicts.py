@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.fbc.check.result import judge
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.load import load_blobs
+from opmkit.index.fbc.check.result import validate
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.load import load_directory
 from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_verdicts_are_those_of_the_reference(share: int, tmp_path: Path) -> None
         root.mkdir()
         broken = made_up(seed, root)
         theirs = subprocess.run([REFERENCE, "validate", str(root)], capture_output=True, text=True, check=False)
-        ours = judge(load_blobs(root), Dialect.NEWEST)
+        ours = validate(load_directory(root), Compat.NEWEST)
         assert ours.passed is (theirs.returncode == 0), (seed, broken, theirs.stderr, ours.errors)
 
 

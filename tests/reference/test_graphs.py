@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.drawing.filter import Selection
-from opmkit.index.drawing.mermaid import mermaid
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.drawing.filter import GraphFilter
+from opmkit.index.drawing.mermaid import render_mermaid
+from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import read_blobs
 from tests.kit.corpus import RegistryCorpus
 from tests.kit.opm import Opm
@@ -34,9 +34,9 @@ pytestmark = pytest.mark.skipif(not TOOLS, reason="no environment variable names
 
 
 @cache
-def dialect(tool: str) -> Dialect:
+def compat(tool: str) -> Compat:
     told = subprocess.run([tool, "alpha", "render-graph", "--help"], capture_output=True, text=True, check=False)
-    return Dialect.NEWEST if "--draw-v0-semantics" in told.stdout else Dialect.OPM_1_26
+    return Compat.NEWEST if "--draw-v0-semantics" in told.stdout else Compat.OPM_1_26
 
 
 def theirs(tool: str, *arguments: str) -> str | None:
@@ -107,11 +107,13 @@ def test_graphs_are_drawn_alike(tool: str, tmp_path: Path) -> None:
         root.mkdir()
         (root / "catalog.json").write_text("\n".join(map(json.dumps, catalog)))
         bundle = dice.choice([one["name"] for one in catalog if one["schema"] == "olm.bundle"])
-        selection = dice.choice((Selection(), Selection("p0"), Selection(minimum=bundle), Selection("p0", bundle)))
-        v0 = dialect(tool) is Dialect.NEWEST and not several and dice.random() < 0.5
+        selection = dice.choice(
+            (GraphFilter(), GraphFilter("p0"), GraphFilter(minimum=bundle), GraphFilter("p0", bundle))
+        )
+        v0 = compat(tool) is Compat.NEWEST and not several and dice.random() < 0.5
         flags = ["--package-name", selection.package, "--minimum-edge", selection.minimum]
         flags += ["--draw-v0-semantics"] * v0
-        drawn = mermaid(read_blobs(root), selection, dialect=dialect(tool), v0_semantics=v0)
+        drawn = render_mermaid(read_blobs(root), selection, compat=compat(tool), v0_semantics=v0)
         assert drawn.text == theirs(tool, "alpha", "render-graph", str(root), *flags), (seed, flags)
 
 
@@ -189,7 +191,7 @@ TEMPLATES = {
 
 @needs_shared
 @pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if dialect(tool) is Dialect.NEWEST])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is Compat.NEWEST])
 def test_templates_are_rendered_alike(tool: str, name: str, registry: Registry, tmp_path: Path) -> None:
     corpus = RegistryCorpus(registry.host)
     (tmp_path / "template.json").write_text(corpus.fill([json.dumps(TEMPLATES[name])])[0])
@@ -203,7 +205,7 @@ def test_templates_are_rendered_alike(tool: str, name: str, registry: Registry, 
 @needs_shared
 @pytest.mark.parametrize("kind", ["basic", "substitutes"])
 @pytest.mark.parametrize("form", ["json", "yaml"])
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if dialect(tool) is Dialect.NEWEST])
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is Compat.NEWEST])
 def test_catalogs_are_converted_alike(tool: str, form: str, kind: str, tmp_path: Path) -> None:
     (tmp_path / "made.json").write_text("\n".join(map(json.dumps, wild_package(random.Random(1), "p0"))))
     files = [tmp_path / "made.json", SHARED / "corpus" / "templates" / "basic-two.yaml"]

@@ -20,9 +20,9 @@ from google.protobuf.json_format import MessageToDict
 
 from opmkit.cli.main import run
 from opmkit.index.api import METHODS
-from opmkit.index.fbc.check.result import judge
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.load import load_blobs, read_blobs
+from opmkit.index.fbc.check.result import validate
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.load import load_directory, read_blobs
 from tests.golden.test_grpc import CATALOG, GOLDEN, build
 from tests.index.replay import REGISTRY
 from tests.kit.catalogs import free_port, write_library
@@ -172,7 +172,7 @@ def test_every_call_to_a_catalog_has_the_same_outcome(share: int, tmp_path: Path
         root = tmp_path / str(seed)
         root.mkdir()
         made_up(seed, root)
-        if not judge(load_blobs(root), Dialect.NEWEST).passed or lacks_data(root):
+        if not validate(load_directory(root), Compat.NEWEST).passed or lacks_data(root):
             continue
         with (
             theirs("catalog", root, NEWEST) as first,

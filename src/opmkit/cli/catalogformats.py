@@ -10,13 +10,13 @@ import typer
 
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
     from opmkit.bundle.cache import Kept
-    from opmkit.index.drawing.mermaid import Mermaid
+    from opmkit.index.drawing.mermaid import MermaidGraph
     from opmkit.index.fbc.blobs import Blob, Blobs
-    from opmkit.index.fbc.migrate import Level
+    from opmkit.index.fbc.migrate import MigrationLevel
 
 
 class CatalogFormat(StrEnum):
@@ -26,8 +26,8 @@ class CatalogFormat(StrEnum):
     YAML = "yaml"
 
 
-Compat = Annotated[
-    Dialect, typer.Option(metavar="VERSION", help="Do as a release of the reference does: newest or opm-1.26.")
+CompatOption = Annotated[
+    Compat, typer.Option(metavar="VERSION", help="Do as a release of the reference does: newest or opm-1.26.")
 ]
 """The flag of commands whose results differ from release to release."""
 CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Form of the result: json or yaml.")]
@@ -42,13 +42,13 @@ MigrateLevel = Annotated[
 ]
 
 
-def level_named(name: str) -> Level:
+def level_named(name: str) -> MigrationLevel:
     """The level of that name, no migration for ""; raises UsageProblem."""
-    from opmkit.index.fbc.migrate import Level
+    from opmkit.index.fbc.migrate import MigrationLevel
 
-    if name not in [*Level, ""]:
-        raise UsageProblem(f'unknown level "{name}" of --migrate-level: one of {", ".join(Level)}')
-    return Level(name or Level.NONE)
+    if name not in [*MigrationLevel, ""]:
+        raise UsageProblem(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
+    return MigrationLevel(name or MigrationLevel.NONE)
 
 
 def writer(form: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
@@ -60,13 +60,13 @@ def writer(form: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
 
 def print_blobs(blobs: Blobs, form: CatalogFormat) -> None:
     """Print the blobs of a catalog in the order in which catalogs are written, one after the other."""
-    from opmkit.index.fbc.write import in_order
+    from opmkit.index.fbc.write import sort_blobs
 
     write = writer(form)
-    print_bytes(write([blob]) for blob in in_order(blobs))
+    print_bytes(write([blob]) for blob in sort_blobs(blobs))
 
 
-def told(drawn: Mermaid) -> bytes:
+def told(drawn: MermaidGraph) -> bytes:
     """The text of a graph in mermaid; what could not be drawn is told as warnings."""
     for warning in drawn.warnings:
         print_warning(warning)
@@ -76,6 +76,6 @@ def told(drawn: Mermaid) -> bytes:
 def kept_renderings() -> Kept:
     """Where bundle images are kept as they were rendered."""
     from opmkit.imagetools.store import ImageStore
-    from opmkit.index.render import kept_bundles
+    from opmkit.index.render import open_render_cache
 
-    return kept_bundles(ImageStore.open().results("bundles"))
+    return open_render_cache(ImageStore.open().results("bundles"))

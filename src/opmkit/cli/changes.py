@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.fbc.migrate import Level
+    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.build import BuiltIndex, IndexPlan
     from opmkit.index.operations.change import AddOptions, Change, ChangeResult
     from opmkit.index.operations.values import Placement
@@ -68,7 +68,7 @@ class Adding:
         typer.Option("--skip-present", help="Pass over bundles that the index has from the same image, by digest."),
     ] = False
 
-    def options(self, placement: Placement | None = None, level: Level | None = None) -> AddOptions:
+    def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
         """The same for the index package."""
         from opmkit.index.operations.change import AddOptions
 
@@ -258,7 +258,7 @@ class Target:
     ] = "index.Dockerfile"
 
     @property
-    def level(self) -> Level | None:
+    def level(self) -> MigrationLevel | None:
         """The level of migration that is asked for; raises UsageProblem for one that there isn't."""
         from opmkit.cli.catalogformats import level_named
 

@@ -20,10 +20,10 @@ from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.fbc.from_bundle import bundle_blob, by_image, objects_last, with_image
+from opmkit.index.fbc.from_bundle import bundle_to_blob, move_objects_last, sort_related_images, with_image
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.index.fbc.migrate import Level, migrated
-from opmkit.index.fbc.write import content
+from opmkit.index.fbc.migrate import MigrationLevel, migrate
+from opmkit.index.fbc.write import blob_to_dict
 from opmkit.index.image.open_fbc import CATALOGS, DATABASES, Kind, catalog_blobs, find_place, kind_of, refuse_kind
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
+class RenderOptions:
     """How references are rendered: those of ``kinds`` alone, and bundles at a ``level``.
 
     ``images`` names the images of bundle directories, which have none else. ``kept`` has the bundles that were
@@ -47,30 +47,38 @@ class Rendering:
     """
 
     kinds: frozenset[Kind] = frozenset(Kind)
-    level: Level = Level.NONE
+    level: MigrationLevel = MigrationLevel.NONE
     images: ImageTemplate | None = None
     kept: Kept | None = None
     warn: Callable[[str], None] = lambda _: None
 
 
-PLAIN = Rendering()
+DEFAULT_OPTIONS = RenderOptions()
 
 
-def kept_bundles(directory: Path) -> Kept:
+def open_render_cache(directory: Path) -> Kept:
     """Bundles below a directory, as this release renders them."""
     return Kept.open(directory, [code_digest("opmkit.bundle"), code_digest("opmkit.index.fbc")])
 
 
 def render(
-    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = NO_PROGRESS
+    tool: Tool,
+    references: Sequence[str],
+    rendering: RenderOptions = DEFAULT_OPTIONS,
+    *,
+    progress: Progress = NO_PROGRESS,
 ) -> Blobs:
-    """The blobs of all references, one after the other; see `rendered`."""
-    each = rendered(tool, references, rendering, progress=progress)
-    return Blobs.of(blob for blobs in each for blob in blobs)
+    """The blobs of all references, one after the other; see `iter_rendered`."""
+    each = iter_rendered(tool, references, rendering, progress=progress)
+    return Blobs.from_blobs(blob for blobs in each for blob in blobs)
 
 
-def rendered(
-    tool: Tool, references: Sequence[str], rendering: Rendering = PLAIN, *, progress: Progress = NO_PROGRESS
+def iter_rendered(
+    tool: Tool,
+    references: Sequence[str],
+    rendering: RenderOptions = DEFAULT_OPTIONS,
+    *,
+    progress: Progress = NO_PROGRESS,
 ) -> Iterator[Blobs]:
     """The blobs of each reference, in their order; they are read side by side.
 
@@ -91,7 +99,7 @@ def rendered(
                 found = reading.result()
                 if isinstance(found, _UnreadBundle):
                     found = Blobs(bundles=(found.blob(cache, rendering),))
-                yield migrated(found, rendering.level)
+                yield migrate(found, rendering.level)
                 progress.advance(1)
         finally:
             progress.end()
@@ -105,7 +113,7 @@ class _UnreadBundle:
     digest: str
     files: Mapping[str, bytes]
 
-    def blob(self, cache: ManifestCache, rendering: Rendering) -> BundleBlob:
+    def blob(self, cache: ManifestCache, rendering: RenderOptions) -> BundleBlob:
         """Read the bundle, and keep what comes of it."""
         bundle = parse_bundle_files(self.source, self.files, cache=cache, strict=False)
         for warning in (*bundle.warnings, *_remarks(bundle)):
@@ -114,7 +122,7 @@ class _UnreadBundle:
         if isinstance(self.source.place, Path) and rendering.images:
             image = rendering.images.image(bundle)
         try:
-            blob = bundle_blob(replace(bundle, image=""))
+            blob = bundle_to_blob(replace(bundle, image=""))
         except InvalidBundle as error:
             raise InvalidBundle(f"{self.source.text}: {error.message}", advice=error.advice) from error
         if rendering.kept and self.digest and not bundle.warnings:
@@ -127,7 +135,7 @@ class _Reader:
     """Reads what references name; safe for several threads."""
 
     tool: Tool
-    rendering: Rendering
+    rendering: RenderOptions
     ahead: ReadAhead
 
     def read(self, reference: str) -> Blobs | _UnreadBundle:
@@ -176,7 +184,9 @@ def _normal(blobs: Blobs) -> Blobs:
 
 def _normal_bundle(blob: BundleBlob) -> BundleBlob:
     properties = (replace(one, value=_keys_in_order(one.value)) for one in blob.properties)
-    return replace(blob, properties=objects_last(properties), related_images=by_image(blob.related_images))
+    return replace(
+        blob, properties=move_objects_last(properties), related_images=sort_related_images(blob.related_images)
+    )
 
 
 def _keys_in_order(value: T) -> T:
@@ -198,4 +208,4 @@ def _kept(kept: Kept, digest: str) -> BundleBlob | None:
 
 
 def _keep(kept: Kept, digest: str, blob: BundleBlob) -> None:
-    kept.put(digest, orjson.dumps(content(blob)))
+    kept.put(digest, orjson.dumps(blob_to_dict(blob)))

@@ -15,13 +15,13 @@ import pytest
 from opmkit.index.drawing import dot as dots
 from opmkit.index.drawing import page as pages
 from opmkit.index.drawing import svg as svgs
-from opmkit.index.drawing.dot import dot
-from opmkit.index.drawing.filter import Selection
-from opmkit.index.drawing.layout import MAX_LANES, Update, layout, updates
-from opmkit.index.drawing.mermaid import mermaid
-from opmkit.index.drawing.page import page, problems_of
-from opmkit.index.drawing.svg import svg
-from opmkit.index.drawing.view import drawn_packages
+from opmkit.index.drawing.dot import render_dot
+from opmkit.index.drawing.filter import GraphFilter
+from opmkit.index.drawing.layout import MAX_LANES, EdgeType, layout_channel, layout_edges
+from opmkit.index.drawing.mermaid import render_mermaid
+from opmkit.index.drawing.page import package_problems, render_page
+from opmkit.index.drawing.svg import render_svg
+from opmkit.index.drawing.view import package_views
 from opmkit.index.errors import CatalogError, InvalidCatalog, UnknownPackage
 from opmkit.index.fbc.blobs import (
     BlobProperty,
@@ -34,8 +34,8 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
     RelatedImage,
 )
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.versions import KeyRange, version_key
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.versions import VersionKeyRange, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +78,7 @@ V0, V1, V2 = (f'reef-stable-reef.v1.{minor}.0["reef.v1.{minor}.0"]' for minor in
 
 
 def test_mermaid_marks_deprecations_and_on_request_what_is_never_taken() -> None:
-    assert mermaid(REEF, v0_semantics=True).text.splitlines() == [
+    assert render_mermaid(REEF, v0_semantics=True).text.splitlines() == [
         "graph LR",
         "  classDef deprecated fill:#E8960F",
         "  classDef skipped stroke:#FF0000,stroke-width:4px",
@@ -105,7 +105,7 @@ def test_mermaid_marks_deprecations_and_on_request_what_is_never_taken() -> None
 
 
 def test_mermaid_of_the_older_dialect_has_the_order_of_the_catalog() -> None:
-    lines = mermaid(REEF, dialect=Dialect.OPM_1_26).text.splitlines()
+    lines = render_mermaid(REEF, compat=Compat.OPM_1_26).text.splitlines()
     assert lines[5:] == [
         f"      {V0}",
         f"      {V1}",
@@ -125,7 +125,7 @@ def test_deprecations_of_one_package_mark_nothing_of_another() -> None:
         (ChannelBlob("stable", "lagoon", (EntryBlob("reef.v1.0.0"), EntryBlob("l.v2.0.0", "", ("l.v1.0.0",)))),),
         (bundle("2.0.0", "lagoon", "l.v2.0.0"),),
     )
-    text = mermaid(REEF + other, v0_semantics=True).text
+    text = render_mermaid(REEF + other, v0_semantics=True).text
     assert "class reef-stable-reef.v1.0.0 deprecated" in text
     assert "style lagoon" not in text
     assert text.count("style reef") == 2
@@ -133,22 +133,22 @@ def test_deprecations_of_one_package_mark_nothing_of_another() -> None:
 
 
 def test_the_minimum_leaves_out_what_leads_to_lower_versions() -> None:
-    text = mermaid(REEF, Selection(minimum="reef.v1.1.0")).text
+    text = render_mermaid(REEF, GraphFilter(minimum="reef.v1.1.0")).text
     assert f"      {V1}\n" in text
     assert f"{V1}-- skip --> {V2}" in text
     assert "v1.0.0" not in text
     assert "skipRange" not in text
-    assert "subgraph" not in mermaid(REEF, Selection(package="none")).text
+    assert "subgraph" not in render_mermaid(REEF, GraphFilter(package="none")).text
     with pytest.raises(CatalogError, match=r'no bundle "reef\.v9" to begin at'):
-        mermaid(REEF, Selection(minimum="reef.v9"))
+        render_mermaid(REEF, GraphFilter(minimum="reef.v9"))
 
 
 def test_bad_skip_ranges_are_warned_of_and_bundles_without_a_version_are_refused() -> None:
     blobs = Blobs(channels=(channel(entry("1.0.0", skip_range="<1")),), bundles=(bundle("1.0.0"),))
-    (warning,) = mermaid(blobs).warnings
+    (warning,) = render_mermaid(blobs).warnings
     assert "the skip range '<1' of 'reef.v1.0.0', channel 'stable' of package 'reef', is none" in warning
     with pytest.raises(InvalidCatalog, match=r'bundle "x": it has no version that can be compared(.|\n)*bundle "y"'):
-        mermaid(Blobs(bundles=(bundle("1.0", name="x"), BundleBlob("y", "reef"))))
+        render_mermaid(Blobs(bundles=(bundle("1.0", name="x"), BundleBlob("y", "reef"))))
 
 
 def hostile() -> Blobs:
@@ -174,8 +174,8 @@ def test_no_name_ends_a_label_or_an_identifier_of_mermaid() -> None:
         r'|      [\w.+~:@/-]+\["[^"]*"\](-- (skip|replace|"[^"]*") --> [\w.+~:@/-]+\["[^"]*"\])?|  (  )?end'
         r"|style [\w.+~:@/-]+ fill:\S+|class [\w.+~:@,/-]+ \w+"
     )
-    for dialect in Dialect:
-        text = mermaid(hostile(), dialect=dialect).text
+    for compat in Compat:
+        text = render_mermaid(hostile(), compat=compat).text
         assert [one for one in text.splitlines() if not line.fullmatch(one)] == []
         assert "script>" in text
         assert "<script" not in text
@@ -185,7 +185,7 @@ def test_no_name_ends_a_label_or_an_identifier_of_mermaid() -> None:
 
 
 def test_no_name_ends_a_string_of_dot() -> None:
-    text = dot(drawn_packages(hostile()))
+    text = render_dot(package_views(hostile()))
     bare = re.sub(r'"(?:[^"\\\n]|\\.)*"', "TEXT", text)
     assert '"' not in bare
     assert "script" not in bare
@@ -208,7 +208,7 @@ def test_dot_labels_show_names_as_they_are(name: str, label: str) -> None:
 
 
 def test_dot_has_each_update_once_by_what_it_is_for() -> None:
-    text = dot(drawn_packages(REEF))
+    text = render_dot(package_views(REEF))
     nodes = dict(re.findall(r'(c1_\d) \[label="reef\.v([\d.]+)"', text))
     found = {(nodes[a], nodes[b]): more for a, b, more in re.findall(r"(c1_\d) -> (c1_\d)(.*);", text)}
     assert found == {
@@ -223,15 +223,15 @@ def test_drawings_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dots, "MAX_UPDATES", 1)
     monkeypatch.setattr(svgs, "MAX_ROWS", 1)
     monkeypatch.setattr(pages, "MAX_PAGE", 100)
-    packages = drawn_packages(REEF)
-    for draw in (dot, svg, lambda found: page("x", found, {})):
+    packages = package_views(REEF)
+    for draw in (render_dot, render_svg, lambda found: render_page("x", found, {})):
         with pytest.raises(CatalogError, match="more than 1"):
             draw(packages)
 
 
 def rows(*entries: EntryBlob) -> list[tuple[str, int]]:
     keys = {one.name: version_key(one.name.removeprefix("reef.v")) for one in entries}
-    return [(row.name.removeprefix("reef.v"), row.lane) for row in layout(channel(*entries), keys).rows]
+    return [(row.name.removeprefix("reef.v"), row.lane) for row in layout_channel(channel(*entries), keys).rows]
 
 
 def test_a_chain_of_updates_keeps_to_its_lane_and_patches_that_are_skipped_stand_beside_it() -> None:
@@ -253,16 +253,16 @@ def test_a_bundle_is_above_what_it_replaces_and_skips_whatever_their_versions() 
 
 
 def test_cycles_are_cut_and_what_is_only_named_stands_at_the_bottom() -> None:
-    found = layout(channel(entry("1.0.0", "2.0.0"), entry("2.0.0", "1.0.0"), entry("3.0.0", "0.5.0")), {})
+    found = layout_channel(channel(entry("1.0.0", "2.0.0"), entry("2.0.0", "1.0.0"), entry("3.0.0", "0.5.0")), {})
     assert sorted(row.name for row in found.rows) == ["reef.v0.5.0", "reef.v1.0.0", "reef.v2.0.0", "reef.v3.0.0"]
     assert [row.name for row in found.rows if not row.is_entry] == ["reef.v0.5.0"]
-    assert {kind for *_, kind in updates(found)} == {Update.REPLACES}
-    assert len(list(updates(found))) == 3
+    assert {kind for *_, kind in layout_edges(found)} == {EdgeType.REPLACES}
+    assert len(list(layout_edges(found))) == 3
 
 
 def test_there_are_never_more_lanes_than_fit() -> None:
     entries = [entry(f"1.{number}.0", "0.1.0") for number in range(100)]
-    assert max(row.lanes for row in layout(channel(*entries), {}).rows) == MAX_LANES
+    assert max(row.lanes for row in layout_channel(channel(*entries), {}).rows) == MAX_LANES
 
 
 def test_ranges_hold_the_spans_that_they_say() -> None:
@@ -275,13 +275,13 @@ def test_ranges_hold_the_spans_that_they_say() -> None:
     keys = sorted(map(version_key, texts))
     for _ in range(300):
         terms = [f"{dice.choice(['<', '<=', '>', '>=', '=', '!='])}{dice.choice(texts)}" for _ in range(4)]
-        found = KeyRange.parse(f"{terms[0]} {terms[1]} || {terms[2]} {terms[3]}")
+        found = VersionKeyRange.parse(f"{terms[0]} {terms[1]} || {terms[2]} {terms[3]}")
         inside = [number for start, end in found.spans(keys) for number in range(start, end)]
         assert inside == [number for number, key in enumerate(keys) if key in found]
 
 
 def test_svg_is_well_formed_and_shows_names_as_text_alone() -> None:
-    root = ElementTree.fromstring(svg(drawn_packages(hostile())))
+    root = ElementTree.fromstring(render_svg(package_views(hostile())))
     kinds = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert kinds == {"svg", "title", "style", "g", "text", "tspan", "circle", "path"}
     assert not [name for element in root.iter() for name in element.attrib if name.startswith("on") or "href" in name]
@@ -289,7 +289,7 @@ def test_svg_is_well_formed_and_shows_names_as_text_alone() -> None:
 
 
 def test_svg_tells_what_is_deprecated_skipped_and_not_there() -> None:
-    text = svg(drawn_packages(REEF + Blobs(channels=(channel(entry("1.2.0", "0.1.0"), name="beta"),))))
+    text = render_svg(package_views(REEF + Blobs(channels=(channel(entry("1.2.0", "0.1.0"), name="beta"),))))
     assert "reef / stable (default)" in text
     assert "deprecated: Old., skipped by reef.v1.2.0" in text
     assert "not in this channel" in text
@@ -301,7 +301,7 @@ def data(made: bytes) -> dict[str, Any]:
 
 
 def test_the_page_runs_its_own_script_alone_and_asks_for_nothing() -> None:
-    text = page(HOSTILE, drawn_packages(hostile()), problems_of(hostile())).decode()
+    text = render_page(HOSTILE, package_views(hostile()), package_problems(hostile())).decode()
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
     assert policy.startswith("default-src 'none';")
     for element in ("script", "style"):
@@ -314,7 +314,7 @@ def test_the_page_runs_its_own_script_alone_and_asks_for_nothing() -> None:
 
 
 def test_the_page_has_what_is_to_be_seen_of_each_package() -> None:
-    found = data(page("t", drawn_packages(REEF), problems_of(REEF)))
+    found = data(render_page("t", package_views(REEF), package_problems(REEF)))
     assert found["catalog"]["packages"] == [
         {
             "name": "reef",
@@ -347,16 +347,16 @@ def test_the_page_has_what_is_to_be_seen_of_each_package() -> None:
 
 def test_the_page_of_a_broken_catalog_tells_what_is_wrong() -> None:
     blobs = Blobs((PackageBlob("reef", "none"),), (channel(entry("1.0.0"), entry("2.0.0")),), (bundle("1.0.0"),))
-    problems = data(page("t", drawn_packages(blobs), problems_of(blobs)))["package-0"]["problems"]
+    problems = data(render_page("t", package_views(blobs), package_problems(blobs)))["package-0"]["problems"]
     assert any("multiple channel heads" in problem for problem in problems)
     assert len(problems) > 2
     valid = Blobs((PackageBlob("reef", "stable"),), (channel(entry("1.0.0")),), (bundle("1.0.0"),))
-    assert problems_of(valid) == {}
+    assert package_problems(valid) == {}
 
 
 def test_packages_and_channels_that_are_not_there_are_told_with_those_that_are() -> None:
     with pytest.raises(UnknownPackage, match='package "none" not found') as caught:
-        drawn_packages(REEF, "none")
+        package_views(REEF, "none")
     assert "reef" in caught.value.advice
     with pytest.raises(CatalogError, match='package "reef" has no channel "beta"'):
-        drawn_packages(REEF, "reef", "beta")
+        package_views(REEF, "reef", "beta")

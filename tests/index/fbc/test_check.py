@@ -10,12 +10,13 @@ import pytest
 
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, EntryBlob, PackageBlob
-from opmkit.index.fbc.check.catalog import check_blobs, valid_catalog
-from opmkit.index.fbc.check.graph import channel_heads, graph_fault
-from opmkit.index.fbc.check.result import judge
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.findings import Fault, Subject
-from opmkit.index.fbc.load import Loaded, load_blobs, load_files, read_blobs
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.check.graph import channel_heads, check_graph
+from opmkit.index.fbc.check.result import validate
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.findings import CatalogFinding, Subject
+from opmkit.index.fbc.load import LoadResult, load_directory, load_files, read_blobs
+from opmkit.index.fbc.model import Catalog
 from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
 
 if TYPE_CHECKING:
@@ -25,18 +26,18 @@ CATALOGS = Path(__file__).parents[3] / "fixtures" / "catalogs"
 BROKEN = sorted((CATALOGS / "broken").iterdir())
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadResult:
     return load_files([("catalog.yaml", path.read_bytes())])
 
 
-def told(severity: Severity, fault: Fault) -> str:
+def told(severity: Severity, fault: CatalogFinding) -> str:
     about = f"{fault.subject}: " if str(fault.subject) else ""
-    return f"# {severity} {fault.place.line}: {about}{fault.message}"
+    return f"# {severity} {fault.location.line}: {about}{fault.message}"
 
 
 @pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
 def test_all_that_is_wrong_is_found_at_its_place(path: Path) -> None:
-    verdict = judge(load(path), Dialect.NEWEST)
+    verdict = validate(load(path), Compat.NEWEST)
     expected = [line for line in path.read_text().splitlines() if line.startswith(("# error", "# warning"))]
     assert [told(*finding) for finding in verdict.findings] == expected
     assert expected
@@ -45,19 +46,19 @@ def test_all_that_is_wrong_is_found_at_its_place(path: Path) -> None:
 
 @pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
 def test_every_finding_has_a_place_and_a_remedy(path: Path) -> None:
-    for _, fault in judge(load(path), Dialect.NEWEST).findings:
-        assert fault.place.file == "catalog.yaml", fault
+    for _, fault in validate(load(path), Compat.NEWEST).findings:
+        assert fault.location.file == "catalog.yaml", fault
         assert fault.advice, fault
 
 
 def test_a_sound_catalog_has_nothing_to_be_found() -> None:
-    verdict = judge(load_blobs(CATALOGS / "sound"), Dialect.NEWEST)
+    verdict = validate(load_directory(CATALOGS / "sound"), Compat.NEWEST)
     assert verdict.findings == []
     assert verdict.report() == {"passed": True, "findings": []}
 
 
 def test_a_valid_catalog_by_name() -> None:
-    packages = valid_catalog(read_blobs(CATALOGS / "sound")).packages
+    packages = Catalog.from_blobs(read_blobs(CATALOGS / "sound")).packages
     assert list(packages) == ["demo", "extra"]
     demo = packages["demo"]
     assert (demo.default_channel, list(demo.channels), len(demo.bundles)) == ("stable", ["alpha", "stable"], 3)
@@ -68,7 +69,7 @@ def test_a_valid_catalog_by_name() -> None:
 def test_an_invalid_catalog_is_refused_with_all_that_is_wrong() -> None:
     blobs = load(CATALOGS / "broken" / "bundle-version.yaml").blobs
     with pytest.raises(InvalidCatalog) as failure:
-        valid_catalog(blobs)
+        Catalog.from_blobs(blobs)
     assert failure.value.message.count("is not a semantic version") == 3
 
 
@@ -94,7 +95,7 @@ def test_faults_of_several_packages_are_told_package_by_package() -> None:
 def test_older_releases_have_other_rules(name: str, newest: int, oldest: int) -> None:
     blobs = load(CATALOGS / "broken" / f"{name}.yaml").blobs
     assert len(check_blobs(blobs)) == newest
-    assert len(check_blobs(blobs, Dialect.OPM_1_26)) == oldest
+    assert len(check_blobs(blobs, Compat.OPM_1_26)) == oldest
 
 
 def entries(text: str) -> list[EntryBlob]:
@@ -109,7 +110,7 @@ def entries(text: str) -> list[EntryBlob]:
 
 @pytest.mark.parametrize("text", ["", "v1", "v1 v2<v1", "v2<v1", "v1 v2 v3<v2 v4<v3-v1", "v1<v2 v2<v1 v3<v2-v1-v2"])
 def test_graphs_that_keep_the_rules(text: str) -> None:
-    assert graph_fault(entries(text)) is None
+    assert check_graph(entries(text)) is None
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_graphs_that_keep_the_rules(text: str) -> None:
     ],
 )
 def test_graphs_that_break_a_rule_are_explained(text: str, problem: str, explained: str, advice: str) -> None:
-    fault = graph_fault(entries(text))
+    fault = check_graph(entries(text))
     assert fault is not None
     assert fault.problem == problem
     assert explained in fault.explanation
@@ -149,7 +150,7 @@ def test_graphs_that_break_a_rule_are_explained(text: str, problem: str, explain
 
 def test_long_graphs_are_told_whole_but_explained_in_short() -> None:
     chain = " ".join(f"v{number}<v{number - 1}" for number in range(2, 199))
-    fault = graph_fault(entries(f"v0 skipped<v0 {chain} v199<v198-skipped"))
+    fault = check_graph(entries(f"v0 skipped<v0 {chain} v199<v198-skipped"))
     assert fault is not None
     assert fault.problem.endswith(": v0")
     assert fault.explanation.endswith("v199 -> v198 -> v197 -> v196 -> v195 -> v194 -> ... -> v1")
@@ -174,8 +175,8 @@ def test_made_up_catalogs_are_sound_until_something_breaks_them(seed: int, tmp_p
     dice = random.Random(seed)
     catalog = sound_catalog(dice)
     write_catalog(dice, catalog, tmp_path / "sound")
-    assert judge(load_blobs(tmp_path / "sound"), Dialect.NEWEST).errors == ()
+    assert validate(load_directory(tmp_path / "sound"), Compat.NEWEST).errors == ()
     what = break_catalog(dice, catalog)
     write_catalog(dice, catalog, tmp_path / "broken")
-    verdict = judge(load_blobs(tmp_path / "broken"), Dialect.NEWEST)
-    assert all(fault.advice and fault.place.file for _, fault in verdict.findings), (what, verdict)
+    verdict = validate(load_directory(tmp_path / "broken"), Compat.NEWEST)
+    assert all(fault.advice and fault.location.file for _, fault in verdict.findings), (what, verdict)

@@ -11,7 +11,7 @@ import pytest
 from opmkit.bundle import parse_bundle
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.index.fbc.blobs import BlobProperty, BundleBlob, RelatedImage
-from opmkit.index.fbc.from_bundle import bundle_blob, with_image
+from opmkit.index.fbc.from_bundle import bundle_to_blob, with_image
 from tests.bundle.samples import CRD, CSV, crd, csv, files
 
 THING = {"owned": [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]}
@@ -20,7 +20,7 @@ THING = {"owned": [{"name": "things.example.com", "version": "v1", "kind": "Thin
 def blob(more: dict[str, Any] | None = None, *, image: str = "example.com/op:1", **parts: Any) -> BundleBlob:
     """The blob of a bundle whose files are those of the simplest one and ``more``."""
     content = {path: raw if isinstance(raw, bytes) else json.dumps(raw).encode() for path, raw in (more or {}).items()}
-    return bundle_blob(parse_bundle({**files(**parts), **content}, image=image, strict=False))
+    return bundle_to_blob(parse_bundle({**files(**parts), **content}, image=image, strict=False))
 
 
 def test_a_bundle_is_its_name_package_image_and_version() -> None:
@@ -61,12 +61,12 @@ def test_properties_are_in_order_of_type_and_value_and_objects_are_last() -> Non
 @pytest.mark.parametrize(("release", "told"), [("2", "2"), (3, "3"), (1.5, "1.5")])
 def test_a_release_is_told_beside_the_version(release: object, told: str) -> None:
     expected = {"packageName": "op", "version": "1.0.0", "release": told}
-    assert next(blob(spec={"release": release}).values("olm.package")) == expected
+    assert next(blob(spec={"release": release}).property_values("olm.package")) == expected
 
 
 def test_the_last_package_that_properties_name_counts() -> None:
     told = {"olm.properties": json.dumps([{"type": "olm.package", "value": {"packageName": "x", "version": "2.0.0"}}])}
-    assert list(blob(annotations=told).values("olm.package")) == [{"packageName": "x", "version": "2.0.0"}]
+    assert list(blob(annotations=told).property_values("olm.package")) == [{"packageName": "x", "version": "2.0.0"}]
 
 
 def test_related_images_are_those_named_the_operators_and_the_bundles() -> None:
@@ -100,13 +100,13 @@ def test_what_only_update_graphs_need_may_be_wrong(spec: dict[str, Any], name: s
         with pytest.raises(InvalidBundle):
             parse_bundle(content)
     found = parse_bundle(content, strict=False)
-    assert bundle_blob(found).name == name
+    assert bundle_to_blob(found).name == name
     assert len(found.warnings) == ("version" not in spec)
 
 
 def test_an_annotation_of_properties_that_is_no_json_is_told_and_left_out() -> None:
     found = parse_bundle(files(annotations={"olm.properties": "no"}), strict=False)
-    assert [one.type for one in bundle_blob(found).properties] == ["olm.package", "olm.bundle.object"]
+    assert [one.type for one in bundle_to_blob(found).properties] == ["olm.package", "olm.bundle.object"]
     assert "olm.properties" in found.warnings[0]
 
 

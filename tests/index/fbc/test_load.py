@@ -1,4 +1,4 @@
-"""Catalog directories as blobs: every file counts, and all that is wrong is told with its place."""
+"""Catalog directories as blobs: every file counts, and all that is wrong is told with its location."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
     RelatedImage,
 )
-from opmkit.index.fbc.load import load_blobs, parse_blobs, read_blobs
+from opmkit.index.fbc.load import load_directory, parse_blobs, read_blobs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ def test_blobs_of_all_schemas() -> None:
     assert blobs.bundles == (BundleBlob("lagoon.v1", "lagoon", "example.com/lagoon:v1", properties, images),)
     assert blobs.deprecations[0].entries == (Deprecation("olm.bundle", "lagoon.v1", "old"),)
     assert blobs.others[0].content["text"] == "kept"
-    assert [str(blob.place) for blob in blobs] == [f"catalog.yaml:{line}" for line in (1, 7, 14, 21, 25)]
+    assert [str(blob.location) for blob in blobs] == [f"catalog.yaml:{line}" for line in (1, 7, 14, 21, 25)]
 
 
 def write(root: Path, files: dict[str, bytes]) -> Path:
@@ -107,7 +107,7 @@ def test_all_faults_are_told_at_once_with_their_places(tmp_path: Path) -> None:
         "b.json": b'{"schema": "olm.package", "icon": [],\n "properties": {}}\n{',
         "c.png": b"\x89PNG\x00",
     }
-    loaded = load_blobs(write(tmp_path, files))
+    loaded = load_directory(write(tmp_path, files))
     assert [str(fault) for fault in loaded.faults] == [
         "README.md:3: the document is a text, not a mapping with a schema",
         "a.yaml:1: the document has no schema",
@@ -127,7 +127,7 @@ def test_all_faults_are_told_at_once_with_their_places(tmp_path: Path) -> None:
 
 
 def test_keys_that_are_there_twice_are_told_beside_the_faults(tmp_path: Path) -> None:
-    loaded = load_blobs(write(tmp_path, {"a.yaml": b"schema: one\n---\nschema: two\nname: a\nname: b\n"}))
+    loaded = load_directory(write(tmp_path, {"a.yaml": b"schema: one\n---\nschema: two\nname: a\nname: b\n"}))
     assert loaded.faults == ()
     assert [str(one) for one in loaded.duplicates] == [
         "a.yaml:5: the key 'name' is there twice, and only the last counts"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from opmkit.index.errors import InvalidCatalog
-from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, Blobs, BundleBlob, Place
-from opmkit.index.fbc.migrate import Level, migrated
+from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, Blobs, BundleBlob, SourceLocation
+from opmkit.index.fbc.migrate import MigrationLevel, migrate
 
 PACKAGE = BlobProperty("olm.package", {"packageName": "op", "version": "1.0.0"})
 EMPTY = {"apiServiceDefinitions": {}, "crdDescriptions": {}, "provider": {}}
@@ -31,12 +31,12 @@ def held(*objects: Any) -> list[BlobProperty]:
 
 
 def bundle(*properties: BlobProperty, image: str = "example.com/op:1") -> Blobs:
-    return Blobs(bundles=(BundleBlob("op.v1", "op", image, properties, place=Place("a.yaml", 3)),))
+    return Blobs(bundles=(BundleBlob("op.v1", "op", image, properties, location=SourceLocation("a.yaml", 3)),))
 
 
 def metadata(value: dict[str, Any]) -> Any:
     """The metadata that a ClusterServiceVersion comes to."""
-    (blob,) = migrated(bundle(*held(value)), Level.ALL).bundles
+    (blob,) = migrate(bundle(*held(value)), MigrationLevel.ALL).bundles
     (one,) = blob.properties
     assert one.type == CSV_METADATA
     return one.value
@@ -45,10 +45,10 @@ def metadata(value: dict[str, Any]) -> Any:
 def test_metadata_takes_the_place_of_all_objects_at_the_end() -> None:
     crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     before = bundle(*held(crd), PACKAGE, *held(csv(displayName="Op")))
-    for level in (Level.CSV_METADATA, Level.ALL):
-        (blob,) = migrated(before, level).bundles
+    for level in (MigrationLevel.CSV_METADATA, MigrationLevel.ALL):
+        (blob,) = migrate(before, level).bundles
         assert blob.properties == (PACKAGE, BlobProperty(CSV_METADATA, {**EMPTY, "displayName": "Op"}))
-    assert migrated(before, Level.NONE) is before
+    assert migrate(before, MigrationLevel.NONE) is before
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_metadata_takes_the_place_of_all_objects_at_the_end() -> None:
     ids=["no-image", "metadata", "no-csv", "no-objects"],
 )
 def test_other_bundles_are_left_as_they_are(blobs: Blobs) -> None:
-    assert migrated(blobs, Level.ALL) == blobs
+    assert migrate(blobs, MigrationLevel.ALL) == blobs
 
 
 def test_fields_are_in_their_order_and_empty_ones_are_left_out() -> None:
@@ -125,8 +125,10 @@ def test_fields_are_in_their_order_and_empty_ones_are_left_out() -> None:
 
 
 def test_objects_may_be_yaml() -> None:
-    (blob,) = migrated(bundle(*held(b"kind: ClusterServiceVersion\nspec: {maturity: alpha}\n")), Level.ALL).bundles
-    assert list(blob.values(CSV_METADATA)) == [{**EMPTY, "maturity": "alpha"}]
+    (blob,) = migrate(
+        bundle(*held(b"kind: ClusterServiceVersion\nspec: {maturity: alpha}\n")), MigrationLevel.ALL
+    ).bundles
+    assert list(blob.property_values(CSV_METADATA)) == [{**EMPTY, "maturity": "alpha"}]
 
 
 @pytest.mark.parametrize(
@@ -141,5 +143,5 @@ def test_objects_may_be_yaml() -> None:
 )
 def test_what_can_not_be_read_is_told_with_its_place(properties: list[BlobProperty], told: str) -> None:
     with pytest.raises(InvalidCatalog, match=told if told != "data" else "can't be read") as error:
-        migrated(bundle(*properties), Level.ALL)
+        migrate(bundle(*properties), MigrationLevel.ALL)
     assert error.value.message.startswith('a.yaml:3: bundle "op.v1"')

@@ -1,4 +1,4 @@
-"""Catalog directories changed in place: what is written is what changed, and all else keeps its bytes."""
+"""Catalog directories changed in location: what is written is what changed, and all else keeps its bytes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
 )
 from opmkit.index.fbc.load import parse_blobs, read_blobs
-from opmkit.index.fbc.rewrite import Rewritten, apply, rewrite
-from opmkit.index.fbc.write import fingerprint
+from opmkit.index.fbc.rewrite import FileChanges, apply_changes, plan_changes
+from opmkit.index.fbc.write import canonical_json
 from tests.kit.randomcatalogs import sound_catalog, write_catalog
 
 if TYPE_CHECKING:
@@ -64,19 +64,19 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def changed(root: Path, change: Callable[[Blob], Blob | None], *new: Blob) -> Rewritten:
+def changed(root: Path, change: Callable[[Blob], Blob | None], *new: Blob) -> FileChanges:
     """What is rewritten where all blobs are changed by a function, and others come to them; it is checked."""
     before = read_blobs(root)
-    after = Blobs.of([blob for blob in map(change, before) if blob is not None] + list(new))
-    rewritten = rewrite(root, before, after)
-    apply(root, rewritten)
+    after = Blobs.from_blobs([blob for blob in map(change, before) if blob is not None] + list(new))
+    rewritten = plan_changes(root, before, after)
+    apply_changes(root, rewritten)
     assert in_any_order(read_blobs(root)) == in_any_order(after)
-    assert rewrite(root, read_blobs(root), after) == Rewritten()
+    assert plan_changes(root, read_blobs(root), after) == FileChanges()
     return rewritten
 
 
 def in_any_order(blobs: Blobs) -> list[bytes]:
-    return sorted(map(fingerprint, blobs))
+    return sorted(map(canonical_json, blobs))
 
 
 def same(blob: Blob) -> Blob:
@@ -88,13 +88,13 @@ def only(chosen: Callable[[Blob], bool], becomes: Callable[[Any], Blob | None]) 
 
 
 def test_nothing_is_written_where_nothing_changed(root: Path) -> None:
-    assert changed(root, lambda blob: replace(blob)) == Rewritten()
+    assert changed(root, lambda blob: replace(blob)) == FileChanges()
 
 
 def test_a_change_of_type_alone_is_one(root: Path) -> None:
     (root / "note.json").write_text('{"schema": "note", "value": 1}')
     rewritten = changed(root, only(lambda blob: blob.schema == "note", lambda _: note({"value": True})))
-    assert rewritten == Rewritten({"note.json": b'{\n    "schema": "note",\n    "value": true\n}'})
+    assert rewritten == FileChanges({"note.json": b'{\n    "schema": "note",\n    "value": true\n}'})
 
 
 def note(content: dict[str, Any]) -> OtherBlob:
@@ -110,13 +110,13 @@ def test_yaml_keeps_its_comments(root: Path) -> None:
     written = (
         b"entries:\n- name: lagoon.v1\n  skips:\n  - lagoon.v0\nname: alpha\npackage: lagoon\nschema: olm.channel\n"
     )
-    assert rewritten == Rewritten({"lagoon.yaml": before + written + behind[behind.index(b"# behind") :]})
+    assert rewritten == FileChanges({"lagoon.yaml": before + written + behind[behind.index(b"# behind") :]})
 
 
 def test_json_keeps_what_does_not_change(root: Path) -> None:
     rewritten = changed(root, only(lambda blob: blob.name == "reef", lambda _: PackageBlob("reef", "x")))
     written = b'{\n    "schema": "olm.package",\n    "name": "reef",\n    "defaultChannel": "x"\n}'
-    assert rewritten == Rewritten({"reef/all.json": written + JSON[JSON.index(b" {") :]})
+    assert rewritten == FileChanges({"reef/all.json": written + JSON[JSON.index(b" {") :]})
 
 
 def test_what_is_removed_vanishes_with_its_text(root: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_is_removed_vanishes_with_its_text(root: Path) -> None:
 
 def test_a_file_without_documents_is_removed(root: Path) -> None:
     rewritten = changed(root, only(lambda blob: blob.package == "lagoon", lambda _: None))
-    assert rewritten == Rewritten(remove=("lagoon.yaml",))
+    assert rewritten == FileChanges(remove=("lagoon.yaml",))
     assert sorted(path.name for path in root.iterdir()) == ["reef"]
 
 
@@ -167,7 +167,7 @@ def test_a_new_one_has_a_file_of_its_own_where_others_have(root: Path) -> None:
 
 
 def names(raw: bytes) -> list[str]:
-    return [blob.name for blob in sorted(parse_blobs(raw, "x"), key=lambda blob: blob.place.line)]
+    return [blob.name for blob in sorted(parse_blobs(raw, "x"), key=lambda blob: blob.location.line)]
 
 
 def test_a_text_at_the_end_gets_no_line_end_that_it_had_not(root: Path) -> None:
@@ -210,10 +210,10 @@ def test_an_empty_directory_gets_json(tmp_path: Path, existing: bool) -> None:
     root = tmp_path / "new"
     if existing:
         root.mkdir()
-    after = Blobs.of([PackageBlob("atoll", "alpha"), note({})])
-    rewritten = rewrite(root, Blobs(), after)
+    after = Blobs.from_blobs([PackageBlob("atoll", "alpha"), note({})])
+    rewritten = plan_changes(root, Blobs(), after)
     assert rewritten.write.keys() == {"atoll/catalog.json", "catalog.json"}
-    apply(root, rewritten)
+    apply_changes(root, rewritten)
     assert read_blobs(root) == after
 
 
@@ -221,14 +221,14 @@ def test_an_empty_directory_gets_json(tmp_path: Path, existing: bool) -> None:
 def test_a_package_without_a_name_for_a_directory_is_refused(root: Path, name: str) -> None:
     before = read_blobs(root)
     with pytest.raises(CatalogError, match="no name of a directory"):
-        rewrite(root, before, before + Blobs((PackageBlob(name),)))
+        plan_changes(root, before, before + Blobs((PackageBlob(name),)))
 
 
 def test_a_new_package_that_would_be_ignored_is_refused(root: Path) -> None:
     (root / ".indexignore").write_text("atoll/\n")
     before = read_blobs(root)
     with pytest.raises(CatalogError, match=r"atoll/catalog.json .*\.indexignore"):
-        rewrite(root, before, before + Blobs((PackageBlob("atoll"),)))
+        plan_changes(root, before, before + Blobs((PackageBlob("atoll"),)))
 
 
 def test_what_was_changed_meanwhile_is_not_lost(root: Path) -> None:
@@ -242,7 +242,7 @@ def test_what_was_changed_meanwhile_is_not_lost(root: Path) -> None:
     ):
         (root / "lagoon.yaml").write_bytes(content)
         with pytest.raises(CatalogError, match=r"lagoon.yaml was changed by somebody else"):
-            rewrite(root, before, after)
+            plan_changes(root, before, after)
 
 
 def test_a_link_becomes_a_file(root: Path) -> None:
@@ -256,21 +256,21 @@ def test_a_link_becomes_a_file(root: Path) -> None:
 
 def test_nothing_is_written_through_a_link_out_of_the_catalog(root: Path, tmp_path: Path) -> None:
     before = read_blobs(root)
-    rewritten = rewrite(root, before, Blobs())
+    rewritten = plan_changes(root, before, Blobs())
     (root / "reef").rename(tmp_path / "elsewhere")
     (root / "reef").symlink_to(tmp_path / "elsewhere")
-    for done in (lambda: rewrite(root, before, Blobs()), lambda: apply(root, rewritten)):
+    for done in (lambda: plan_changes(root, before, Blobs()), lambda: apply_changes(root, rewritten)):
         with pytest.raises(CatalogError, match="a link leads out of"):
             done()
     with pytest.raises(CatalogError, match="a link leads out of"):
-        apply(root, Rewritten({"reef/new.json": b"{}"}))
+        apply_changes(root, FileChanges({"reef/new.json": b"{}"}))
     assert (tmp_path / "elsewhere/all.json").read_bytes() == JSON
     assert (root / "lagoon.yaml").exists()
 
 
 def test_the_mode_of_a_file_stays(root: Path) -> None:
     (root / "lagoon.yaml").chmod(0o640)
-    apply(root, Rewritten({"lagoon.yaml": b"", "new.yaml": b""}))
+    apply_changes(root, FileChanges({"lagoon.yaml": b"", "new.yaml": b""}))
     assert (root / "lagoon.yaml").stat().st_mode & 0o777 == 0o640
 
 
@@ -278,14 +278,14 @@ def test_a_disk_that_fails_changes_nothing(root: Path, monkeypatch: pytest.Monke
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     (root / "dir").mkdir()
     with pytest.raises(Exception, match="dir"):
-        apply(root, Rewritten({"dir": b""}))
+        apply_changes(root, FileChanges({"dir": b""}))
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
 
 def test_readers_pass_over_what_is_not_in_its_place_yet(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, seen = read_blobs(root), []
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: seen.append(read_blobs(root)))
-    apply(root, Rewritten({"new.json": b'{"schema": "note"}'}))
+    apply_changes(root, FileChanges({"new.json": b'{"schema": "note"}'}))
     assert seen == [before]
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, EntryBlob, Icon
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.migrate import Level
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.templates import composite
 from opmkit.index.fbc.templates.basic import to_basic
 from opmkit.index.fbc.templates.document import TemplateFile
-from opmkit.index.fbc.templates.render import Kind, kind_of, render_template
+from opmkit.index.fbc.templates.render import TemplateType, render_template, template_type
 from opmkit.index.fbc.templates.substitutes import to_substitutes
 from opmkit.index.fbc.write import to_json
 
@@ -60,12 +60,17 @@ def template(value: Any, name: str = "t.yaml") -> TemplateFile:
     return TemplateFile.read(io.BytesIO(text.encode()), name)
 
 
-def render(value: Any, kind: Kind | None = None, dialect: Dialect = Dialect.NEWEST, level: Level = Level.NONE) -> Blobs:
+def render(
+    value: Any,
+    kind: TemplateType | None = None,
+    compat: Compat = Compat.NEWEST,
+    level: MigrationLevel = MigrationLevel.NONE,
+) -> Blobs:
     read = template(value)
-    return render_template(read, kind or kind_of(read), rendered, level=level, dialect=dialect)
+    return render_template(read, kind or template_type(read), rendered, level=level, compat=compat)
 
 
-def refused(value: Any, kind: Kind | None = None) -> str:
+def refused(value: Any, kind: TemplateType | None = None) -> str:
     with pytest.raises(InvalidCatalog) as caught:
         render(value, kind)
     assert caught.value.advice
@@ -140,15 +145,15 @@ def test_the_package_has_icon_and_description_of_the_head_of_its_default_channel
 
 
 def test_the_older_dialect_makes_minor_channels_unless_told_and_describes_no_package() -> None:
-    blobs = render(semver(generateMajorChannels=True, candidate=("1.0.0",)), dialect=Dialect.OPM_1_26)
+    blobs = render(semver(generateMajorChannels=True, candidate=("1.0.0",)), compat=Compat.OPM_1_26)
     assert [one.name for one in blobs.channels] == ["candidate-v1", "candidate-v1.0"]
     (package,) = blobs.packages
     assert (package.icon, package.description, package.default_channel) == (None, "", "candidate-v1.0")
     both = semver(**BOTH, candidate=("9.0.0",), fast=("1.0.0",), stable=("1.1.0", "1.0.0"))
-    assert render(both, dialect=Dialect.OPM_1_26).packages[0].default_channel == "stable-v1.1"
+    assert render(both, compat=Compat.OPM_1_26).packages[0].default_channel == "stable-v1.1"
     none = semver(generateMajorChannels=False, generateMinorChannels=False, fast=("1.0.0",))
     with pytest.raises(InvalidCatalog, match="neither channels for major nor for minor"):
-        render(none, dialect=Dialect.OPM_1_26)
+        render(none, compat=Compat.OPM_1_26)
 
 
 def test_all_that_is_wrong_with_a_semver_template_is_told_at_once_each_with_its_line() -> None:
@@ -197,7 +202,7 @@ def test_all_that_is_wrong_with_a_semver_template_is_told_at_once_each_with_its_
     ],
 )
 def test_semver_templates_that_can_not_be(value: Any, problem: str) -> None:
-    assert problem in refused(value, Kind.SEMVER)
+    assert problem in refused(value, TemplateType.SEMVER)
 
 
 def test_bundles_of_several_packages_are_refused() -> None:
@@ -239,7 +244,7 @@ def test_a_basic_template_has_the_bundles_of_its_images_and_all_else_as_it_is(*,
         OTHER,
     ]
     framing = {"schema": "olm.template.basic", "entries": entries}
-    blobs = render(framing if framed else "\n".join(map(json.dumps, entries)), Kind.BASIC)
+    blobs = render(framing if framed else "\n".join(map(json.dumps, entries)), TemplateType.BASIC)
     assert blobs.bundles == (bundle("1.0.0"),)
     assert blobs.others[0].content == OTHER
     assert len(list(blobs)) == len(entries)
@@ -312,17 +317,17 @@ def test_substitutes_templates_that_can_not_be(value: Any, problem: str) -> None
 
 
 def test_the_level_holds_for_rendered_bundles_alone() -> None:
-    blobs = render(substitutes(("1.2.1", "reef.v1.2.0")), level=Level.ALL)
+    blobs = render(substitutes(("1.2.1", "reef.v1.2.0")), level=MigrationLevel.ALL)
     kinds = [[one.type for one in each.properties] for each in blobs.bundles]
     assert kinds[0] == ["olm.package", "olm.bundle.object"]
     assert kinds[-1] == ["olm.package", "olm.csv.metadata"]
-    (package,) = render(semver(stable=("1.0.0",)), level=Level.ALL).packages
+    (package,) = render(semver(stable=("1.0.0",)), level=MigrationLevel.ALL).packages
     assert package.icon == Icon(SVG, "image/svg+xml")
 
 
 def test_a_schema_that_is_no_template_s_is_told_with_those_there_are() -> None:
     with pytest.raises(InvalidCatalog, match=r"t.yaml:1: 'olm.package' is no schema of a template") as caught:
-        kind_of(template(PACKAGE))
+        template_type(template(PACKAGE))
     assert "olm.template.substitutes" in caught.value.advice
 
 
@@ -344,14 +349,14 @@ def composites(root: Path, *found: dict[str, Any], **catalog: Any) -> list[compo
     catalogs = [
         {"name": "one", "destination": {"workingDir": str(root), "baseImage": "x"}, "builders": builders, **catalog}
     ]
-    return composite.components(
+    return composite.parse_components(
         template({"schema": "olm.composite.catalogs", "catalogs": catalogs}, "catalogs.yaml"),
         template({"schema": "olm.composite", "components": list(found)}, "config.yaml"),
-        Dialect.OPM_1_26,
+        Compat.OPM_1_26,
     )
 
 
-BUILDING = composite.Building(rendered, to_json)
+BUILDING = composite.BuildOptions(rendered, to_json)
 
 
 def test_the_components_of_a_composite_template_are_built_and_validated(tmp_path: Path) -> None:
@@ -363,14 +368,14 @@ def test_the_components_of_a_composite_template_are_built_and_validated(tmp_path
         composed("olm.builder.semver", {"input": str(tmp_path / "semver.yaml"), "output": "semver.json"}, "s"),
         composed("olm.builder.raw", {"input": str(tmp_path / "raw.yaml"), "output": "deep/raw.json"}, "r"),
     )
-    composite.build(found, BUILDING)
+    composite.build_components(found, BUILDING)
     assert b"candidate-v1.0" in (tmp_path / "work/s/semver.json").read_bytes()
     assert b"reef.v1.0.0" in (tmp_path / "work/r/deep/raw.json").read_bytes()
     bad = composites(
         tmp_path / "work", composed("olm.builder.basic", {"input": str(tmp_path / "basic.yaml"), "output": "b"})
     )
     with pytest.raises(InvalidCatalog, match=r"component 'one': .*basic.yaml:3: the bundle has no image"):
-        composite.build(bad, BUILDING)
+        composite.build_components(bad, BUILDING)
 
 
 def test_programs_of_a_composite_template_run_only_where_they_are_allowed(tmp_path: Path) -> None:
@@ -379,15 +384,15 @@ def test_programs_of_a_composite_template_run_only_where_they_are_allowed(tmp_pa
         tmp_path, composed("olm.builder.custom", {"command": "cat", "args": ["raw.yaml"], "output": "c.json"})
     )
     with pytest.raises(CatalogError, match=r"would run programs: cat raw\.yaml"):
-        composite.build(found, BUILDING)
+        composite.build_components(found, BUILDING)
     assert not (tmp_path / "pkg").exists()
-    allowed = composite.Building(rendered, to_json, run_programs=True)
-    composite.build(found, allowed)
+    allowed = composite.BuildOptions(rendered, to_json, run_programs=True)
+    composite.build_components(found, allowed)
     assert (tmp_path / "pkg/c.json").exists()
     for config in ({"command": "cat", "args": ["missing"]}, {"command": "./no-such-program"}):
         failing = composites(tmp_path, composed("olm.builder.custom", {**config, "output": "c.json"}))
         with pytest.raises(CatalogError, match=r"cat missing failed with status 1: cat|no-such-program"):
-            composite.build(failing, allowed)
+            composite.build_components(failing, allowed)
 
 
 @pytest.mark.parametrize(

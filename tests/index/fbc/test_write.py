@@ -21,8 +21,8 @@ from opmkit.index.fbc.blobs import (
     PackageBlob,
 )
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.index.fbc.write import in_order, to_json, to_yaml
-from opmkit.index.fbc.yaml_writer import write_yaml
+from opmkit.index.fbc.write import sort_blobs, to_json, to_yaml
+from opmkit.index.fbc.yaml_writer import dump_yaml
 
 from .test_load import CATALOG
 
@@ -46,14 +46,16 @@ def test_packages_are_written_one_after_the_other() -> None:
     ordered = [*of("a"), *of("b"), *nobodys]
     kept = [blob for blob in ordered if isinstance(blob, OtherBlob)]  # which stay as they are, but for their schemas
     others = [blob for blob in reversed(ordered) if not isinstance(blob, OtherBlob)]
-    assert list(in_order(Blobs.of([*others, *kept, *left_out]))) == ordered
+    assert list(sort_blobs(Blobs.from_blobs([*others, *kept, *left_out]))) == ordered
 
 
 def test_json_in_order_and_form() -> None:
     bundle = BundleBlob("b.v1", "b", properties=(BlobProperty("x", {"z": [1.0, 1e21, []], "a": {}}),))
-    blobs = Blobs.of([OtherBlob("note", "", "", {"schema": "note"}), bundle, PackageBlob("b", "c"), PackageBlob("a")])
+    blobs = Blobs.from_blobs(
+        [OtherBlob("note", "", "", {"schema": "note"}), bundle, PackageBlob("b", "c"), PackageBlob("a")]
+    )
     assert (
-        to_json(in_order(blobs)).decode()
+        to_json(sort_blobs(blobs)).decode()
         == """\
 {
     "schema": "olm.package",
@@ -94,7 +96,7 @@ def test_json_in_order_and_form() -> None:
 @pytest.mark.parametrize("write", [to_json, to_yaml])
 def test_what_was_written_is_read_as_it_was(write: Any) -> None:
     blobs = parse_blobs(CATALOG, "catalog.yaml")
-    assert parse_blobs(write(in_order(blobs)), "again") == blobs
+    assert parse_blobs(write(sort_blobs(blobs)), "again") == blobs
 
 
 @pytest.mark.parametrize(
@@ -117,12 +119,12 @@ def test_what_was_written_is_read_as_it_was(write: Any) -> None:
     ],
 )
 def test_texts_in_yaml(text: str, written: str) -> None:
-    assert write_yaml({"k": text}).decode() == f"k: {written}\n"
+    assert dump_yaml({"k": text}).decode() == f"k: {written}\n"
 
 
 def test_keys_in_yaml_are_in_the_order_of_people() -> None:
     keys = ["v10", "v9", "a", "B", "1", "", "true", "v2a", "v2-", "a01", "a1"]
-    written = write_yaml(dict.fromkeys(keys, 0)).decode()
+    written = dump_yaml(dict.fromkeys(keys, 0)).decode()
     assert [line.partition(":")[0].strip('"') for line in written.splitlines()] == [
         "", "1", "B", "a", "a1", "a01", "true", "v2-", "v2a", "v9", "v10",
     ]  # fmt: skip
@@ -130,7 +132,7 @@ def test_keys_in_yaml_are_in_the_order_of_people() -> None:
 
 @given(VALUES)
 def test_any_value_survives_yaml(value: Any) -> None:
-    assert go_yaml.load(write_yaml({"value": value})) == {"value": value}
+    assert go_yaml.load(dump_yaml({"value": value})) == {"value": value}
 
 
 def test_texts_with_line_separators_survive_json() -> None:

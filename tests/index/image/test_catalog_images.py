@@ -42,7 +42,7 @@ CACHED = ("serve", "/configs", "--cache-dir=/tmp/cache")
 
 def catalog(*packages: str) -> Blobs:
     """Packages with a bundle each."""
-    return Blobs.of(
+    return Blobs.from_blobs(
         blob
         for name in packages
         for blob in (

@@ -18,7 +18,7 @@ from opmkit.index.errors import (
 )
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, Blobs, Icon, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.migrate import Level
+from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
 from opmkit.index.operations.add.session import AddPlan
@@ -60,7 +60,7 @@ class TestByWhatBundlesSay:
         entry = "demo.v1.3.0 > demo.v1.2.0, demo.v1.1.5 < <1.3.0"
         assert shown(result, "demo") == {"alpha": [*CHAIN, entry], "beta": CHAIN[:2]}
         assert [one.name for one in result.bundles if one.package == "demo"][-1] == "demo.v1.3.0"
-        assert result.channels[0].place == CATALOG.channels[0].place
+        assert result.channels[0].location == CATALOG.channels[0].location
         changed = [blob for blob in result if not any(blob is one for one in CATALOG)]
         assert [(blob.schema, blob.name) for blob in changed] == [
             ("olm.channel", "alpha"),
@@ -197,7 +197,7 @@ class TestNewPackages:
         assert (told.description, told.icon) == ("Ponds.", Icon("YQ==", "image/png"))
 
     def test_bundles_come_at_a_level(self) -> None:
-        kinds = [one.type for one in Arrival.of(bundle("1.0.0"), Level.ALL).blob.properties]
+        kinds = [one.type for one in Arrival.of(bundle("1.0.0"), MigrationLevel.ALL).blob.properties]
         assert (CSV_METADATA in kinds, BUNDLE_OBJECT in kinds) == (True, False)
 
 
@@ -339,7 +339,7 @@ class TestOverwriting:
         result = added(changed, plan=OVERWRITE).blobs
         assert shown(result, "demo")["alpha"] == [*CHAIN[:2], "demo.v1.2.0 > demo.v1.1.0 < <1.2.0"]
         assert [one.image for one in result.bundles][2] == "registry.example.com/demo:again"
-        assert result.bundles[2].place == CATALOG.bundles[2].place
+        assert result.bundles[2].location == CATALOG.bundles[2].location
         assert len(result.bundles) == len(CATALOG.bundles)
 
     def test_it_moves_to_the_channels_that_it_names_now(self) -> None:

@@ -11,9 +11,9 @@ import pytest
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.errors import CatalogError, InvalidCatalog, UnknownPackage
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, EntryBlob, OtherBlob
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.check.graph import graph_fault
+from opmkit.index.fbc.check.graph import check_graph
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.operations.filter.filter import filter_blobs
 from opmkit.index.operations.filter.subgraph import needed_entries
@@ -75,7 +75,7 @@ def names(found: Filtered) -> dict[str, list[str]]:
 
 def test_packages_are_kept_whole_with_all_that_is_theirs() -> None:
     loose = OtherBlob("loose", "", "", {"schema": "loose"})
-    blobs = catalog(LAGOON, REEF) + Blobs.of([loose])
+    blobs = catalog(LAGOON, REEF) + Blobs.from_blobs([loose])
     found = filtered(blobs, "reef")
     assert names(found) == {"reef/stable": ["1.0"]}
     assert [one.schema for one in found.blobs.others] == ["notes", "loose"]
@@ -296,7 +296,7 @@ def test_default_channels_that_are_not_there(defaults: dict[str, str], told: str
 
 def test_a_broken_package_is_refused_if_it_is_wanted() -> None:
     blobs = catalog(LAGOON, REEF)
-    broken = Blobs.of([blob for blob in blobs if not (isinstance(blob, BundleBlob) and blob.package == "reef")])
+    broken = Blobs.from_blobs([blob for blob in blobs if not (isinstance(blob, BundleBlob) and blob.package == "reef")])
     assert names(filtered(broken, "lagoon:alpha"))
     with pytest.raises(InvalidCatalog, match=r"no olm\.bundle blob found"):
         filtered(broken, "lagoon", "reef")
@@ -344,7 +344,7 @@ def test_parts_of_random_catalogs(seed: int) -> None:
 
 
 def _in_range(blobs: Blobs, wanted: Wanted) -> set[tuple[str, str, str]]:
-    versions = {(one.package, one.name): strict_version(stated_version(one)[0]) for one in blobs.bundles}
+    versions = {(one.package, one.name): strict_version(bundle_version(one)) for one in blobs.bundles}
     kept = VersionRange.parse(wanted.version_range or ">=0.0.0")
     return {
         (channel.package, channel.name, entry.name)
@@ -365,9 +365,9 @@ def test_no_entry_that_is_needed_can_be_spared() -> None:
         assert not needed.keys() & chosen, seed
         assert all(needed.values()), seed
         left = [entry for entry in entries if entry.name in chosen | needed.keys()]
-        assert not graph_fault(left), seed
+        assert not check_graph(left), seed
         for name in needed:
-            assert graph_fault([entry for entry in left if entry.name != name]), (seed, name)
+            assert check_graph([entry for entry in left if entry.name != name]), (seed, name)
         assert needed_entries(left, chosen) == needed, seed
 
 
@@ -381,5 +381,5 @@ def _random_graph(dice: random.Random) -> list[EntryBlob]:
             below = listed if odd else listed[:number]
             skips = dice.sample(below, min(len(below), dice.choice([0, 0, 1, 2, 3])))
             entries.append(EntryBlob(name, dice.choice([*below[-2:], "", "gone"]), tuple(skips)))
-        if not graph_fault(entries):
+        if not check_graph(entries):
             return entries

@@ -10,7 +10,7 @@ from opmkit.index.errors import CatalogError, GraphError, InvalidCatalog
 from opmkit.index.fbc.blobs import BlobProperty, Blobs
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.index.fbc.write import in_order, to_json
+from opmkit.index.fbc.write import sort_blobs, to_json
 from opmkit.index.operations.truncate_fbc import truncate
 from tests.kit.edits import catalog, shown
 
@@ -56,7 +56,7 @@ def test_what_lies_below_goes_and_channels_that_it_heads() -> None:
     assert names(result) == ["demo.v1.1.0", "demo.v1.2.0", "demo.v1.3.0"]
     assert BlobProperty("olm.deprecated", {}) in result.bundles[0].properties
     assert [entry.name for entry in result.deprecations[0].entries] == ["demo.v1.1.0"]
-    assert result.deprecations[0].place == CATALOG.deprecations[0].place
+    assert result.deprecations[0].location == CATALOG.deprecations[0].location
     assert not check_blobs(result)
     untouched = [blob for blob in CATALOG if blob.package == "other"]
     assert all(any(blob is one for one in result) for blob in untouched)
@@ -141,7 +141,7 @@ def test_a_package_without_default_channel_ends_it() -> None:
 
 def test_what_is_wrong_elsewhere_is_told_and_what_is_wrong_here_refused() -> None:
     two_heads = catalog({"other": {"alpha": ["other.v1.0.0", "other.v1.1.0"]}})
-    demo = Blobs.of(blob for blob in LONG if blob.package == "demo")
+    demo = Blobs.from_blobs(blob for blob in LONG if blob.package == "demo")
     result = truncate(demo + two_heads, [image("1.1.0")])
     assert [text for text in result.warnings if 'package "other", channel "alpha": multiple channel heads' in text]
     stray = catalog({"demo": {"": ["copy.v1.3.0"]}})
@@ -157,4 +157,6 @@ def test_an_empty_catalog_stays() -> None:
 
 def test_what_is_truncated_can_be_read_again() -> None:
     result = truncate(CATALOG, [image("1.1.0")]).blobs
-    assert Blobs.of(in_order(parse_blobs(to_json(in_order(result)), "x"))) == Blobs.of(in_order(result))
+    assert Blobs.from_blobs(sort_blobs(parse_blobs(to_json(sort_blobs(result)), "x"))) == Blobs.from_blobs(
+        sort_blobs(result)
+    )

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import Compat
+from opmkit.cli.catalogformats import CompatOption
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.compat import Compat
 
 
 def dockerfile(
@@ -28,7 +28,7 @@ def dockerfile(
     extra_labels: Annotated[
         list[str] | None, typer.Option("--extra-labels", "-l", metavar="KEY=VALUE,...", help="Further labels.")
     ] = None,
-    compat: Compat = Dialect.NEWEST,
+    compat: CompatOption = Compat.NEWEST,
 ) -> None:
     """Write the Dockerfile of an index image for a catalog directory, DIR.Dockerfile beside it.
 
@@ -41,7 +41,7 @@ def dockerfile(
 
     if binary_image and base_image:
         raise UsageProblem("--binary-image and --base-image exclude each other", ctx.command_path)
-    if compat is Dialect.OPM_1_26 and builder_image:
+    if compat is Compat.OPM_1_26 and builder_image:
         raise UsageProblem("--builder-image has no place in the one stage of opm-1.26", ctx.command_path)
     path = dockerfile_beside(directory)
     image = CatalogImage(
@@ -52,11 +52,11 @@ def dockerfile(
     write_dockerfile(image, path)
 
 
-def _images(base: str, builder: str, binary: str, compat: Dialect) -> tuple[str, str]:
+def _images(base: str, builder: str, binary: str, compat: Compat) -> tuple[str, str]:
     """The base image, and the builder, "" for none."""
     from opmkit.index.image.dockerfile import DEFAULT_IMAGE
 
-    if compat is Dialect.OPM_1_26:
+    if compat is Compat.OPM_1_26:
         return binary or base or DEFAULT_IMAGE, ""
     if binary:
         print_warning("--binary-image is deprecated: use --base-image and --builder-image")

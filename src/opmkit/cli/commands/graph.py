@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import Compat, told
+from opmkit.cli.catalogformats import CompatOption, told
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageProblem
 from opmkit.cli.params import Connection, made_once
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.drawing.view import DrawnPackage
+    from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import Blobs
 
 
@@ -37,7 +37,7 @@ def render_graph(
     draw_v0_semantics: Annotated[
         bool, typer.Option("--draw-v0-semantics", help="Mark what is skipped, and updates that are never taken.")
     ] = False,
-    compat: Compat = Dialect.NEWEST,
+    compat: CompatOption = Compat.NEWEST,
     connection: Connection,
 ) -> None:
     """Draw the update graphs of catalogs as mermaid text.
@@ -46,14 +46,14 @@ def render_graph(
 
     [bold]Example:[/] opm alpha render-graph ./catalog -p lagoon-operator > graph.mmd
     """
-    from opmkit.index.drawing.filter import Selection
-    from opmkit.index.drawing.mermaid import mermaid
+    from opmkit.index.drawing.filter import GraphFilter
+    from opmkit.index.drawing.mermaid import render_mermaid
 
     if not references:
         raise UsageProblem("requires at least 1 arg(s), only received 0", ctx.command_path)
     blobs = _opened(connection, references)
-    selection = Selection(package_name, minimum_edge)
-    print_bytes([told(mermaid(blobs, selection, dialect=compat, v0_semantics=draw_v0_semantics))])
+    selection = GraphFilter(package_name, minimum_edge)
+    print_bytes([told(render_mermaid(blobs, selection, compat=compat, v0_semantics=draw_v0_semantics))])
 
 
 class GraphFormat(StrEnum):
@@ -91,33 +91,33 @@ def graph(
 
       opm index graph index.db lagoon-operator -o dot | dot -Tpdf > lagoon.pdf
     """
-    from opmkit.index.drawing.view import drawn_packages
+    from opmkit.index.drawing.view import package_views
     from opmkit.index.fbc.blobs import Blobs
 
     if channel and not package:
         raise UsageProblem("--channel is for one package: name it, too", "opm index graph")
     blobs = _opened(connection, [reference])
-    packages = drawn_packages(blobs, package, channel)
+    packages = package_views(blobs, package, channel)
     if package:
-        blobs = Blobs.of(blob for blob in blobs if blob.package == package)
+        blobs = Blobs.from_blobs(blob for blob in blobs if blob.package == package)
     print_bytes([_drawn(output, reference, blobs, packages)])
 
 
-def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[DrawnPackage]) -> bytes:
-    from opmkit.index.drawing.dot import dot
-    from opmkit.index.drawing.mermaid import mermaid
-    from opmkit.index.drawing.page import page, problems_of
-    from opmkit.index.drawing.svg import svg
+def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
+    from opmkit.index.drawing.dot import render_dot
+    from opmkit.index.drawing.mermaid import render_mermaid
+    from opmkit.index.drawing.page import package_problems, render_page
+    from opmkit.index.drawing.svg import render_svg
 
     match output:
         case GraphFormat.HTML:
-            return page(title, packages, problems_of(blobs))
+            return render_page(title, packages, package_problems(blobs))
         case GraphFormat.SVG:
-            return svg(packages).encode()
+            return render_svg(packages).encode()
         case GraphFormat.DOT:
-            return dot(packages).encode()
+            return render_dot(packages).encode()
     channels = tuple(channel for package in packages for channel in package.channels)
-    return told(mermaid(replace(blobs, channels=channels)))
+    return told(render_mermaid(replace(blobs, channels=channels)))
 
 
 def _opened(connection: Connection, references: list[str]) -> Blobs:
@@ -125,7 +125,7 @@ def _opened(connection: Connection, references: list[str]) -> Blobs:
     from opmkit.index.image.open_fbc import open_blobs
 
     tool = made_once(connection.tool)
-    return Blobs.of(blob for reference in references for blob in open_blobs(tool, reference))
+    return Blobs.from_blobs(blob for reference in references for blob in open_blobs(tool, reference))
 
 
 ALPHA = (("render-graph", render_graph),)

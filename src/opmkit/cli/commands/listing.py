@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.catalogformats import Compat
+from opmkit.cli.catalogformats import CompatOption
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.params import Connection
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ Package = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Only this pac
 
 
 def packages(
-    connection: Connection, index: Index, output: ValueOutput = ValueFormat.TEXT, compat: Compat = Dialect.NEWEST
+    connection: Connection, index: Index, output: ValueOutput = ValueFormat.TEXT, compat: CompatOption = Compat.NEWEST
 ) -> None:
     """List the packages of a catalog.
 
@@ -40,7 +40,7 @@ def channels(
     index: Index,
     package: Package = "",
     output: ValueOutput = ValueFormat.TEXT,
-    compat: Compat = Dialect.NEWEST,
+    compat: CompatOption = Compat.NEWEST,
 ) -> None:
     """List the channels of a catalog, or of one of its packages, with their heads.
 
@@ -57,7 +57,7 @@ def bundles(
     index: Index,
     package: Package = "",
     output: ValueOutput = ValueFormat.TEXT,
-    compat: Compat = Dialect.NEWEST,
+    compat: CompatOption = Compat.NEWEST,
 ) -> None:
     """List the bundles of a catalog, or of one of its packages, with the update graph of each channel.
 
@@ -69,7 +69,7 @@ def bundles(
     _print(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
 
 
-def _open(connection: Connection, index: str, compat: Dialect) -> Catalog:
+def _open(connection: Connection, index: str, compat: Compat) -> Catalog:
     from opmkit.index.image.open_fbc import open_catalog
 
     return open_catalog(connection.tool, index, compat)

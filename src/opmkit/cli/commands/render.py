@@ -56,13 +56,13 @@ def render(
 
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
-    from opmkit.index.render import Rendering
+    from opmkit.index.render import RenderOptions
     from opmkit.index.render import render as rendered
     from opmkit.index.rendering.image_template import ImageTemplate
 
     if migrate and migrate_level:
         raise UsageProblem("--migrate and --migrate-level exclude each other", ctx.command_path)
-    rendering = Rendering(
+    rendering = RenderOptions(
         level=level_named("all" if migrate else migrate_level),
         images=ImageTemplate.parse(alpha_image_ref_template) if alpha_image_ref_template else None,
         kept=None if no_cache else kept_renderings(),

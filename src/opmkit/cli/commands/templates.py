@@ -14,7 +14,7 @@ import typer
 from opmkit.cli.catalogformats import (
     CatalogFormat,
     CatalogOutput,
-    Compat,
+    CompatOption,
     MigrateLevel,
     kept_renderings,
     level_named,
@@ -27,15 +27,15 @@ from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.cli.goflags import given_flags
 from opmkit.cli.params import Connection, made_once
 from opmkit.cli.tree import group
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.fbc.blobs import BundleBlob, OtherBlob
-    from opmkit.index.fbc.migrate import Level
+    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.render import Kind
+    from opmkit.index.fbc.templates.render import TemplateType
 
 STDIN = "-"
 COMPOSITE = "composite"
@@ -100,7 +100,7 @@ def render_template(
         TemplateFormat, typer.Option("--output", "-o", help="Form of the result: json, yaml or mermaid.")
     ] = TemplateFormat.JSON,
     migrate_level: MigrateLevel = "",
-    compat: Compat = Dialect.NEWEST,
+    compat: CompatOption = Compat.NEWEST,
     composite: Composite,
     connection: Connection,
 ) -> None:
@@ -114,9 +114,9 @@ def render_template(
 
       opm alpha render-template lagoon.yaml -o mermaid
     """
-    from opmkit.index.drawing.mermaid import mermaid
-    from opmkit.index.fbc.templates.render import kind_of
+    from opmkit.index.drawing.mermaid import render_mermaid
     from opmkit.index.fbc.templates.render import render_template as rendered
+    from opmkit.index.fbc.templates.render import template_type
 
     level = level_named(migrate_level)
     if kind == COMPOSITE and not file:
@@ -126,22 +126,22 @@ def render_template(
         raise UsageProblem(f"--{idle[0]} is for the type composite only", ctx.command_path)
     named, file = _named(kind, file)
     template = _read(file)
-    blobs = rendered(template, named or kind_of(template), _renderer(connection), level=level, dialect=compat)
+    blobs = rendered(template, named or template_type(template), _renderer(connection), level=level, compat=compat)
     if output is TemplateFormat.MERMAID:
-        print_bytes([told(mermaid(blobs, dialect=compat, v0_semantics=True))])
+        print_bytes([told(render_mermaid(blobs, compat=compat, v0_semantics=True))])
     else:
         print_blobs(blobs, CatalogFormat(output))
 
 
-def _named(first: str, second: str) -> tuple[Kind | None, str]:
+def _named(first: str, second: str) -> tuple[TemplateType | None, str]:
     """The type and the file that the arguments name; a first one that is no type is the file."""
-    from opmkit.index.fbc.templates.render import Kind
+    from opmkit.index.fbc.templates.render import TemplateType
 
-    if first in list(Kind):
-        return Kind(first), second
+    if first in list(TemplateType):
+        return TemplateType(first), second
     if second:
         raise UsageProblem(
-            f'invalid template type "{first}", must be one of: {", ".join(Kind)}', "opm alpha render-template"
+            f'invalid template type "{first}", must be one of: {", ".join(TemplateType)}', "opm alpha render-template"
         )
     return None, first
 
@@ -154,15 +154,17 @@ def _read(name: str) -> TemplateFile:
     return TemplateFile.open(Path(name))
 
 
-def _build(composite: Composite, output: TemplateFormat, level: Level, compat: Dialect, connection: Connection) -> None:
+def _build(
+    composite: Composite, output: TemplateFormat, level: MigrationLevel, compat: Compat, connection: Connection
+) -> None:
     """Build the catalogs of a composite template."""
-    from opmkit.index.fbc.templates.composite import Building, build, components
+    from opmkit.index.fbc.templates.composite import BuildOptions, build_components, parse_components
 
     if output is TemplateFormat.MERMAID:
         raise UsageProblem("a composite template is written to files, as json or yaml", "opm alpha render-template")
     catalogs = _fetched(composite.catalog_config, connection)
-    found = components(catalogs, _read(composite.composite_config), compat)
-    building = Building(
+    found = parse_components(catalogs, _read(composite.composite_config), compat)
+    options = BuildOptions(
         _renderer(connection),
         writer(CatalogFormat(output)),
         compat,
@@ -170,7 +172,7 @@ def _build(composite: Composite, output: TemplateFormat, level: Level, compat: D
         validate=composite.validate,
         run_programs=composite.allow_programs,
     )
-    build(found, building)
+    build_components(found, options)
 
 
 def _fetched(place: str, connection: Connection) -> TemplateFile:
@@ -198,12 +200,12 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
 def _renderer(connection: Connection) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     """Renders bundle images side by side; no others, for templates may come from elsewhere."""
     from opmkit.index.image.open_fbc import Kind
-    from opmkit.index.render import Rendering, rendered
+    from opmkit.index.render import RenderOptions, iter_rendered
 
     def render(images: Sequence[str]) -> dict[str, BundleBlob]:
-        rendering = Rendering(kinds=frozenset({Kind.BUNDLE_IMAGE}), kept=kept_renderings(), warn=print_warning)
+        rendering = RenderOptions(kinds=frozenset({Kind.BUNDLE_IMAGE}), kept=kept_renderings(), warn=print_warning)
         with progress() as bars:
-            each = rendered(made_once(connection.tool), images, rendering, progress=bars)
+            each = iter_rendered(made_once(connection.tool), images, rendering, progress=bars)
             return {image: blobs.bundles[0] for image, blobs in zip(images, each, strict=True)}
 
     return render

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import Compat
+from opmkit.cli.catalogformats import CompatOption
 from opmkit.cli.console import ValueFormat, ValueOutput, print_value
 from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.params import Connection
-from opmkit.index.fbc.compat import Dialect
+from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.check.result import Verdict
+    from opmkit.index.fbc.check.result import ValidationResult
 
 
 def validate(
@@ -25,7 +25,7 @@ def validate(
         typer.Argument(metavar="CATALOG", help="A catalog directory, a database file, or an index image of either."),
     ],
     output: ValueOutput = ValueFormat.TEXT,
-    compat: Compat = Dialect.NEWEST,
+    compat: CompatOption = Compat.NEWEST,
 ) -> None:
     """Tell everything that is wrong with a catalog, with file, line and remedy; nothing if all is well.
 
@@ -37,10 +37,10 @@ def validate(
 
       opm validate quay.io/me/catalog:1 --output json
     """
-    from opmkit.index.fbc.check.result import judge
+    from opmkit.index.fbc.check.result import validate
     from opmkit.index.image.open_fbc import open_loaded
 
-    verdict = judge(open_loaded(connection.tool, catalog), compat)
+    verdict = validate(open_loaded(connection.tool, catalog), compat)
     if output is ValueFormat.TEXT:
         _tell(verdict, catalog)
     else:
@@ -49,7 +49,7 @@ def validate(
         ctx.exit(1)
 
 
-def _tell(verdict: Verdict, catalog: str) -> None:
+def _tell(verdict: ValidationResult, catalog: str) -> None:
     """Print each finding to stderr, as compilers do, so that editors find the place; then the first error again.
 
     Callers take the ``Error:`` line alone.
@@ -58,7 +58,7 @@ def _tell(verdict: Verdict, catalog: str) -> None:
 
     directory = f"{catalog.rstrip('/')}/" if Path(catalog).is_dir() else ""
     for severity, fault in verdict.findings:
-        place = f"{directory}{fault.place}: " if fault.place.file else ""
+        place = f"{directory}{fault.location}: " if fault.location.file else ""
         subject = f"{fault.subject}: " if str(fault.subject) else ""
         print_to_stderr(f"{place}{severity}: {subject}{fault.message}")
         if fault.advice:

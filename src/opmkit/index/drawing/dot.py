@@ -6,26 +6,26 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
-from opmkit.index.drawing.layout import Update, updates
+from opmkit.index.drawing.layout import EdgeType, layout_edges
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opmkit.index.drawing.layout import Layout
-    from opmkit.index.drawing.view import DrawnPackage
+    from opmkit.index.drawing.layout import ChannelLayout
+    from opmkit.index.drawing.view import PackageView
 
 MAX_UPDATES = 100_000
 """Arrows in one drawing; Graphviz is of no use long before."""
 
 _STYLES = {
-    Update.REPLACES: "",
-    Update.SKIPS: ' [style=dashed, label="skips"]',
-    Update.RANGE: ' [style=dotted, label="skip range"]',
+    EdgeType.REPLACES: "",
+    EdgeType.SKIPS: ' [style=dashed, label="skips"]',
+    EdgeType.RANGE: ' [style=dotted, label="skip range"]',
 }
 
 
-def dot(packages: Iterable[DrawnPackage]) -> str:
+def render_dot(packages: Iterable[PackageView]) -> str:
     """Draw packages: a box for each, with one for each of its channels; arrows lead from the older to the newer bundle.
 
     Raises:
@@ -45,13 +45,13 @@ def dot(packages: Iterable[DrawnPackage]) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _channel(package: DrawnPackage, name: str) -> Iterator[str]:
+def _channel(package: PackageView, name: str) -> Iterator[str]:
     yield f"      label={_quoted(f'{name} (default)' if name == package.default_channel else name)};"
     if package.channel_deprecation(name):
         yield "      bgcolor=lavender;"
 
 
-def _nodes(package: DrawnPackage, drawn: Layout, cluster: int) -> Iterator[str]:
+def _nodes(package: PackageView, drawn: ChannelLayout, cluster: int) -> Iterator[str]:
     for number, row in enumerate(drawn.rows):
         deprecated = package.bundle_deprecation(row.name)
         style = "filled" if deprecated else "dashed" if not row.is_entry else "solid"
@@ -61,8 +61,8 @@ def _nodes(package: DrawnPackage, drawn: Layout, cluster: int) -> Iterator[str]:
         yield f"      c{cluster}_{number} [{attributes}];"
 
 
-def _edges(drawn: Layout, cluster: int, left: Iterator[int]) -> Iterator[str]:
-    for older, newer, update in updates(drawn):
+def _edges(drawn: ChannelLayout, cluster: int, left: Iterator[int]) -> Iterator[str]:
+    for older, newer, update in layout_edges(drawn):
         if not next(left):
             raise CatalogError(
                 f"there are more than {MAX_UPDATES} updates to draw",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.versions import LOWEST, Key, KeyRange
+from opmkit.index.fbc.versions import MIN_VERSION_KEY, VersionKey, VersionKeyRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class GraphFilter:
     """A package, "" for all; and a bundle, of whose package nothing is drawn that leads to lower versions."""
 
     package: str = ""
     minimum: str = ""
 
-    def channels(self, channels: Iterable[ChannelBlob], keys: Mapping[str, Key]) -> list[ChannelBlob]:
+    def channels(self, channels: Iterable[ChannelBlob], keys: Mapping[str, VersionKey]) -> list[ChannelBlob]:
         """The channels that are drawn, by package and name, with what is drawn of them.
 
         Raises:
@@ -48,26 +48,26 @@ class Selection:
         return first.package if first else ""
 
 
-def _above(channel: ChannelBlob, minimum: str, keys: Mapping[str, Key]) -> ChannelBlob:
+def _above(channel: ChannelBlob, minimum: str, keys: Mapping[str, VersionKey]) -> ChannelBlob:
     """The channel without edges from below the minimum, and without entries that had none but such."""
     floor = keys[minimum]
     kept = []
     for entry in channel.entries:
         cut = _cut(entry, minimum, floor, keys)
-        is_above = not _has_edges(entry) and keys.get(entry.name, LOWEST) >= floor
+        is_above = not _has_edges(entry) and keys.get(entry.name, MIN_VERSION_KEY) >= floor
         if _has_edges(cut) or is_above or entry.name == minimum:
             kept.append(cut)
     return replace(channel, entries=tuple(kept))
 
 
-def _cut(entry: EntryBlob, minimum: str, floor: Key, keys: Mapping[str, Key]) -> EntryBlob:
+def _cut(entry: EntryBlob, minimum: str, floor: VersionKey, keys: Mapping[str, VersionKey]) -> EntryBlob:
     """The entry with those of its edges that begin at the floor or above."""
     if entry.name == minimum:
         return replace(entry, replaces="", skips=(), skip_range="")
     return replace(
         entry,
-        replaces=entry.replaces if keys.get(entry.replaces, LOWEST) >= floor else "",
-        skips=tuple(name for name in entry.skips if keys.get(name, LOWEST) >= floor),
+        replaces=entry.replaces if keys.get(entry.replaces, MIN_VERSION_KEY) >= floor else "",
+        skips=tuple(name for name in entry.skips if keys.get(name, MIN_VERSION_KEY) >= floor),
         skip_range=entry.skip_range if _holds(entry.skip_range, floor) else "",
     )
 
@@ -76,8 +76,8 @@ def _has_edges(entry: EntryBlob) -> bool:
     return bool(entry.replaces or entry.skips or entry.skip_range)
 
 
-def _holds(text: str, floor: Key) -> bool:
+def _holds(text: str, floor: VersionKey) -> bool:
     try:
-        return bool(text) and floor in KeyRange.parse(text)
+        return bool(text) and floor in VersionKeyRange.parse(text)
     except ValueError:
         return False

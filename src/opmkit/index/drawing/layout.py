@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import EntryBlob
-from opmkit.index.fbc.versions import LOWEST, Key, KeyRange
+from opmkit.index.fbc.versions import MIN_VERSION_KEY, VersionKey, VersionKeyRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,13 +44,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ChannelLayout:
     """The rows of a channel."""
 
     rows: tuple[Row, ...]
 
 
-class Update(StrEnum):
+class EdgeType(StrEnum):
     """What an update is there for; where it is for several, the first counts."""
 
     REPLACES = "replaces"
@@ -58,42 +58,42 @@ class Update(StrEnum):
     RANGE = "skip range"
 
 
-def updates(drawn: Layout) -> Iterator[tuple[int, int, Update]]:
+def layout_edges(drawn: ChannelLayout) -> Iterator[tuple[int, int, EdgeType]]:
     """All updates of a channel, each once: from a row to a newer one."""
     by_rank = {row.rank: number for number, row in enumerate(drawn.rows) if row.is_entry}
     for newer, row in enumerate(drawn.rows):
         seen = {newer}
         if row.replaces is not None and row.replaces not in seen:
             seen.add(row.replaces)
-            yield row.replaces, newer, Update.REPLACES
+            yield row.replaces, newer, EdgeType.REPLACES
         for older in row.skips:
             if older not in seen:
                 seen.add(older)
-                yield older, newer, Update.SKIPS
+                yield older, newer, EdgeType.SKIPS
         for start, end in row.in_range:
             for rank in range(start, end):
                 if by_rank.get(rank, newer) not in seen:
-                    yield by_rank[rank], newer, Update.RANGE
+                    yield by_rank[rank], newer, EdgeType.RANGE
 
 
-def layout(channel: ChannelBlob, keys: Mapping[str, Key]) -> Layout:
+def layout_channel(channel: ChannelBlob, keys: Mapping[str, VersionKey]) -> ChannelLayout:
     """Lay out a channel, whether or not it is valid; ``keys`` has the versions of bundles by their names."""
     named = {entry.name for entry in channel.entries}
     outside = dict.fromkeys(
         name for entry in channel.entries for name in (entry.replaces, *entry.skips) if name and name not in named
     )
     entries = [*channel.entries, *map(EntryBlob, outside)]
-    by_rank = sorted(range(len(entries)), key=lambda number: keys.get(entries[number].name, LOWEST))
+    by_rank = sorted(range(len(entries)), key=lambda number: keys.get(entries[number].name, MIN_VERSION_KEY))
     ranks = {number: rank for rank, number in enumerate(by_rank)}
     order = _order(entries, by_rank)
     rows = {entries[number].name: row for row, number in reversed(list(enumerate(order)))}
     lanes = _lanes([rows.get(entries[number].replaces) for number in order])
-    versions = [keys.get(entries[number].name, LOWEST) for number in by_rank]
+    versions = [keys.get(entries[number].name, MIN_VERSION_KEY) for number in by_rank]
     made = (
         _row(entries[number], lane, ranks[number], rows, versions, is_entry=number < len(channel.entries))
         for number, lane in zip(order, lanes, strict=True)
     )
-    return Layout(tuple(made))
+    return ChannelLayout(tuple(made))
 
 
 def _row(
@@ -101,7 +101,7 @@ def _row(
     lane: tuple[int, int],
     rank: int,
     rows: Mapping[str, int],
-    versions: Sequence[Key],
+    versions: Sequence[VersionKey],
     *,
     is_entry: bool,
 ) -> Row:
@@ -118,9 +118,9 @@ def _row(
     )
 
 
-def _in_range(text: str, versions: Sequence[Key]) -> tuple[tuple[int, int], ...]:
+def _in_range(text: str, versions: Sequence[VersionKey]) -> tuple[tuple[int, int], ...]:
     try:
-        return tuple(KeyRange.parse(text).spans(versions)) if text else ()
+        return tuple(VersionKeyRange.parse(text).spans(versions)) if text else ()
     except ValueError:
         return ()
 

@@ -13,17 +13,17 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
-from opmkit.index.drawing.filter import Selection
+from opmkit.index.drawing.filter import GraphFilter
 from opmkit.index.fbc import blobs as schemas
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.versions import LOWEST, Key, KeyRange, version_keys
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.versions import MIN_VERSION_KEY, VersionKey, VersionKeyRange, version_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
 
-_ALL = Selection()
+_ALL = GraphFilter()
 _CLASSES = (
     "  classDef deprecated fill:#E8960F",
     "  classDef skipped stroke:#FF0000,stroke-width:4px",
@@ -35,16 +35,16 @@ _MARKUP = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 @dataclass(frozen=True, slots=True)
-class Mermaid:
+class MermaidGraph:
     """The text, and what could not be drawn."""
 
     text: str
     warnings: tuple[str, ...] = ()
 
 
-def mermaid(
-    blobs: Blobs, selection: Selection = _ALL, *, dialect: Dialect = Dialect.NEWEST, v0_semantics: bool = False
-) -> Mermaid:
+def render_mermaid(
+    blobs: Blobs, selection: GraphFilter = _ALL, *, compat: Compat = Compat.NEWEST, v0_semantics: bool = False
+) -> MermaidGraph:
     """Draw the channels of a catalog, whether or not they are valid.
 
     With ``v0_semantics`` bundles that are skipped, and updates that lead from or to them in vain, are marked.
@@ -55,8 +55,8 @@ def mermaid(
     """
     keys = version_keys(blobs.bundles)
     channels = selection.channels(blobs.channels, keys)
-    floor = keys[selection.minimum] if selection.minimum else LOWEST
-    older = dialect is Dialect.OPM_1_26
+    floor = keys[selection.minimum] if selection.minimum else MIN_VERSION_KEY
+    older = compat is Compat.OPM_1_26
     writer = _Older(keys, floor) if older else _Newest(keys, blobs, v0_semantics)
     for package, members in groupby(channels, key=lambda channel: channel.package):
         writer.lines += [f"  %% package {_label(package)}", f"  subgraph {_label(package)}"]
@@ -65,14 +65,14 @@ def mermaid(
         writer.lines.append("  end")
         writer.end_package(package)
     lines = ["graph LR", *(() if older else _CLASSES), *writer.lines, *writer.styles()]
-    return Mermaid("\n".join(lines) + "\n", tuple(writer.warnings))
+    return MermaidGraph("\n".join(lines) + "\n", tuple(writer.warnings))
 
 
 @dataclass(slots=True)
 class _Writer(ABC):
     """Writes one channel after the other."""
 
-    keys: Mapping[str, Key]
+    keys: Mapping[str, VersionKey]
     lines: list[str] = field(default_factory=list, kw_only=True)
     warnings: list[str] = field(default_factory=list, kw_only=True)
 
@@ -100,12 +100,12 @@ class _Writer(ABC):
         if not entry.skip_range:
             return []
         try:
-            span = KeyRange.parse(entry.skip_range)
+            span = VersionKeyRange.parse(entry.skip_range)
         except ValueError as error:
             where = f"channel {channel.name!r} of package {channel.package!r}"
             self.warnings.append(f"the skip range {entry.skip_range!r} of {entry.name!r}, {where}, is none: {error}")
             return []
-        return [one.name for one in channel.entries if self.keys.get(one.name, LOWEST) in span]
+        return [one.name for one in channel.entries if self.keys.get(one.name, MIN_VERSION_KEY) in span]
 
 
 def _edge(identify: Callable[[str], str], origin: str, label: str, target: str) -> str:
@@ -117,11 +117,11 @@ def _edge(identify: Callable[[str], str], origin: str, label: str, target: str) 
 class _Older(_Writer):
     """As v1.26.5 writes: entries in the order of the catalog, none below the floor."""
 
-    floor: Key
+    floor: VersionKey
 
     def entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
         for entry in channel.entries:
-            if self.keys.get(entry.name, LOWEST) < self.floor:
+            if self.keys.get(entry.name, MIN_VERSION_KEY) < self.floor:
                 continue
             self.lines.append(f"      {identify(entry.name)}[{_label(entry.name)}]")
             if entry.replaces:
@@ -156,7 +156,7 @@ class _Newest(_Writer):
         if (channel.package, schemas.CHANNEL, channel.name) in self.deprecated:
             self.channels.append(_identifier(f"{channel.package}-{channel.name}"))
         skipped: set[str] = set()
-        for entry in sorted(channel.entries, key=lambda one: self.keys.get(one.name, LOWEST), reverse=True):
+        for entry in sorted(channel.entries, key=lambda one: self.keys.get(one.name, MIN_VERSION_KEY), reverse=True):
             self.lines.append(f"      {identify(entry.name)}[{_label(entry.name)}]")
             self._classify(channel, entry, identify, skipped)
             for name in entry.skips:

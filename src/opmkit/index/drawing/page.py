@@ -22,8 +22,8 @@ from opmkit.index.fbc.check.catalog import check_blobs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from opmkit.index.drawing.layout import Layout, Row
-    from opmkit.index.drawing.view import DrawnPackage
+    from opmkit.index.drawing.layout import ChannelLayout, Row
+    from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, RelatedImage
 
 MAX_PAGE = 96 << 20
@@ -38,7 +38,7 @@ MAX_PROBLEMS = 100
 _MARKUP = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
 
 
-def page(title: str, packages: Sequence[DrawnPackage], problems: Mapping[str, Sequence[str]]) -> bytes:
+def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[str, Sequence[str]]) -> bytes:
     """The page for packages; ``problems`` are what is wrong with each, in words.
 
     Raises:
@@ -69,7 +69,7 @@ def page(title: str, packages: Sequence[DrawnPackage], problems: Mapping[str, Se
     return b"".join(pieces)
 
 
-def problems_of(blobs: Blobs) -> dict[str, list[str]]:
+def package_problems(blobs: Blobs) -> dict[str, list[str]]:
     """What is wrong with each package of a catalog, with what to do about it."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for fault in check_blobs(blobs):
@@ -99,7 +99,7 @@ def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in ("", [], ())}
 
 
-def _listed(package: DrawnPackage) -> dict[str, Any]:
+def _listed(package: PackageView) -> dict[str, Any]:
     """What is searched: names and versions."""
     return {
         "name": _text(package.name),
@@ -109,7 +109,7 @@ def _listed(package: DrawnPackage) -> dict[str, Any]:
     }
 
 
-def _package(package: DrawnPackage, problems: Sequence[str]) -> dict[str, Any]:
+def _package(package: PackageView, problems: Sequence[str]) -> dict[str, Any]:
     images: dict[RelatedImage, int] = {}
     numbers = {name: number for number, name in enumerate(package.bundles)}
     more = [f"and {len(problems) - MAX_PROBLEMS} more"] * (len(problems) > MAX_PROBLEMS)
@@ -127,7 +127,7 @@ def _package(package: DrawnPackage, problems: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _bundle(package: DrawnPackage, bundle: BundleBlob, images: dict[RelatedImage, int]) -> dict[str, Any]:
+def _bundle(package: PackageView, bundle: BundleBlob, images: dict[RelatedImage, int]) -> dict[str, Any]:
     related = [one for one in bundle.related_images if one.image and one.image != bundle.image][:MAX_RELATED]
     return {
         "name": _text(bundle.name),
@@ -140,7 +140,9 @@ def _bundle(package: DrawnPackage, bundle: BundleBlob, images: dict[RelatedImage
     }
 
 
-def _channel(package: DrawnPackage, channel: ChannelBlob, drawn: Layout, numbers: Mapping[str, int]) -> dict[str, Any]:
+def _channel(
+    package: PackageView, channel: ChannelBlob, drawn: ChannelLayout, numbers: Mapping[str, int]
+) -> dict[str, Any]:
     return {
         "name": _text(channel.name),
         "rows": list(_rows(drawn.rows, numbers)),

@@ -12,8 +12,8 @@ from opmkit.index.errors import CatalogError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opmkit.index.drawing.layout import Layout, Row
-    from opmkit.index.drawing.view import DrawnPackage
+    from opmkit.index.drawing.layout import ChannelLayout, Row
+    from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import ChannelBlob
 
 MAX_ROWS = 10_000
@@ -26,7 +26,7 @@ _TEXT = 160
 """Characters of a label that are shown."""
 
 
-def svg(packages: Iterable[DrawnPackage]) -> str:
+def render_svg(packages: Iterable[PackageView]) -> str:
     """Draw the channels of packages, one below the other.
 
     Lines down to the bundle that is replaced are drawn in full. Of all that skip a bundle, a dashed arc comes from the
@@ -53,7 +53,7 @@ def svg(packages: Iterable[DrawnPackage]) -> str:
     return "\n".join([head, f"<style>\n{asset('graph.css')}</style>", *body, "</svg>"]) + "\n"
 
 
-def _channel(package: DrawnPackage, channel: ChannelBlob, drawn: Layout) -> tuple[list[str], float]:
+def _channel(package: PackageView, channel: ChannelBlob, drawn: ChannelLayout) -> tuple[list[str], float]:
     """The elements of a channel, and how wide they are, in pixels."""
     title = f"{package.name} / {channel.name}" + " (default)" * (channel.name == package.default_channel)
     deprecated = package.channel_deprecation(channel.name) or package.deprecation
@@ -86,7 +86,7 @@ def _skippers(rows: Sequence[Row]) -> list[list[int]]:
     return found
 
 
-def _lines(drawn: Layout, skippers: Sequence[Sequence[int]]) -> Iterator[str]:
+def _lines(drawn: ChannelLayout, skippers: Sequence[Sequence[int]]) -> Iterator[str]:
     for number, row in enumerate(drawn.rows):
         if row.replaces is not None:
             yield f'<path class="replaces" d="{_way(drawn.rows, number, row.replaces)}"/>'
@@ -118,7 +118,7 @@ def _y(number: int) -> int:
     return (number + 2) * _ROW + _ROW // 2
 
 
-def _remarks(package: DrawnPackage, drawn: Layout, row: Row, skippers: Sequence[int]) -> Iterator[str]:
+def _remarks(package: PackageView, drawn: ChannelLayout, row: Row, skippers: Sequence[int]) -> Iterator[str]:
     if not row.is_entry:
         yield "not in this channel"
     if deprecated := package.bundle_deprecation(row.name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.drawing.layout import Layout, layout
+from opmkit.index.drawing.layout import ChannelLayout, layout_channel
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.versions import version_keys, version_text
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, DeprecationsBlob
-    from opmkit.index.fbc.versions import Key
+    from opmkit.index.fbc.versions import VersionKey
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnPackage:
+class PackageView:
     """A package: channels and bundles by name, and the messages of deprecation by schema and name."""
 
     name: str
@@ -27,11 +27,11 @@ class DrawnPackage:
     channels: Sequence[ChannelBlob]
     bundles: Mapping[str, BundleBlob]
     deprecations: Mapping[tuple[str, str], str]
-    keys: Mapping[str, Key] = field(repr=False)
+    keys: Mapping[str, VersionKey] = field(repr=False)
 
-    def layouts(self) -> Iterator[tuple[ChannelBlob, Layout]]:
+    def layouts(self) -> Iterator[tuple[ChannelBlob, ChannelLayout]]:
         """The channels, each laid out."""
-        return ((channel, layout(channel, self.keys)) for channel in self.channels)
+        return ((channel, layout_channel(channel, self.keys)) for channel in self.channels)
 
     @property
     def deprecation(self) -> str:
@@ -54,7 +54,7 @@ class DrawnPackage:
             return ""
 
 
-def drawn_packages(blobs: Blobs, package: str = "", channel: str = "") -> list[DrawnPackage]:
+def package_views(blobs: Blobs, package: str = "", channel: str = "") -> list[PackageView]:
     """The packages of a catalog, by name, or one of them, or one channel of it.
 
     Raises:
@@ -76,15 +76,15 @@ def _by_package(blobs: Blobs) -> Mapping[str, Blobs]:
     parts: dict[str, list[schemas.Blob]] = {}
     for blob in blobs:
         parts.setdefault(blob.package, []).append(blob)
-    return {name: schemas.Blobs.of(members) for name, members in parts.items()}
+    return {name: schemas.Blobs.from_blobs(members) for name, members in parts.items()}
 
 
-def _package(name: str, blobs: Blobs) -> DrawnPackage:
+def _package(name: str, blobs: Blobs) -> PackageView:
     told = blobs.packages[0] if blobs.packages else schemas.PackageBlob(name)
     bundles: dict[str, BundleBlob] = {}
     for bundle in blobs.bundles:
         bundles.setdefault(bundle.name, bundle)
-    return DrawnPackage(
+    return PackageView(
         name,
         told.default_channel,
         told.description,
@@ -99,7 +99,7 @@ def _deprecations(blobs: Sequence[DeprecationsBlob]) -> dict[tuple[str, str], st
     return {(one.schema, one.name): one.message or "deprecated" for blob in blobs for one in blob.entries}
 
 
-def _only(package: DrawnPackage, channel: str) -> DrawnPackage:
+def _only(package: PackageView, channel: str) -> PackageView:
     channels = [one for one in package.channels if one.name == channel]
     if not channels:
         known = ", ".join(one.name for one in package.channels) or "none"

@@ -6,7 +6,7 @@ import base64
 import binascii
 
 
-def from_base64(text: str) -> bytes | None:
+def decode_base64(text: str) -> bytes | None:
     """Decode base64 text, which may have line breaks; None if it is invalid."""
     try:
         return binascii.a2b_base64(text.replace("\n", "").replace("\r", ""), strict_mode=True)
@@ -14,7 +14,7 @@ def from_base64(text: str) -> bytes | None:
         return None
 
 
-def reencoded(text: str) -> str:
+def normalize_base64(text: str) -> str:
     """Return base64 text without line breaks, as Go writes it; invalid text stays as it is."""
-    data = from_base64(text)
+    data = decode_base64(text)
     return text if data is None else base64.b64encode(data).decode()

@@ -27,14 +27,14 @@ DEPRECATED = "olm.deprecated"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """Where a blob was read: the file, by its path from the catalog's root, and the line, from 1, that it begins at."""
 
     file: str = ""
     line: int = 0
 
     def __str__(self) -> str:
-        """The place as compilers write it: ``file:line``."""
+        """The location as compilers write it: ``file:line``."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
@@ -71,7 +71,7 @@ class PackageBlob:
     icon: Icon | None = None
     description: str = ""
     properties: tuple[BlobProperty, ...] = ()
-    place: Place = field(default=Place(), compare=False)
+    location: SourceLocation = field(default=SourceLocation(), compare=False)
 
     schema = PACKAGE
 
@@ -99,7 +99,7 @@ class ChannelBlob:
     package: str
     entries: tuple[EntryBlob, ...] = ()
     properties: tuple[BlobProperty, ...] = ()
-    place: Place = field(default=Place(), compare=False)
+    location: SourceLocation = field(default=SourceLocation(), compare=False)
 
     schema = CHANNEL
 
@@ -113,13 +113,13 @@ class BundleBlob:
     image: str = ""
     properties: tuple[BlobProperty, ...] = ()
     related_images: tuple[RelatedImage, ...] = ()
-    place: Place = field(default=Place(), compare=False)
+    location: SourceLocation = field(default=SourceLocation(), compare=False)
 
     schema = BUNDLE
 
-    def values(self, kind: str) -> Iterator[JsonValue]:
+    def property_values(self, type_: str) -> Iterator[JsonValue]:
         """The values of the properties of a type."""
-        return (one.value for one in self.properties if one.type == kind)
+        return (item.value for item in self.properties if item.type == type_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class DeprecationsBlob:
 
     package: str
     entries: tuple[Deprecation, ...] = ()
-    place: Place = field(default=Place(), compare=False)
+    location: SourceLocation = field(default=SourceLocation(), compare=False)
 
     schema = DEPRECATIONS
     name = ""
@@ -151,7 +151,7 @@ class OtherBlob:
     name: str
     package: str
     content: Mapping[str, JsonValue]
-    place: Place = field(default=Place(), compare=False)
+    location: SourceLocation = field(default=SourceLocation(), compare=False)
 
 
 Blob: TypeAlias = PackageBlob | ChannelBlob | BundleBlob | DeprecationsBlob | OtherBlob
@@ -168,7 +168,7 @@ class Blobs:
     others: tuple[OtherBlob, ...] = ()
 
     @classmethod
-    def of(cls, blobs: Iterable[Blob]) -> Blobs:
+    def from_blobs(cls, blobs: Iterable[Blob]) -> Blobs:
         """Sort blobs by their schemas."""
         found: defaultdict[type, list[Blob]] = defaultdict(list)
         for blob in blobs:
@@ -186,4 +186,4 @@ class Blobs:
 
     def __add__(self, other: Blobs) -> Blobs:
         """Both, one after the other."""
-        return Blobs.of([*self, *other])
+        return Blobs.from_blobs([*self, *other])

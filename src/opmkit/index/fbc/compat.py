@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Dialect(StrEnum):
+class Compat(StrEnum):
     """The newest release that there is, or the one of this name."""
 
     NEWEST = "newest"

@@ -33,7 +33,7 @@ def csv_metadata(csv: JsonValue) -> JsonValue:
     return found
 
 
-def csv_of_metadata(told: JsonValue) -> dict[str, dict[str, JsonValue]]:
+def csv_from_metadata(told: JsonValue) -> dict[str, dict[str, JsonValue]]:
     """The parts ``metadata`` and ``spec`` of a ClusterServiceVersion with what its metadata tell.
 
     Raises:

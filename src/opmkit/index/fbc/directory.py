@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.write import in_order
+from opmkit.index.fbc.write import sort_blobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blob, Blobs
 
 
-def check_empty(directory: Path) -> None:
+def require_empty(directory: Path) -> None:
     """Raise CatalogError unless the directory is empty, or not there yet, and StoreError if it can't be read."""
     with disk_errors(directory):
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -36,13 +36,13 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, write: Callable
         CatalogError: if the directory is there and not empty, or a package has a name that no directory can have.
         StoreError: if the disk says no.
     """
-    check_empty(directory)
+    require_empty(directory)
     directory = directory.absolute()
     with disk_errors(directory):
         near = next(path for path in (directory, *directory.parents) if path.exists())
         with _scratch_directory(near, directory) as scratch:
-            for package, group in groupby(in_order(blobs), key=lambda blob: blob.package):
-                path = Path(scratch, directory_name(package), f"catalog.{extension}")
+            for package, group in groupby(sort_blobs(blobs), key=lambda blob: blob.package):
+                path = Path(scratch, package_directory_name(package), f"catalog.{extension}")
                 path.parent.mkdir(exist_ok=True)
                 with path.open("wb") as file:
                     file.writelines(write([blob]) for blob in group)
@@ -60,7 +60,7 @@ def _scratch_directory(near: Path, directory: Path) -> ScratchDirectory:
         raise
 
 
-def directory_name(package: str) -> str:
+def package_directory_name(package: str) -> str:
     """The name of a package's directory, its own; raises CatalogError if no directory can have it."""
     if package in (".", "..") or "/" in package or "\0" in package:
         raise CatalogError(

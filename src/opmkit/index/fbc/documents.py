@@ -164,7 +164,7 @@ def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDo
         begun = begun or piece not in (b"", b"\n")
         duplicates: list[Duplicate] = []
         try:
-            value = by_key(go_yaml.load(piece, duplicates)) if piece.strip() else None
+            value = sort_keys(go_yaml.load(piece, duplicates)) if piece.strip() else None
         except InvalidDocument as error:
             yield InvalidDocument(error.problem, line=line + max(error.line - 1, 0), column=error.column)
         else:
@@ -203,10 +203,10 @@ def leading_lines(text: bytes) -> bytes:
     return text[: match.end()] if match else text[:start]
 
 
-def by_key(value: JsonValue) -> JsonValue:
+def sort_keys(value: JsonValue) -> JsonValue:
     """The value with the keys of all mappings in order, for so the reference turns YAML into JSON."""
     if isinstance(value, dict):
-        return {key: by_key(value[key]) for key in sorted(value)}
+        return {key: sort_keys(value[key]) for key in sorted(value)}
     if isinstance(value, list):
-        return [by_key(item) for item in value]
+        return [sort_keys(item) for item in value]
     return value

@@ -20,7 +20,7 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class FieldReader:
     """A mapping, the ``path`` to it in its document, and whom to ``tell`` what is wrong with its fields."""
 
     value: Mapping[str, JsonValue]
@@ -46,20 +46,20 @@ class Fields:
                 self._tell(name, item, "a text", number)
         return tuple(found)
 
-    def mapping(self, name: str) -> Fields | None:
+    def mapping(self, name: str) -> FieldReader | None:
         """The mapping of that name, None if there is none."""
         value = member(self.value, name)
         if isinstance(value, dict):
-            return Fields(value, self.tell, (*self.path, name))
+            return FieldReader(value, self.tell, (*self.path, name))
         if value is not None:
             self._tell(name, value, "a mapping")
         return None
 
-    def mappings(self, name: str) -> Iterator[Fields]:
+    def mappings(self, name: str) -> Iterator[FieldReader]:
         """The mappings in a list."""
         for number, item in enumerate(self.items(name)):
             if isinstance(item, dict):
-                yield Fields(item, self.tell, (*self.path, name, number))
+                yield FieldReader(item, self.tell, (*self.path, name, number))
             else:
                 self._tell(name, item, "a mapping", number)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a catalog: each fault with its place, gathered so that all are told at once."""
+"""What is wrong with a catalog: each fault with its location, gathered so that all are told at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opmkit.index.errors import InvalidCatalog
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opmkit.index.fbc.blobs import Place
+    from opmkit.index.fbc.blobs import SourceLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Subject:
         return ", ".join(f'{kind} "{name}"' for kind, name in named if name)
 
 
-class Told(NamedTuple):
+class Issue(NamedTuple):
     """What breaks a rule, what to do, and the release of the reference that the rule came with, "" for an older one."""
 
     message: str
@@ -36,10 +36,10 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class CatalogFinding:
     """One thing that is wrong, what it is about, and what to do."""
 
-    place: Place
+    location: SourceLocation
     message: str
     subject: Subject = Subject()
     advice: str = ""
@@ -48,10 +48,10 @@ class Fault:
 
     def __str__(self) -> str:
         """The fault in one line."""
-        return ": ".join(filter(None, (str(self.place), str(self.subject), self.message)))
+        return ": ".join(filter(None, (str(self.location), str(self.subject), self.message)))
 
 
-def refuse(faults: Iterable[Fault]) -> None:
+def raise_findings(faults: Iterable[CatalogFinding]) -> None:
     """Raise InvalidCatalog with all faults, if there are any."""
     found = list(faults)
     if found:

@@ -26,7 +26,7 @@ PACKAGE_REQUIRED = "olm.package.required"
 _GVK_FIELDS = ("group", "kind", "version")
 
 
-def bundle_blob(bundle: Bundle) -> BundleBlob:
+def bundle_to_blob(bundle: Bundle) -> BundleBlob:
     """The ``olm.bundle`` of a bundle: its name, image, properties with all its objects, and related images.
 
     What it replaces and skips is not in there: that belongs to the entries of channels.
@@ -37,11 +37,11 @@ def bundle_blob(bundle: Bundle) -> BundleBlob:
     csv = orjson.loads(bundle.csv.json)
     spec = fields.mapping(csv["spec"], "spec")
     objects = [BlobProperty(BUNDLE_OBJECT, object_value(text)) for text in bundle.objects]
-    properties = in_order([*_provided(bundle, spec), *_required(bundle), *objects])
+    properties = sort_properties([*_provided(bundle, spec), *_required(bundle), *objects])
     images = related_images(spec)
     named = {one.image for one in images}
     images += [RelatedImage("", image) for image in bundle.csv.operator_images if image not in named]
-    blob = BundleBlob(bundle.name, bundle.package, "", properties, by_image(images))
+    blob = BundleBlob(bundle.name, bundle.package, "", properties, sort_related_images(images))
     return with_image(blob, bundle.image)
 
 
@@ -50,20 +50,20 @@ def with_image(blob: BundleBlob, image: str) -> BundleBlob:
     images = list(blob.related_images)
     if image and all(one.image != image for one in images):
         images.append(RelatedImage("", image))
-    return replace(blob, image=image, related_images=by_image(images))
+    return replace(blob, image=image, related_images=sort_related_images(images))
 
 
-def by_image(images: Iterable[RelatedImage]) -> tuple[RelatedImage, ...]:
+def sort_related_images(images: Iterable[RelatedImage]) -> tuple[RelatedImage, ...]:
     """Related images in the order in which they are written."""
     return tuple(sorted(images, key=lambda one: one.image))
 
 
-def in_order(properties: Iterable[BlobProperty]) -> tuple[BlobProperty, ...]:
+def sort_properties(properties: Iterable[BlobProperty]) -> tuple[BlobProperty, ...]:
     """Properties in order of type and text, but those with what the bundle holds at the end."""
-    return objects_last(sorted(properties, key=lambda one: (one.type, _text(one.value))))
+    return move_objects_last(sorted(properties, key=lambda one: (one.type, _text(one.value))))
 
 
-def objects_last(properties: Iterable[BlobProperty]) -> tuple[BlobProperty, ...]:
+def move_objects_last(properties: Iterable[BlobProperty]) -> tuple[BlobProperty, ...]:
     """Properties in their order, but those with what the bundle holds at the end."""
     return tuple(sorted(properties, key=lambda one: one.type in (BUNDLE_OBJECT, CSV_METADATA)))
 
@@ -88,7 +88,7 @@ def gvk_property(kind: str, value: JsonValue) -> BlobProperty:
     return BlobProperty(kind, {**_texts(value, _GVK_FIELDS, GVK)})
 
 
-def package_required(value: JsonValue) -> BlobProperty:
+def package_required_property(value: JsonValue) -> BlobProperty:
     """The property of a bundle that depends on a package; raises InvalidBundle if ``value`` names none."""
     found = _texts(value, ("packageName", "version"), PACKAGE)
     return BlobProperty(PACKAGE_REQUIRED, {"packageName": found["packageName"], "versionRange": found["version"]})
@@ -101,7 +101,7 @@ def related_images(spec: Mapping[str, JsonValue]) -> list[RelatedImage]:
     return [RelatedImage(entry["name"], entry["image"]) for entry in entries]
 
 
-def json_value(text: str) -> JsonValue:
+def parse_json(text: str) -> JsonValue:
     """The value that a database or a bundle holds as JSON text, "" for none; raises ValueError."""
     try:
         value: JsonValue = orjson.loads(text or "null")
@@ -125,7 +125,7 @@ def _provided(bundle: Bundle, spec: Mapping[str, JsonValue]) -> Iterator[BlobPro
 def _required(bundle: Bundle) -> Iterator[BlobProperty]:
     for one in bundle.dependencies:
         if one.type == PACKAGE:
-            yield package_required(_value(one))
+            yield package_required_property(_value(one))
         elif one.type != GVK:
             yield BlobProperty(one.type, _value(one))
     apis = (gvk_property(GVK_REQUIRED, _value(one)) for one in bundle.dependencies if one.type == GVK)
@@ -150,7 +150,7 @@ def _release(spec: Mapping[str, JsonValue]) -> str:
 
 def _value(one: TypedValue) -> JsonValue:
     try:
-        return json_value(one.value)
+        return parse_json(one.value)
     except (ValueError, RecursionError) as error:
         raise InvalidBundle(f"the value of a property of type {one.type} is no JSON: {error}") from error
 

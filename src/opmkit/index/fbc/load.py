@@ -22,13 +22,13 @@ from opmkit.index.fbc.blobs import (
     Icon,
     OtherBlob,
     PackageBlob,
-    Place,
     RelatedImage,
+    SourceLocation,
 )
 from opmkit.index.fbc.documents import read_documents
-from opmkit.index.fbc.fields import Fields
-from opmkit.index.fbc.findings import Fault, refuse
-from opmkit.index.fbc.walk import catalog_files
+from opmkit.index.fbc.fields import FieldReader
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
+from opmkit.index.fbc.walk import iter_catalog_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,12 +46,12 @@ _WRONG_TYPE = "Give the field a value of that type; texts such as 1.0 or true ne
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadResult:
     """What was read, and all that is wrong with it as far as reading tells; ``duplicates`` are keys told twice."""
 
     blobs: Blobs
-    faults: tuple[Fault, ...] = ()
-    duplicates: tuple[Fault, ...] = ()
+    faults: tuple[CatalogFinding, ...] = ()
+    duplicates: tuple[CatalogFinding, ...] = ()
 
 
 def read_blobs(root: FilePath) -> Blobs:
@@ -61,42 +61,42 @@ def read_blobs(root: FilePath) -> Blobs:
         InvalidCatalog: with all that is wrong with the documents, each with its file and line.
         StoreError: if it can't be read.
     """
-    loaded = load_blobs(root)
-    refuse(loaded.faults)
+    loaded = load_directory(root)
+    raise_findings(loaded.faults)
     return loaded.blobs
 
 
-def load_blobs(root: FilePath) -> Loaded:
+def load_directory(root: FilePath) -> LoadResult:
     """Read a catalog directory, as far as that is possible; raises StoreError."""
-    return load_files(((name, content_of(path)) for name, path in catalog_files(root)))
+    return load_files(((name, read_file(path)) for name, path in iter_catalog_files(root)))
 
 
-def load_files(files: Iterable[tuple[str, bytes]]) -> Loaded:
+def load_files(files: Iterable[tuple[str, bytes]]) -> LoadResult:
     """Read the contents of files, each with the name that it is told by."""
     reader = _Reader()
-    blobs = Blobs.of([blob for name, raw in files for blob in reader.file(name, raw)])
-    return Loaded(blobs, tuple(reader.faults), tuple(reader.duplicates))
+    blobs = Blobs.from_blobs([blob for name, raw in files for blob in reader.file(name, raw)])
+    return LoadResult(blobs, tuple(reader.faults), tuple(reader.duplicates))
 
 
-def load_documents(name: str, documents: Iterable[Document]) -> Loaded:
+def load_documents(name: str, documents: Iterable[Document]) -> LoadResult:
     """Read documents of the file ``name``, each with the line at which it begins."""
     reader = _Reader()
-    blobs = Blobs.of(reader.documents(name, documents))
-    return Loaded(blobs, tuple(reader.faults), tuple(reader.duplicates))
+    blobs = Blobs.from_blobs(reader.documents(name, documents))
+    return LoadResult(blobs, tuple(reader.faults), tuple(reader.duplicates))
 
 
 def parse_blobs(raw: bytes, name: str) -> Blobs:
     """Read the blobs in one text; raises InvalidCatalog."""
     loaded = load_files([(name, raw)])
-    refuse(loaded.faults)
+    raise_findings(loaded.faults)
     return loaded.blobs
 
 
-def content_of(path: FilePath) -> bytes:
+def read_file(path: FilePath) -> bytes:
     """The bytes of a file of a catalog; raises InvalidCatalog if it is too large, StoreError if it can't be read."""
     with disk_errors(path):
         if path.stat().st_size > MAX_FILE:
-            refuse([Fault(Place(str(path)), f"it has more than {MAX_FILE} bytes")])
+            raise_findings([CatalogFinding(SourceLocation(str(path)), f"it has more than {MAX_FILE} bytes")])
         return path.read_bytes()
 
 
@@ -104,8 +104,8 @@ def content_of(path: FilePath) -> bytes:
 class _Reader:
     """Reads files one after the other."""
 
-    faults: list[Fault] = field(default_factory=list)
-    duplicates: list[Fault] = field(default_factory=list)
+    faults: list[CatalogFinding] = field(default_factory=list)
+    duplicates: list[CatalogFinding] = field(default_factory=list)
 
     def file(self, name: str, raw: bytes) -> Iterator[Blob]:
         return self.documents(name, read_documents(raw, empty=True))
@@ -114,36 +114,36 @@ class _Reader:
         for document in documents:
             if isinstance(document, InvalidDocument):
                 told = f"it can't be read as YAML or JSON: {document.problem}"
-                self.faults.append(Fault(Place(name, document.line), told, advice=_NO_DOCUMENT))
+                self.faults.append(CatalogFinding(SourceLocation(name, document.line), told, advice=_NO_DOCUMENT))
             else:
-                blob = self._blob(document, Place(name, document.line))
+                blob = self._blob(document, SourceLocation(name, document.line))
                 if blob is not None:
                     yield blob
 
-    def _blob(self, document: Document, place: Place) -> Blob | None:
+    def _blob(self, document: Document, location: SourceLocation) -> Blob | None:
         for key, line, _ in document.duplicates:
-            at = Place(place.file, line or place.line)
+            at = SourceLocation(location.file, line or location.line)
             told = f"the key {key!r} is there twice, and only the last counts"
-            self.duplicates.append(Fault(at, told, advice="Keep one of them."))
+            self.duplicates.append(CatalogFinding(at, told, advice="Keep one of them."))
         if not isinstance(document.value, dict):
             told = f"the document is {describe(document.value)}, not a mapping with a schema"
-            self.faults.append(Fault(place, told, advice=_NO_DOCUMENT))
+            self.faults.append(CatalogFinding(location, told, advice=_NO_DOCUMENT))
             return None
-        self.faults += [Fault(place, told, advice=advice) for told, advice in _key_faults(document.value)]
-        fields = Fields(document.value, lambda path, told: self._tell(place, path, told))
+        self.faults += [CatalogFinding(location, told, advice=advice) for told, advice in _key_faults(document.value)]
+        fields = FieldReader(document.value, lambda path, told: self._tell(location, path, told))
         schema = fields.text("schema")
         if not schema:
             advice = "Say what it is, such as schema: olm.bundle."
-            self.faults.append(Fault(place, "the document has no schema", advice=advice))
+            self.faults.append(CatalogFinding(location, "the document has no schema", advice=advice))
             return None
         read = _READERS.get(schema)
         if read is not None:
-            return read(fields, place)
-        return OtherBlob(schema, fields.text("name"), fields.text("package"), document.value, place)
+            return read(fields, location)
+        return OtherBlob(schema, fields.text("name"), fields.text("package"), document.value, location)
 
-    def _tell(self, place: Place, path: Path, told: str) -> None:
+    def _tell(self, location: SourceLocation, path: Path, told: str) -> None:
         where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-        self.faults.append(Fault(place, f"{where} {told}", advice=_WRONG_TYPE))
+        self.faults.append(CatalogFinding(location, f"{where} {told}", advice=_WRONG_TYPE))
 
 
 def _key_faults(document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
@@ -159,7 +159,7 @@ def _key_faults(document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
             yield f"{name} is nothing, not a text", _WRONG_TYPE
 
 
-def _package(fields: Fields, place: Place) -> PackageBlob:
+def _package(fields: FieldReader, location: SourceLocation) -> PackageBlob:
     icon = fields.mapping("icon")
     return PackageBlob(
         fields.text("name"),
@@ -167,36 +167,36 @@ def _package(fields: Fields, place: Place) -> PackageBlob:
         Icon(icon.text("base64data"), icon.text("mediatype")) if icon else None,
         fields.text("description"),
         _properties(fields),
-        place,
+        location,
     )
 
 
-def _channel(fields: Fields, place: Place) -> ChannelBlob:
+def _channel(fields: FieldReader, location: SourceLocation) -> ChannelBlob:
     entries = tuple(
         EntryBlob(each.text("name"), each.text("replaces"), each.texts("skips"), each.text("skipRange"))
         for each in fields.mappings("entries")
     )
-    return ChannelBlob(fields.text("name"), fields.text("package"), entries, _properties(fields), place)
+    return ChannelBlob(fields.text("name"), fields.text("package"), entries, _properties(fields), location)
 
 
-def _bundle(fields: Fields, place: Place) -> BundleBlob:
+def _bundle(fields: FieldReader, location: SourceLocation) -> BundleBlob:
     images = tuple(RelatedImage(each.text("name"), each.text("image")) for each in fields.mappings("relatedImages"))
     properties = _properties(fields, valued=True)
-    return BundleBlob(fields.text("name"), fields.text("package"), fields.text("image"), properties, images, place)
+    return BundleBlob(fields.text("name"), fields.text("package"), fields.text("image"), properties, images, location)
 
 
-def _deprecations(fields: Fields, place: Place) -> DeprecationsBlob:
+def _deprecations(fields: FieldReader, location: SourceLocation) -> DeprecationsBlob:
     entries = tuple(map(_deprecation, fields.mappings("entries")))
-    return DeprecationsBlob(fields.text("package"), entries, place)
+    return DeprecationsBlob(fields.text("package"), entries, location)
 
 
-def _deprecation(fields: Fields) -> Deprecation:
+def _deprecation(fields: FieldReader) -> Deprecation:
     reference = fields.mapping("reference")
     schema, name = (reference.text("schema"), reference.text("name")) if reference else ("", "")
     return Deprecation(schema, name, fields.text("message"))
 
 
-def _properties(fields: Fields, *, valued: bool = False) -> tuple[BlobProperty, ...]:
+def _properties(fields: FieldReader, *, valued: bool = False) -> tuple[BlobProperty, ...]:
     """The properties, of which those of bundles are refused without a value, be it null."""
     found = []
     for each in fields.mappings("properties"):
@@ -207,7 +207,7 @@ def _properties(fields: Fields, *, valued: bool = False) -> tuple[BlobProperty, 
     return tuple(found)
 
 
-_READERS: dict[str, Callable[[Fields, Place], Blob]] = {
+_READERS: dict[str, Callable[[FieldReader, SourceLocation], Blob]] = {
     kinds.PACKAGE: _package,
     kinds.CHANNEL: _channel,
     kinds.BUNDLE: _bundle,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
 
 
-class Level(StrEnum):
+class MigrationLevel(StrEnum):
     """A level does all that those before it do; ``ALL`` is the last one there is."""
 
     NONE = "none"
@@ -29,41 +29,41 @@ class Level(StrEnum):
     ALL = "all"
 
 
-def migrated(blobs: Blobs, level: Level) -> Blobs:
+def migrate(blobs: Blobs, level: MigrationLevel) -> Blobs:
     """The blobs with their bundles at a level.
 
     Raises:
         InvalidCatalog: for a bundle whose ClusterServiceVersion can't be read.
     """
-    if level is Level.NONE:
+    if level is MigrationLevel.NONE:
         return blobs
-    return replace(blobs, bundles=tuple(map(without_objects, blobs.bundles)))
+    return replace(blobs, bundles=tuple(map(migrate_bundle, blobs.bundles)))
 
 
-def level_of(blobs: Blobs, package: str) -> Level:
+def migration_level(blobs: Blobs, package: str) -> MigrationLevel:
     """The level that the bundles of a package are at; those of the catalog, where it has none."""
     own = [blob for blob in blobs.bundles if blob.package == package] or blobs.bundles
     types = {one.type for blob in own for one in blob.properties}
-    return Level.CSV_METADATA if CSV_METADATA in types and BUNDLE_OBJECT not in types else Level.NONE
+    return MigrationLevel.CSV_METADATA if CSV_METADATA in types and BUNDLE_OBJECT not in types else MigrationLevel.NONE
 
 
-def without_objects(blob: BundleBlob) -> BundleBlob:
+def migrate_bundle(blob: BundleBlob) -> BundleBlob:
     """The blob with metadata of its ClusterServiceVersion in place of all objects.
 
     One without an image keeps them, for they are nowhere else, and one that has such metadata is left as it is. Raises
     InvalidCatalog.
     """
-    if not blob.image or any(True for _ in blob.values(CSV_METADATA)):
+    if not blob.image or any(True for _ in blob.property_values(CSV_METADATA)):
         return blob
     try:
         csv = next(
-            (value for value in objects_of(blob) if isinstance(value, dict) and value.get("kind") == CSV_KIND), None
+            (value for value in bundle_objects(blob) if isinstance(value, dict) and value.get("kind") == CSV_KIND), None
         )
         if csv is None:
             return blob
         metadata = BlobProperty(CSV_METADATA, csv_metadata(csv))
     except (InvalidDocument, BundleError) as error:
-        where = f"{blob.place}: " if blob.place.file else ""
+        where = f"{blob.location}: " if blob.location.file else ""
         raise InvalidCatalog(
             f'{where}bundle "{blob.name}" has an {BUNDLE_OBJECT} that can\'t be read: {error}',
             advice="Correct the bundle, or keep its objects by --migrate-level none.",
@@ -72,9 +72,9 @@ def without_objects(blob: BundleBlob) -> BundleBlob:
     return replace(blob, properties=(*kept, metadata))
 
 
-def objects_of(blob: BundleBlob) -> Iterator[JsonValue]:
+def bundle_objects(blob: BundleBlob) -> Iterator[JsonValue]:
     """The Kubernetes objects that a bundle's blob holds; raises InvalidDocument for one that can't be read."""
-    for value in blob.values(BUNDLE_OBJECT):
+    for value in blob.property_values(BUNDLE_OBJECT):
         data = value.get("data") if isinstance(value, dict) else None
         try:
             content = base64.b64decode(data if isinstance(data, str) else "", validate=True)

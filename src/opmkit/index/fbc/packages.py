@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import PACKAGE, Blobs
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.findings import refuse
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.findings import raise_findings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,16 +23,16 @@ _TOLD = 20
 """How many faults of other packages are told."""
 
 
-def package_blobs(blobs: Blobs, names: Collection[str]) -> dict[str, Blobs]:
+def select_packages(blobs: Blobs, names: Collection[str]) -> dict[str, Blobs]:
     """The blobs of each of these packages, in order; none for one that the catalog does not have."""
     found: defaultdict[str, list[Blob]] = defaultdict(list)
     for blob in blobs:
         if blob.package in names:
             found[blob.package].append(blob)
-    return {name: Blobs.of(found[name]) for name in names}
+    return {name: Blobs.from_blobs(found[name]) for name in names}
 
 
-def with_packages(blobs: Blobs, changed: Mapping[str, Blobs]) -> Blobs:
+def replace_packages(blobs: Blobs, changed: Mapping[str, Blobs]) -> Blobs:
     """The catalog with these packages as they are given; each keeps its place, a new one comes at the end."""
     return Blobs(
         tuple(_merged(blobs.packages, {name: parts.packages for name, parts in changed.items()})),
@@ -54,15 +54,15 @@ def _merged(before: Iterable[B], changed: Mapping[str, Iterable[B]]) -> Iterator
         yield from blobs
 
 
-def refuse_invalid(blobs: Blobs, packages: Collection[str], dialect: Dialect = Dialect.NEWEST) -> None:
+def validate_packages(blobs: Blobs, packages: Collection[str], compat: Compat = Compat.NEWEST) -> None:
     """Raise InvalidCatalog with all that is wrong with these packages, if anything is."""
-    refuse(check_blobs(Blobs.of(blob for blob in blobs if blob.package in packages), dialect))
+    raise_findings(check_blobs(Blobs.from_blobs(blob for blob in blobs if blob.package in packages), compat))
 
 
-def faults_elsewhere(blobs: Blobs, packages: Collection[str], dialect: Dialect = Dialect.NEWEST) -> tuple[str, ...]:
+def other_package_warnings(blobs: Blobs, packages: Collection[str], compat: Compat = Compat.NEWEST) -> tuple[str, ...]:
     """What is wrong with the graphs, names and versions of other packages, as warnings: these can be changed anyhow."""
-    others = Blobs.of(blob for blob in blobs if blob.package not in packages)
-    faults = check_blobs(replace(others, bundles=tuple(map(_outline, others.bundles))), dialect)
+    others = Blobs.from_blobs(blob for blob in blobs if blob.package not in packages)
+    faults = check_blobs(replace(others, bundles=tuple(map(_outline, others.bundles))), compat)
     more = len(faults) - _TOLD
     told = tuple(map(str, faults[:_TOLD]))
     return (*told, f"and {more} more faults: 'opm validate' tells them all") if more > 0 else told

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.load import content_of
-from opmkit.index.fbc.new_files import own_file, package_files, written_beside
+from opmkit.index.fbc.load import read_file
+from opmkit.index.fbc.new_files import encode_like, new_package_files, sibling_file
 from opmkit.index.fbc.source_file import read_source
 from opmkit.index.fbc.walk import IGNORE_FILE
-from opmkit.index.fbc.write import fingerprint
+from opmkit.index.fbc.write import canonical_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class FileChanges:
     """The files of a catalog directory that change, by their paths from its root: their new content, or that they go.
 
     What was a link becomes a file, and what it leads to stays.
@@ -37,7 +37,7 @@ class Rewritten:
     remove: tuple[str, ...] = ()
 
 
-def rewrite(root: Path, before: Blobs, after: Blobs) -> Rewritten:
+def plan_changes(root: Path, before: Blobs, after: Blobs) -> FileChanges:
     """What to write and remove so that the catalog directory ``root``, which was read as ``before``, holds ``after``.
 
     Blobs are the same if they have the same schema, package and name, of several such in their order. Documents that
@@ -54,19 +54,19 @@ def rewrite(root: Path, before: Blobs, after: Blobs) -> Rewritten:
     homeless = _place(fates, new)
     files: defaultdict[str, list[_Fate]] = defaultdict(list)
     for fate in fates:
-        files[fate.was.place.file].append(fate)
+        files[fate.was.location.file].append(fate)
     write: dict[str, bytes] = {}
     for known in files.values():
         if len(known) == 1:
             known[0].behind = _left(root, known[0], write)
-    write |= package_files(root, homeless, files, write)
+    write |= new_package_files(root, homeless, files, write)
     remove = []
     for name, known in files.items():
         if any(fate.becomes is not fate.was or fate.behind for fate in known):
             content = _edited(root, name, known)
             write |= {name: content} if content else {}
             remove += [] if content else [name]
-    return Rewritten(dict(sorted(write.items())), tuple(sorted(remove)))
+    return FileChanges(dict(sorted(write.items())), tuple(sorted(remove)))
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ def _fates(old: Sequence[Blob], new: Sequence[Blob]) -> tuple[list[_Fate], list[
     fates = [_Fate(blob) for blob in old]
     for fate in fates:
         alike = waiting[_identity(fate.was)]
-        same = next((place for place, one in enumerate(alike) if _says_the_same(fate.was, one)), None)
+        same = next((location for location, one in enumerate(alike) if _says_the_same(fate.was, one)), None)
         if same is not None:
             del alike[same]
             fate.becomes = fate.was
@@ -102,7 +102,7 @@ def _identity(blob: Blob) -> tuple[str, str, str]:
 
 
 def _says_the_same(one: Blob, other: Blob) -> bool:
-    return one is other or (one == other and fingerprint(one) == fingerprint(other))
+    return one is other or (one == other and canonical_json(one) == canonical_json(other))
 
 
 def _place(fates: Iterable[_Fate], new: Iterable[Blob]) -> list[Blob]:
@@ -121,9 +121,9 @@ def _left(root: Path, fate: _Fate, write: dict[str, bytes]) -> list[Blob]:
     """The blobs behind one that has a file to itself, but for those that can have one, too: these are put to write."""
     left = []
     for blob in fate.behind:
-        name = own_file(root, fate.was, blob)
+        name = sibling_file(root, fate.was, blob)
         if name and name not in write:
-            write[name] = written_beside(root / fate.was.place.file, blob)
+            write[name] = encode_like(root / fate.was.location.file, blob)
         else:
             left.append(blob)
     return left
@@ -131,12 +131,12 @@ def _left(root: Path, fate: _Fate, write: dict[str, bytes]) -> list[Blob]:
 
 def _position(fate: _Fate) -> tuple[list[str], int]:
     """Sorts as catalogs are read."""
-    return fate.was.place.file.split("/"), fate.was.place.line
+    return fate.was.location.file.split("/"), fate.was.location.line
 
 
 def _edited(root: Path, name: str, fates: Sequence[_Fate]) -> bytes:
     """The new content of a file, none if no document is left."""
-    source = read_source(name, content_of(_inside(root, name)), [fate.was for fate in fates])
+    source = read_source(name, read_file(_inside(root, name)), [fate.was for fate in fates])
     by_blob = {id(fate.was): fate for fate in fates}
     parts = []
     for part in source.parts:
@@ -147,7 +147,7 @@ def _edited(root: Path, name: str, fates: Sequence[_Fate]) -> bytes:
     return source.joined(parts) if parts else b""
 
 
-def apply(root: Path, rewritten: Rewritten) -> None:
+def apply_changes(root: Path, rewritten: FileChanges) -> None:
     """Change a catalog directory, which comes to be where there is none.
 
     All is written before the first file is moved to its place, so that a full disk changes nothing. Readers pass over

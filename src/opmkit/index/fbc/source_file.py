@@ -105,7 +105,7 @@ def read_source(name: str, raw: bytes, expected: Iterable[Blob]) -> SourceFile:
 
 
 def _key(blob: Blob) -> tuple[int, str, str, str]:
-    return blob.place.line, blob.schema, blob.package, blob.name
+    return blob.location.line, blob.schema, blob.package, blob.name
 
 
 def _moved(name: str) -> CatalogError:

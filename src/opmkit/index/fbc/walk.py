@@ -21,7 +21,7 @@ MAX_DEPTH = 64
 """Directories within directories."""
 
 
-def catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
+def iter_catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
     """The files, in the order of their paths, each with its path from the root.
 
     A link is followed to a file below the root, and passed over otherwise. ``.indexignore`` files have the syntax of
@@ -38,7 +38,7 @@ def catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
                 yield name, path
 
 
-def is_left_out(root: Path, name: str) -> bool:
+def is_ignored(root: Path, name: str) -> bool:
     """Whether a file of that path from the root, which need not be there, would not be read as one of the catalog."""
     ignores: tuple[tuple[str, GitIgnoreSpec], ...] = ()
     prefix = ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.bundle.json_value import UINT64, go_float
-from opmkit.index.fbc.base64text import reencoded
+from opmkit.index.fbc.base64text import normalize_base64
 from opmkit.index.fbc.blobs import (
     Blob,
     BlobProperty,
@@ -40,12 +40,12 @@ def to_json(blobs: Iterable[Blob]) -> bytes:
 
 def to_yaml(blobs: Iterable[Blob]) -> bytes:
     """Write blobs as a stream of YAML documents, in the order in which they come."""
-    from opmkit.index.fbc.yaml_writer import write_yaml  # a catalog in JSON does without the YAML library
+    from opmkit.index.fbc.yaml_writer import dump_yaml  # a catalog in JSON does without the YAML library
 
-    return b"".join(b"---\n" + write_yaml(content(blob)) for blob in blobs)
+    return b"".join(b"---\n" + dump_yaml(blob_to_dict(blob)) for blob in blobs)
 
 
-def in_order(blobs: Blobs) -> Iterator[Blob]:
+def sort_blobs(blobs: Blobs) -> Iterator[Blob]:
     """The blobs as they are written: package by package, in each by schema and name, then others without a package.
 
     Packages, channels, bundles and deprecations that name no package are left out, for there is no place for them.
@@ -60,7 +60,9 @@ def _place(blob: Blob) -> tuple[str, int, str]:
 
 
 def _json(blob: Blob) -> bytes:
-    text = _escaped(orjson.dumps(writable(content(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    text = _escaped(
+        orjson.dumps(with_go_numbers(blob_to_dict(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    )
     return _INDENT.sub(lambda match: match.group() * 2, text)  # lines are broken between values alone
 
 
@@ -72,28 +74,30 @@ def _escaped(text: bytes) -> bytes:
 
 def compact_json(blob: Blob) -> bytes:
     """Write a blob as one line of JSON with sorted keys, as Go's loader of catalogs rewrites it."""
-    return _escaped(orjson.dumps(writable(content(blob)), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+    return _escaped(
+        orjson.dumps(with_go_numbers(blob_to_dict(blob)), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    )
 
 
-def fingerprint(blob: Blob) -> bytes:
+def canonical_json(blob: Blob) -> bytes:
     """What a blob says, the same for any order of keys; to compare blobs is not enough, for 1 and true are equal."""
-    return orjson.dumps(writable(content(blob)), option=orjson.OPT_SORT_KEYS)
+    return orjson.dumps(with_go_numbers(blob_to_dict(blob)), option=orjson.OPT_SORT_KEYS)
 
 
-def writable(value: Any) -> Any:
+def with_go_numbers(value: Any) -> Any:
     """The value with numbers in the form in which Go writes them; itself, where there are none to change."""
     if isinstance(value, dict):
-        members = {key: writable(member) for key, member in value.items()}
+        members = {key: with_go_numbers(member) for key, member in value.items()}
         return members if any(members[key] is not value[key] for key in value) else value
     if isinstance(value, list):
-        items = [writable(item) for item in value]
+        items = [with_go_numbers(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if isinstance(value, float) or (type(value) is int and value not in UINT64):
         return orjson.Fragment(go_float(float(value)).encode())
     return value
 
 
-def content(blob: Blob) -> dict[str, Any]:
+def blob_to_dict(blob: Blob) -> dict[str, Any]:
     """What a blob says, with its fields in the order of its schema; optional ones that are empty are left out."""
     if isinstance(blob, OtherBlob):
         return dict(blob.content)
@@ -105,7 +109,7 @@ def content(blob: Blob) -> dict[str, Any]:
 
 
 def _package(blob: PackageBlob) -> dict[str, Any]:
-    icon = {"base64data": reencoded(blob.icon.data), "mediatype": blob.icon.media_type} if blob.icon else None
+    icon = {"base64data": normalize_base64(blob.icon.data), "mediatype": blob.icon.media_type} if blob.icon else None
     return {
         "schema": blob.schema,
         **_given(name=blob.name),

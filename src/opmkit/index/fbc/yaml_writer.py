@@ -24,7 +24,7 @@ _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[Tt]\S+| \d{1,2}:\d{1,2}:\d{1
 _DIGITS = re.compile(r"\d*")
 
 
-def write_yaml(value: JsonValue) -> bytes:
+def dump_yaml(value: JsonValue) -> bytes:
     """Write one document, without a separator."""
     dumper = functools.partial(yaml.emit, Dumper=yaml.CSafeDumper, width=_WIDTH, allow_unicode=True)
     text: str = dumper([*_started(), *_events(value), *_ended()])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.spec import Platform
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.fbc.migrate import Level
+    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.content import Content
     from opmkit.index.operations.change import Change, ChangeResult
 
@@ -53,7 +53,7 @@ class IndexPlan:
     tags: tuple[str, ...] = (DEFAULT_TAG,)
     from_index: str | None = None
     to_catalog: bool = False
-    level: Level | None = None
+    level: MigrationLevel | None = None
     binary_image: str | None = None
     platforms: tuple[Platform, ...] = ()
     push: bool = False
@@ -175,9 +175,9 @@ def _change_only(
         content, result = plan.changed(content, change, directory)
         if plan.context is not None and not plan.dry_run:
             if isinstance(content, CatalogContent):
-                from opmkit.index.fbc.directory import check_empty
+                from opmkit.index.fbc.directory import require_empty
 
-                check_empty(plan.context / CONTEXT_CATALOG)
+                require_empty(plan.context / CONTEXT_CATALOG)
             put_files(plan.context, content.context(plan.binary_image, plan.dockerfile))
         return result
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.migrate import Level
+    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.operations.change import Change, ChangeResult
 
 CONTEXT_DATABASE = "database/index.db"
@@ -85,7 +85,7 @@ class DatabaseContent:
         text = dockerfile(binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
         return {CONTEXT_DATABASE: self.path, name: text.encode()}
 
-    def converted(self, root: Path, level: Level | None = None) -> CatalogContent:
+    def converted(self, root: Path, level: MigrationLevel | None = None) -> CatalogContent:
         """The same index as a file-based catalog in the new directory ``root``.
 
         Raises:
@@ -93,12 +93,12 @@ class DatabaseContent:
         """
         from opmkit.index.fbc.check.catalog import check_blobs
         from opmkit.index.fbc.directory import write_catalog
-        from opmkit.index.fbc.findings import refuse
-        from opmkit.index.fbc.migrate import Level, migrated
+        from opmkit.index.fbc.findings import raise_findings
+        from opmkit.index.fbc.migrate import MigrationLevel, migrate
         from opmkit.index.fbc.write import to_json
 
-        blobs = migrated(self.blobs(), level or Level.NONE)
-        refuse(check_blobs(blobs))
+        blobs = migrate(self.blobs(), level or MigrationLevel.NONE)
+        raise_findings(check_blobs(blobs))
         write_catalog(blobs, root, "json", to_json)
         return CatalogContent(root)
 

@@ -16,10 +16,10 @@ from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.fbc.check.catalog import valid_catalog
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.findings import refuse
-from opmkit.index.fbc.load import Loaded, load_blobs
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.findings import raise_findings
+from opmkit.index.fbc.load import LoadResult, load_directory
+from opmkit.index.fbc.model import Catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.model import Catalog
 
     Tool: TypeAlias = Callable[[], RegistryTool]
     """Gives the tool for images; what is on disk needs none."""
@@ -68,10 +67,10 @@ def open_blobs(tool: Tool, reference: str) -> Blobs:
     return _sound(open_loaded(tool, reference), reference)
 
 
-def open_catalog(tool: Tool, reference: str, dialect: Dialect = Dialect.NEWEST) -> Catalog:
+def open_catalog(tool: Tool, reference: str, compat: Compat = Compat.NEWEST) -> Catalog:
     """The catalog of that name, which must be valid: a database by the rules of the releases that write such.
 
-    ``dialect`` tells whose rules hold for others.
+    ``compat`` tells whose rules hold for others.
 
     Raises what `open_blobs` does; InvalidCatalog for a catalog that breaks a rule, too.
     """
@@ -79,7 +78,7 @@ def open_catalog(tool: Tool, reference: str, dialect: Dialect = Dialect.NEWEST) 
     kind = kind_of(tool, place, reference)
     refuse_kind(kind, CATALOGS, reference)
     if kind not in (Kind.DATABASE_FILE, Kind.DATABASE_IMAGE):
-        return valid_catalog(catalog_blobs(tool, place, kind, reference), dialect)
+        return Catalog.from_blobs(catalog_blobs(tool, place, kind, reference), compat)
     from opmkit.index.image.open import open_index
     from opmkit.index.rendering.from_database import load_catalog
 
@@ -87,7 +86,7 @@ def open_catalog(tool: Tool, reference: str, dialect: Dialect = Dialect.NEWEST) 
         return load_catalog(database)
 
 
-def open_loaded(tool: Tool, reference: str) -> Loaded:
+def open_loaded(tool: Tool, reference: str) -> LoadResult:
     """What can be read of a catalog, and what is wrong with its documents; raises all else that `open_blobs` does."""
     place = find_place(tool, reference)
     kind = kind_of(tool, place, reference)
@@ -146,16 +145,16 @@ def catalog_blobs(tool: Tool, place: Path | ImageReference, kind: Kind, referenc
     return _sound(_load(tool, place, kind, reference), reference)
 
 
-def _sound(loaded: Loaded, reference: str) -> Blobs:
+def _sound(loaded: LoadResult, reference: str) -> Blobs:
     try:
-        refuse(loaded.faults)
+        raise_findings(loaded.faults)
     except InvalidCatalog as error:
         first, *others = error.lines
         raise InvalidCatalog(f"{reference}: invalid catalog: {first}", details=others, advice=error.advice) from error
     return loaded.blobs
 
 
-def _load(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) -> Loaded:
+def _load(tool: Tool, place: Path | ImageReference, kind: Kind, reference: str) -> LoadResult:
     if isinstance(place, Path):
         return _of_database(place) if kind is Kind.DATABASE_FILE else _of_directory(place)
     with ScratchDirectory("opm-index-") as scratch:
@@ -191,17 +190,17 @@ def _unpack(tool: RegistryTool, place: ImageReference, root: Path) -> Path:
     return read_catalog(tool, place, root)
 
 
-def _of_database(path: Path) -> Loaded:
+def _of_database(path: Path) -> LoadResult:
     from opmkit.index.rendering.database_blobs import blobs_of_database
     from opmkit.index.sqlite import open_database
 
     with open_database(path) as database:
-        return Loaded(blobs_of_database(database))
+        return LoadResult(blobs_of_database(database))
 
 
-def _of_directory(path: Path) -> Loaded:
+def _of_directory(path: Path) -> LoadResult:
     with disk_errors(path):
-        return load_blobs(path)
+        return load_directory(path)
 
 
 def _kind_of_image(found: Mapping[str, str], reference: str) -> Kind:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import AdvisedError
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.migrate import Level
+    from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.operations.deprecate import Statement
     from opmkit.index.operations.filter.wanted import Wanted
     from opmkit.index.operations.values import Account, Edit, Placement
@@ -103,7 +103,7 @@ class AddOptions:
     substitutes: bool = False
     skip_present: bool = False
     placement: Placement | None = None
-    level: Level | None = None
+    level: MigrationLevel | None = None
 
 
 def change_database(
@@ -135,14 +135,14 @@ def change_catalog(root: Path, change: Change, *, dry_run: bool = False) -> Chan
     Raises InvalidCatalog for a catalog that can't be read, and what the change raises.
     """
     from opmkit.index.fbc.load import read_blobs
-    from opmkit.index.fbc.rewrite import apply, rewrite
+    from opmkit.index.fbc.rewrite import apply_changes, plan_changes
     from opmkit.index.operations.diff_fbc import diff_blobs
 
     before = read_blobs(root)
     edit = change.catalog(before)
-    rewritten = rewrite(root, before, edit.blobs)
+    rewritten = plan_changes(root, before, edit.blobs)
     if not dry_run:
-        apply(root, rewritten)
+        apply_changes(root, rewritten)
     return ChangeResult(diff_blobs(before, edit.blobs), Outcome.of(edit))
 
 
@@ -319,7 +319,7 @@ def _absent(
 def _add_to_catalog(
     tool: ContainerTool, images: Sequence[str], options: AddOptions, progress: Progress, blobs: Blobs
 ) -> Edit:
-    from opmkit.index.fbc.migrate import level_of
+    from opmkit.index.fbc.migrate import migration_level
     from opmkit.index.operations.add.fbc import add_bundles
     from opmkit.index.operations.values import Arrival, Edit
 
@@ -334,7 +334,7 @@ def _add_to_catalog(
             if options.skip_present and _same_image(tool, image, bundle.image):
                 skipped.append(bundle.image)
             else:
-                arrivals.append(Arrival.of(bundle, options.level or level_of(blobs, bundle.package)))
+                arrivals.append(Arrival.of(bundle, options.level or migration_level(blobs, bundle.package)))
     except (BundleError, ImageToolsError) as error:
         if not options.permissive:
             raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.index.errors import CatalogError, UnknownPackage, combined
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Blobs, Deprecation, DeprecationsBlob
-from opmkit.index.fbc.packages import package_blobs, refuse_invalid, with_packages
+from opmkit.index.fbc.packages import replace_packages, select_packages, validate_packages
 from opmkit.index.operations.values import Edit
 from opmkit.index.suggestions import instead
 
@@ -40,7 +40,7 @@ def deprecate(blobs: Blobs, statements: Sequence[Statement]) -> Edit:
         InvalidCatalog: a package that is stated on would not be valid.
     """
     packages = list(dict.fromkeys(one.package for one in statements))
-    changed = package_blobs(blobs, packages)
+    changed = select_packages(blobs, packages)
     errors: list[CatalogError] = []
     warnings: list[str] = []
     for statement in statements:
@@ -54,8 +54,8 @@ def deprecate(blobs: Blobs, statements: Sequence[Statement]) -> Edit:
             changed[statement.package] = replace(parts, deprecations=_stated(parts.deprecations, statement))
     if errors:
         raise combined(errors)
-    result = with_packages(blobs, changed)
-    refuse_invalid(result, packages)
+    result = replace_packages(blobs, changed)
+    validate_packages(result, packages)
     return Edit(result, tuple(warnings))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import DEPRECATED, BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.operations.diff import (
     BundleChange,
@@ -104,9 +104,9 @@ def _bundles(old: _Package, new: _Package) -> Iterator[BundleChange]:
     for name in sorted({*old.bundles, *new.bundles}):
         if old.bundles.get(name) != new.bundles.get(name):
             bundle = new.bundles.get(name) or old.bundles[name]
-            deprecated = any(True for _ in bundle.values(DEPRECATED))
+            deprecated = any(True for _ in bundle.property_values(DEPRECATED))
             kind = kind_of_change(name, old.bundles, new.bundles)
-            yield BundleChange(kind, name, stated_version(bundle)[0], bundle.image, deprecated)
+            yield BundleChange(kind, name, bundle_version(bundle), bundle.image, deprecated)
 
 
 def _deprecations(old: _Package, new: _Package) -> Iterator[DeprecationChange]:

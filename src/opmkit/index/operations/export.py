@@ -15,9 +15,8 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.workers import WorkerPool
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.check.bundle import stated_version
-from opmkit.index.fbc.check.catalog import valid_catalog
-from opmkit.index.fbc.model import Package
+from opmkit.index.fbc.check.bundle import bundle_version
+from opmkit.index.fbc.model import Catalog, Package
 from opmkit.index.files import put_files
 from opmkit.index.packagemanifest import PackageManifest
 from opmkit.index.sqlite.channels import ChannelBundle, channel_bundles, channel_heads
@@ -54,12 +53,12 @@ def packages_of_database(database: IndexDatabase, names: Sequence[str]) -> Itera
 
 def packages_of_catalog(blobs: Blobs, names: Sequence[str]) -> Iterator[ExportedPackage]:
     """The same of a file-based catalog, which has to be valid; raises InvalidCatalog."""
-    packages = valid_catalog(blobs).packages
+    packages = Catalog.from_blobs(blobs).packages
     for name in dict.fromkeys(names) or sorted(packages):
         package = packages.get(name) or Package(name, "", {}, {})
         heads = tuple((channel, package.channels[channel].heads[0]) for channel in sorted(package.channels))
         bundles = [
-            ChannelBundle(one.name, stated_version(one)[0], one.image) for _, one in sorted(package.bundles.items())
+            ChannelBundle(one.name, bundle_version(one), one.image) for _, one in sorted(package.bundles.items())
         ]
         yield ExportedPackage(PackageManifest(name, package.default_channel, heads), bundles)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError, UnknownPackage
-from opmkit.index.fbc.check.catalog import valid_catalog
-from opmkit.index.fbc.display_name import specs_of
+from opmkit.index.fbc.display_name import csv_specs
+from opmkit.index.fbc.model import Catalog
 from opmkit.index.objectnames import as_label, check_name
 from opmkit.index.rendering.from_database import load_catalog
 from opmkit.index.sqlite.catalog import cluster_service_version
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.model import Catalog, Package
+    from opmkit.index.fbc.model import Package
     from opmkit.index.sqlite import IndexDatabase
 
 SHARED_NAMESPACES = frozenset({"operators", "openshift-operators"})
@@ -93,10 +93,10 @@ def fitted_to_catalog(installation: Installation, blobs: Blobs) -> Installation:
     """The same with what a file-based catalog says, which has to be valid; raises InvalidCatalog, too."""
 
     def install_modes(package: Package, bundle: str) -> Mapping[str, bool]:
-        told = map(_install_modes, specs_of(package.bundles[bundle]))
+        told = map(_install_modes, csv_specs(package.bundles[bundle]))
         return next(filter(None, told), {})
 
-    return _fitted(installation, valid_catalog(blobs), install_modes)
+    return _fitted(installation, Catalog.from_blobs(blobs), install_modes)
 
 
 def _fitted(

@@ -56,4 +56,4 @@ def without_stranded(blobs: Blobs) -> Edit:
 def _without(blobs: Blobs, packages: Collection[str]) -> Blobs:
     if not packages:
         return blobs
-    return Blobs.of(blob for blob in blobs if not blob.package or blob.package not in packages)
+    return Blobs.from_blobs(blob for blob in blobs if not blob.package or blob.package not in packages)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from opmkit.index.errors import CatalogError, GraphError, combined
 from opmkit.index.fbc.blobs import CHANNEL, DEPRECATED, BlobProperty, Blobs
 from opmkit.index.fbc.check.graph import channel_heads
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.from_bundle import objects_last
-from opmkit.index.fbc.packages import faults_elsewhere, package_blobs, refuse_invalid, with_packages
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.from_bundle import move_objects_last
+from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages, validate_packages
 from opmkit.index.operations.deprecate import without_references
 from opmkit.index.operations.remove_fbc import without_stranded
 from opmkit.index.operations.truncate_rules import (
@@ -48,7 +48,7 @@ def truncate(
     *,
     permissive: bool = False,
     allow_package_removal: bool = False,
-    dialect: Dialect = Dialect.NEWEST,
+    compat: Compat = Compat.NEWEST,
 ) -> Edit:
     """Deprecate the bundles of these images one after the other; one that an earlier one made go is passed over.
 
@@ -62,7 +62,7 @@ def truncate(
 
     Raises:
         CatalogError: an image that no channel has, a default channel that would go; several errors in one.
-        InvalidCatalog: a package that is changed would not be valid by the rules of the ``dialect``.
+        InvalidCatalog: a package that is changed would not be valid by the rules of the ``compat``.
     """
     listed = _listed(blobs)
     if not listed:
@@ -71,7 +71,7 @@ def truncate(
     if missing := [image for image in images if image not in listed]:
         failures.append(missing_images(missing))
     targets = [target for image in images for target in listed.get(image, ())]
-    before = package_blobs(blobs, dict.fromkeys(target.package for target in targets))
+    before = select_packages(blobs, dict.fromkeys(target.package for target in targets))
     packages = dict(before)
     if allow_package_removal:
         targets, errors = _remove_headless(packages, targets)
@@ -80,9 +80,9 @@ def truncate(
     if failures and not permissive:
         raise combined(failures)
     changed = {name: parts for name, parts in packages.items() if parts is not before[name]}
-    result = with_packages(blobs, changed)
-    refuse_invalid(result, changed, dialect)
-    return Edit(result, faults_elsewhere(result, changed, dialect), failures=tuple(failures))
+    result = replace_packages(blobs, changed)
+    validate_packages(result, changed, compat)
+    return Edit(result, other_package_warnings(result, changed, compat), failures=tuple(failures))
 
 
 def _listed(blobs: Blobs) -> dict[str, list[_Target]]:
@@ -191,4 +191,4 @@ def _without(entry: EntryBlob, names: Collection[str]) -> EntryBlob:
 def _marked(bundle: BundleBlob) -> BundleBlob:
     if _MARK in bundle.properties:
         return bundle
-    return replace(bundle, properties=objects_last([*bundle.properties, _MARK]))
+    return replace(bundle, properties=move_objects_last([*bundle.properties, _MARK]))

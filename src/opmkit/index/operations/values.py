@@ -10,9 +10,9 @@ import orjson
 from opmkit.bundle import fields
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, EntryBlob, Icon
-from opmkit.index.fbc.check.bundle import stated_version
-from opmkit.index.fbc.from_bundle import bundle_blob
-from opmkit.index.fbc.migrate import Level, without_objects
+from opmkit.index.fbc.check.bundle import version_and_release
+from opmkit.index.fbc.from_bundle import bundle_to_blob
+from opmkit.index.fbc.migrate import MigrationLevel, migrate_bundle
 from opmkit.index.graph import precedence
 from opmkit.index.rendering.database_blobs import icon_of
 
@@ -83,18 +83,18 @@ class Arrival:
     description: str = ""
 
     @classmethod
-    def of(cls, bundle: Bundle, level: Level = Level.NONE) -> Arrival:
+    def of(cls, bundle: Bundle, level: MigrationLevel = MigrationLevel.NONE) -> Arrival:
         """What a catalog needs of a bundle, its blob at a level of migration.
 
         Raises:
-            InvalidBundle: see :func:`opmkit.index.fbc.from_bundle.bundle_blob`.
-            InvalidCatalog: see :func:`opmkit.index.fbc.migrate.without_objects`.
+            InvalidBundle: see :func:`opmkit.index.fbc.from_bundle.bundle_to_blob`.
+            InvalidCatalog: see :func:`opmkit.index.fbc.migrate.migrate_bundle`.
         """
-        blob = bundle_blob(bundle)
+        blob = bundle_to_blob(bundle)
         spec = fields.mapping(orjson.loads(bundle.csv.json)["spec"], "spec")
         csv, annotations = bundle.csv, bundle.annotations
         return cls(
-            blob if level is Level.NONE else without_objects(blob),
+            blob if level is MigrationLevel.NONE else migrate_bundle(blob),
             tuple(dict.fromkeys(annotations.channels)),
             annotations.default_channel,
             csv.version,
@@ -134,7 +134,7 @@ class Arrival:
     @property
     def order(self) -> tuple[object, ...]:
         """The fixed order in which bundles are added: by version, release, name and image; those without order last."""
-        release = stated_version(self.blob)[1]
+        release = version_and_release(self.blob)[1]
         try:
             rank = precedence(f"0.0.0-{release}")[3][1] if release else ()
             return (0, precedence(self.version), rank, self.name, self.image)

@@ -26,13 +26,13 @@ from opmkit.index.fbc.blobs import (
 )
 from opmkit.index.fbc.from_bundle import (
     GVK_REQUIRED,
-    by_image,
     gvk_property,
-    in_order,
-    json_value,
     object_value,
-    package_required,
+    package_required_property,
+    parse_json,
     related_images,
+    sort_properties,
+    sort_related_images,
     unique,
 )
 from opmkit.index.rendering.from_database import head_spec, load_catalog, properties_by_bundle
@@ -117,7 +117,7 @@ class _StoredBundles:
         try:
             manifests = cut_manifests(stored.bundle_manifests(self.database, name))
             objects = [BlobProperty(BUNDLE_OBJECT, object_value(text.encode())) for text, _ in manifests]
-            properties = in_order(unique([*self._properties(package, name), *objects]))
+            properties = sort_properties(unique([*self._properties(package, name), *objects]))
             images = _csv_images(value for _, value in manifests)
         except (ValueError, RecursionError, InvalidBundle) as error:
             raise InvalidCatalog(
@@ -125,21 +125,21 @@ class _StoredBundles:
             ) from error
         named = {one.image for one in images}
         images += [RelatedImage("", image) for image in self.images.get(name, ()) if image not in named]
-        return BundleBlob(name, package, self.rows[name].image, properties, by_image(images))
+        return BundleBlob(name, package, self.rows[name].image, properties, sort_related_images(images))
 
     def _properties(self, package: str, name: str) -> Iterator[BlobProperty]:
         """The properties as they are, APIs and what the bundle requires in their normal form."""
         properties = self.properties.get(name, ())
         for one in properties:
-            value = json_value(one.value)
+            value = parse_json(one.value)
             yield gvk_property(GVK, value) if one.type == GVK else BlobProperty(one.type, value)
         if all(one.type != PACKAGE for one in properties):
             yield BlobProperty(PACKAGE, {"packageName": package, "version": self.rows[name].version})
         for one in self.dependencies.get(name, ()):
             if one.type == PACKAGE:
-                yield package_required(json_value(one.value))
+                yield package_required_property(parse_json(one.value))
             elif one.type == GVK:
-                yield gvk_property(GVK_REQUIRED, json_value(one.value))
+                yield gvk_property(GVK_REQUIRED, parse_json(one.value))
 
 
 def _csv_images(manifests: Iterable[JsonValue]) -> list[RelatedImage]:

@@ -16,12 +16,11 @@ from opmkit.index.fbc.blobs import (
     ChannelBlob,
     EntryBlob,
     PackageBlob,
-    Place,
+    SourceLocation,
 )
-from opmkit.index.fbc.check.catalog import valid_catalog
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.findings import Fault, Subject, refuse
-from opmkit.index.fbc.from_bundle import json_value
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.findings import CatalogFinding, Subject, raise_findings
+from opmkit.index.fbc.from_bundle import parse_json
 from opmkit.index.fbc.model import Catalog, Package
 from opmkit.index.sqlite import catalog as stored
 
@@ -40,7 +39,7 @@ def load_catalog(database: IndexDatabase) -> Catalog:
     Raises:
         InvalidCatalog: it breaks the rules that the releases of the reference that write such databases have.
     """
-    catalog = valid_catalog(_Rows.of(database).blobs(), Dialect.OPM_1_26)
+    catalog = Catalog.from_blobs(_Rows.of(database).blobs(), Compat.OPM_1_26)
     named = {
         name: replace(package, display_name=_display_name(database, package))
         for name, package in catalog.packages.items()
@@ -69,7 +68,7 @@ class _Rows:
 
     def blobs(self) -> Blobs:
         """The catalog; raises InvalidCatalog for properties that are no JSON."""
-        faults: list[Fault] = []
+        faults: list[CatalogFinding] = []
         defaults = {row.package: row.default_channel for row in self.channels}
         channels = [
             ChannelBlob(row.channel, row.package, tuple(self.entries[row.package, row.channel]))
@@ -80,16 +79,16 @@ class _Rows:
             BundleBlob(name, package, self.bundles[name].image, tuple(self._properties(package, name, faults)))
             for package, name in members
         ]
-        refuse(faults)
+        raise_findings(faults)
         return Blobs(tuple(map(PackageBlob, defaults, defaults.values())), tuple(channels), tuple(bundles))
 
-    def _properties(self, package: str, name: str, faults: list[Fault]) -> Iterator[BlobProperty]:
+    def _properties(self, package: str, name: str, faults: list[CatalogFinding]) -> Iterator[BlobProperty]:
         for number, row in enumerate(self.properties[name]):
             try:
-                yield BlobProperty(row.type, json_value(row.value))
+                yield BlobProperty(row.type, parse_json(row.value))
             except ValueError as error:
                 told = f'parse property[{number}] of type "{row.type}": {error}'
-                faults.append(Fault(Place(), told, Subject(package, bundle=name)))
+                faults.append(CatalogFinding(SourceLocation(), told, Subject(package, bundle=name)))
         if self.bundles[name].has_manifests:
             yield BlobProperty(BUNDLE_OBJECT, {"data": ""})  # stands for them
 

@@ -12,10 +12,11 @@ import orjson
 from opmkit.bundle.json_value import escape_html
 from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.base64text import from_base64
+from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE
-from opmkit.index.fbc.check.catalog import packages_of, valid_catalog
+from opmkit.index.fbc.check.catalog import group_by_package
 from opmkit.index.fbc.load import read_blobs
+from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.write import compact_json
 from opmkit.index.server.cachedigest import fnv1a
 from opmkit.index.server.cachelayout import DIRECTORY_MODE, METAS, PACKAGES, bundle_file, create_file
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import EntryBlob, Icon, OtherBlob
     from opmkit.index.fbc.check.catalog import PackageBlobs
-    from opmkit.index.fbc.model import Catalog, Channel
+    from opmkit.index.fbc.model import Channel
 
 _SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
 """Schemas and packages that operator-registry lets clients ask for."""
@@ -50,7 +51,7 @@ def read_catalog(root: Path) -> ReadCatalog:
         StoreError: if it cannot be read.
     """
     blobs = read_blobs(root)
-    return ReadCatalog(packages_of(blobs), valid_catalog(blobs), blobs.others)
+    return ReadCatalog(group_by_package(blobs), Catalog.from_blobs(blobs), blobs.others)
 
 
 def write_content(catalog: ReadCatalog, directory: Path) -> None:
@@ -118,7 +119,7 @@ def _package(package: PackageBlobs, graph: Catalog) -> dict[str, Any]:
 def _icon(icon: Icon | None) -> dict[str, str] | None:
     if icon is None:
         return None
-    return {"base64data": base64.b64encode(from_base64(icon.data) or b"").decode(), "mediatype": icon.media_type}
+    return {"base64data": base64.b64encode(decode_base64(icon.data) or b"").decode(), "mediatype": icon.media_type}
 
 
 def _channel(package: str, channel: Channel) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.json_value import encode, escape_html
 from opmkit.index.api import message_class
 from opmkit.index.fbc import blobs as kinds
-from opmkit.index.fbc.base64text import from_base64
-from opmkit.index.fbc.csv_metadata import csv_of_metadata
-from opmkit.index.fbc.write import writable
+from opmkit.index.fbc.base64text import decode_base64
+from opmkit.index.fbc.csv_metadata import csv_from_metadata
+from opmkit.index.fbc.write import with_go_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,9 +38,9 @@ def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | N
         package: its package, for the ClusterServiceVersion made from ``olm.csv.metadata``.
         deprecation: the reason why the bundle is deprecated, or None if it is not.
     """
-    objects = list(map(_object, bundle.values(kinds.BUNDLE_OBJECT)))
+    objects = list(map(_object, bundle.property_values(kinds.BUNDLE_OBJECT)))
     csv = next(filter(_is_csv, objects), "")
-    metadata = next(bundle.values(kinds.CSV_METADATA), None)
+    metadata = next(bundle.property_values(kinds.CSV_METADATA), None)
     if not csv and isinstance(metadata, dict):
         csv = encode(_shown_csv(metadata, bundle, package)).decode()
         objects = objects or [csv]
@@ -49,9 +49,9 @@ def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | N
         "csvJson": csv,
         "object": objects,
         "bundlePath": bundle.image,
-        "providedApis": list(map(_api, bundle.values(GVK))),
-        "requiredApis": list(map(_api, bundle.values(_GVK_REQUIRED))),
-        "version": _text(bundle.values(kinds.PACKAGE), "version"),
+        "providedApis": list(map(_api, bundle.property_values(GVK))),
+        "requiredApis": list(map(_api, bundle.property_values(_GVK_REQUIRED))),
+        "version": _text(bundle.property_values(kinds.PACKAGE), "version"),
         "dependencies": [{"type": kind, "value": value} for kind, value in _dependencies(bundle.properties)],
         "properties": [
             {"type": one.type, "value": compact(one.value)}
@@ -77,7 +77,7 @@ def bundle_document(common: Mapping[str, Any], package: str, channel: str, entry
 
 def compact(value: JsonValue) -> str:
     """JSON without blanks, with sorted keys."""
-    return orjson.dumps(writable(value), option=orjson.OPT_SORT_KEYS).decode()
+    return orjson.dumps(with_go_numbers(value), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _api(value: JsonValue) -> dict[str, str]:
@@ -103,7 +103,7 @@ def _dependencies(properties: Iterable[BlobProperty]) -> Iterable[tuple[str, str
 def _object(value: JsonValue) -> str:
     """The manifest in a property, as JSON; "" for what is none, which checking the catalog has told."""
     data = value.get("data") if isinstance(value, dict) else None
-    raw = (from_base64(data) if isinstance(data, str) else None) or b""
+    raw = (decode_base64(data) if isinstance(data, str) else None) or b""
     try:
         return raw.decode() if raw.lstrip().startswith(b"{") else encode(go_yaml.load(raw)).decode()
     except (ValueError, InvalidDocument):
@@ -125,10 +125,10 @@ def _shown_csv(told: JsonValue, bundle: BundleBlob, package: PackageBlob) -> dic
 
     It has all the fields that the type in Go always writes, for readers that count on them.
     """
-    parts = csv_of_metadata(told)
+    parts = csv_from_metadata(told)
     spec = parts["spec"] | {
         "install": {"strategy": "deployment", "spec": {"deployments": None}},
-        "version": _text(bundle.values(kinds.PACKAGE), "version"),
+        "version": _text(bundle.property_values(kinds.PACKAGE), "version"),
         "cleanup": {"enabled": False},
     }
     if package.icon:

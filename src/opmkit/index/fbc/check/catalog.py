@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.kubernetes_names import dns1123_label
 from opmkit.bundle.versions import VersionRange
-from opmkit.index.fbc.base64text import from_base64
+from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
-from opmkit.index.fbc.check.bundle import bundle_faults, full_version
-from opmkit.index.fbc.check.graph import graph_fault
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.display_name import display_name
-from opmkit.index.fbc.findings import Fault, Subject, Told, refuse
-from opmkit.index.fbc.model import Catalog, Channel, Package
+from opmkit.index.fbc.check.bundle import check_bundle, version_with_release
+from opmkit.index.fbc.check.graph import check_graph
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.findings import CatalogFinding, Issue, Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,34 +34,13 @@ if TYPE_CHECKING:
 PackagePart: TypeAlias = "PackageBlob | ChannelBlob | BundleBlob | DeprecationsBlob"
 
 
-def check_blobs(blobs: Blobs, dialect: Dialect = Dialect.NEWEST) -> tuple[Fault, ...]:
+def check_blobs(blobs: Blobs, compat: Compat = Compat.NEWEST) -> tuple[CatalogFinding, ...]:
     """All that is wrong with a catalog by the rules of a release of the reference, package by package."""
-    if dialect is Dialect.NEWEST:
-        return tuple(fault for package in packages_of(blobs) for fault in _package_faults(package, dialect))
+    if compat is Compat.NEWEST:
+        return tuple(fault for package in group_by_package(blobs) for fault in _package_faults(package, compat))
     known = replace(blobs, deprecations=())  # which are like any other document there
-    faults = (fault for package in packages_of(known) for fault in _package_faults(package, dialect))
+    faults = (fault for package in group_by_package(known) for fault in _package_faults(package, compat))
     return tuple(fault for fault in faults if not fault.since)
-
-
-def valid_catalog(blobs: Blobs, dialect: Dialect = Dialect.NEWEST) -> Catalog:
-    """The catalog that blobs make, by name throughout.
-
-    Raises:
-        InvalidCatalog: with all that is wrong by the rules of that release.
-    """
-    refuse(check_blobs(blobs, dialect))
-    return Catalog({package.name: _package(package) for package in packages_of(blobs)})
-
-
-def _package(parts: PackageBlobs) -> Package:
-    (blob,) = parts.packages
-    channels = {
-        channel.name: Channel(channel.name, {entry.name: entry for entry in channel.entries})
-        for channel in sorted(parts.channels, key=lambda channel: channel.name)
-    }
-    bundles = {bundle.name: bundle for bundle in parts.bundles}
-    (head,) = channels[blob.default_channel].heads
-    return Package(blob.name, blob.default_channel, channels, bundles, display_name(bundles[head]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +59,7 @@ class PackageBlobs:
         return (*self.channels, *self.bundles, *self.deprecations)
 
 
-def packages_of(blobs: Blobs) -> list[PackageBlobs]:
+def group_by_package(blobs: Blobs) -> list[PackageBlobs]:
     """The blobs by their packages, sorted by name."""
     found: dict[str, PackageBlobs] = {}
 
@@ -100,7 +77,7 @@ def packages_of(blobs: Blobs) -> list[PackageBlobs]:
     return [found[name] for name in sorted(found)]
 
 
-def _package_faults(parts: PackageBlobs, dialect: Dialect) -> Iterator[Fault]:
+def _package_faults(parts: PackageBlobs, compat: Compat) -> Iterator[CatalogFinding]:
     if not parts.name:
         yield from _nameless(parts)
         return
@@ -108,31 +85,31 @@ def _package_faults(parts: PackageBlobs, dialect: Dialect) -> Iterator[Fault]:
         yield _undefined(parts)
     for package in parts.packages[:1]:
         for told in _definition_faults(package, parts):
-            yield fault_of(package, told)
+            yield blob_finding(package, told)
     for blobs in (parts.packages, parts.channels, parts.bundles, parts.deprecations):
         yield from _twice(blobs)
     names = {bundle.name for bundle in parts.bundles}
     for channel in parts.channels:
-        yield from _channel_faults(channel, names, dialect)
+        yield from _channel_faults(channel, names, compat)
     yield from _bundle_faults(parts)
     for deprecations in parts.deprecations:
         for told in _deprecation_faults(deprecations, parts):
-            yield fault_of(deprecations, told)
+            yield blob_finding(deprecations, told)
 
 
-def fault_of(blob: PackagePart, told: Told, entry: str = "") -> Fault:
+def blob_finding(blob: PackagePart, told: Issue, entry: str = "") -> CatalogFinding:
     """A fault of a blob, or of an entry of a channel."""
     channel = blob.name if blob.schema == CHANNEL else ""
     bundle = blob.name if blob.schema == BUNDLE else entry
-    return Fault(blob.place, told.message, Subject(blob.package, channel, bundle), told.advice, told.since)
+    return CatalogFinding(blob.location, told.message, Subject(blob.package, channel, bundle), told.advice, told.since)
 
 
-def _nameless(parts: PackageBlobs) -> Iterator[Fault]:
+def _nameless(parts: PackageBlobs) -> Iterator[CatalogFinding]:
     for package in parts.packages:
-        yield fault_of(package, Told("package name must not be empty", "Give the package a name."))
+        yield blob_finding(package, Issue("package name must not be empty", "Give the package a name."))
     for blob in parts.belonging:
-        yield fault_of(
-            blob, Told("package name must be set", f"Say which package the {_kind(blob.schema)} belongs to.")
+        yield blob_finding(
+            blob, Issue("package name must be set", f"Say which package the {_kind(blob.schema)} belongs to.")
         )
 
 
@@ -140,91 +117,93 @@ def _kind(schema: str) -> str:
     return schema.removeprefix("olm.").removesuffix("s")
 
 
-def _undefined(parts: PackageBlobs) -> Fault:
+def _undefined(parts: PackageBlobs) -> CatalogFinding:
     kinds = Counter(_kind(blob.schema) for blob in parts.belonging)
     told = ", ".join(f"{count} {kind}" + "s" * (count > 1) for kind, count in kinds.items())
     advice = f"Add a document with schema: {PACKAGE}, name: {parts.name} and a defaultChannel, or correct the name."
-    return Fault(parts.belonging[0].place, f'unknown package "{parts.name}", which has {told}', advice=advice)
+    return CatalogFinding(
+        parts.belonging[0].location, f'unknown package "{parts.name}", which has {told}', advice=advice
+    )
 
 
-def _twice(blobs: Iterable[PackagePart]) -> Iterator[Fault]:
+def _twice(blobs: Iterable[PackagePart]) -> Iterator[CatalogFinding]:
     """Those of a schema that have the name of one before."""
     first: dict[str, PackagePart] = {}
     for blob in blobs:
         known = first.setdefault(blob.name, blob)
         if known is not blob:
             since = "1.32" if blob.schema == DEPRECATIONS else ""
-            told = f"duplicate {_kind(blob.schema)}: the first is at {known.place}"
-            yield fault_of(blob, Told(told, "Keep one of them.", since))
+            told = f"duplicate {_kind(blob.schema)}: the first is at {known.location}"
+            yield blob_finding(blob, Issue(told, "Keep one of them.", since))
 
 
-def _definition_faults(package: PackageBlob, parts: PackageBlobs) -> Iterator[Told]:
+def _definition_faults(package: PackageBlob, parts: PackageBlobs) -> Iterator[Issue]:
     names = sorted({channel.name for channel in parts.channels if channel.name})
     for problem in dns1123_label(package.name):
-        yield Told(f"invalid package name: {problem}", "Rename it in all its documents.", since="1.41")
-    if package.icon and from_base64(package.icon.data) is None:
-        yield Told("icon.base64data is not encoded as base64", "Encode the image with base64, or leave out the icon.")
+        yield Issue(f"invalid package name: {problem}", "Rename it in all its documents.", since="1.41")
+    if package.icon and decode_base64(package.icon.data) is None:
+        yield Issue("icon.base64data is not encoded as base64", "Encode the image with base64, or leave out the icon.")
     if not parts.channels:
-        yield Told("package must contain at least one channel", f"Add a document with schema: {CHANNEL}.")
+        yield Issue("package must contain at least one channel", f"Add a document with schema: {CHANNEL}.")
     if not package.default_channel:
-        yield Told("default channel must be set", f"Set defaultChannel to one of: {', '.join(names)}.")
+        yield Issue("default channel must be set", f"Set defaultChannel to one of: {', '.join(names)}.")
     elif package.default_channel not in names and names:
         told = f'default channel "{package.default_channel}" not found in channels list'
-        yield Told(told, f"Set defaultChannel to one of {', '.join(names)}, or add that channel.")
+        yield Issue(told, f"Set defaultChannel to one of {', '.join(names)}, or add that channel.")
 
 
-def _channel_faults(channel: ChannelBlob, bundles: set[str], dialect: Dialect) -> Iterator[Fault]:
+def _channel_faults(channel: ChannelBlob, bundles: set[str], compat: Compat) -> Iterator[CatalogFinding]:
     if not channel.name:
-        yield fault_of(channel, Told("channel name must not be empty", "Give the channel a name."))
+        yield blob_finding(channel, Issue("channel name must not be empty", "Give the channel a name."))
     if not channel.entries:
         advice = "Add entries, or remove the channel."
-        yield fault_of(channel, Told("channel must contain at least one bundle", advice))
+        yield blob_finding(channel, Issue("channel must contain at least one bundle", advice))
     for name, count in Counter(entry.name for entry in channel.entries).items():
         if count > 1:
-            yield fault_of(channel, Told(f'duplicate entry "{name}"', "Merge what its entries say into one."))
+            yield blob_finding(channel, Issue(f'duplicate entry "{name}"', "Merge what its entries say into one."))
     for entry in channel.entries:
         for told in _entry_faults(entry, bundles):
-            yield fault_of(channel, told, entry.name)
-    if problem := graph_fault(channel.entries, stop_at_skipped=dialect is Dialect.NEWEST):
-        yield fault_of(channel, Told(str(problem), problem.advice))
+            yield blob_finding(channel, told, entry.name)
+    if problem := check_graph(channel.entries, stop_at_skipped=compat is Compat.NEWEST):
+        yield blob_finding(channel, Issue(str(problem), problem.advice))
 
 
-def _entry_faults(entry: EntryBlob, bundles: set[str]) -> Iterator[Told]:
+def _entry_faults(entry: EntryBlob, bundles: set[str]) -> Iterator[Issue]:
     if not entry.name:
-        yield Told("entry name must not be empty", "Name the bundle that it stands for.")
+        yield Issue("entry name must not be empty", "Name the bundle that it stands for.")
     elif entry.name not in bundles:
         advice = f"Add the {BUNDLE} document of this name, or take the entry out of the channel."
-        yield Told("no olm.bundle blob found for the entry", advice)
+        yield Issue("no olm.bundle blob found for the entry", advice)
     for number, skip in enumerate(entry.skips):
         if not skip:
-            yield Told(f"skip[{number}] is empty", "Take it out.")
+            yield Issue(f"skip[{number}] is empty", "Take it out.")
     if entry.skip_range:
         try:
             VersionRange.parse(entry.skip_range)
         except ValueError as error:
             told = f'invalid skipRange "{entry.skip_range}": {error}'
-            yield Told(told, 'Write a range such as ">=1.0.0 <1.2.0".', since="1.69")
+            yield Issue(told, 'Write a range such as ">=1.0.0 <1.2.0".', since="1.69")
 
 
-def _bundle_faults(parts: PackageBlobs) -> Iterator[Fault]:
+def _bundle_faults(parts: PackageBlobs) -> Iterator[CatalogFinding]:
     placed = {entry.name for channel in parts.channels for entry in channel.entries}
     versions: defaultdict[str, dict[str, BundleBlob]] = defaultdict(dict)
     for bundle in parts.bundles:
-        for told in bundle_faults(bundle):
-            yield fault_of(bundle, told)
+        for told in check_bundle(bundle):
+            yield blob_finding(bundle, told)
         if bundle.name not in placed:
             advice = "Add an entry for it to a channel, or remove the bundle."
-            yield fault_of(bundle, Told("not found in any channel entries", advice))
-        versions[full_version(bundle)].setdefault(bundle.name, bundle)
+            yield blob_finding(bundle, Issue("not found in any channel entries", advice))
+        versions[version_with_release(bundle)].setdefault(bundle.name, bundle)
     for version, same in versions.items():
         if version and len(same) > 1:
             *_, last = same.values()
             names = ", ".join(sorted(same))
             message = f"duplicate versions found in bundles: {version} is that of {names}"
-            yield fault_of(last, Told(message, "Give each a version of its own, or remove one.", since="1.47"))
+            yield blob_finding(last, Issue(message, "Give each a version of its own, or remove one.", since="1.47"))
 
 
-def _deprecation_faults(blob: DeprecationsBlob, parts: PackageBlobs) -> Iterator[Told]:
+def _deprecation_faults(blob: DeprecationsBlob, parts: PackageBlobs) -> Iterator[Issue]:
     seen: set[tuple[str, str]] = set()
     for number, entry in enumerate(blob.entries):
         found = list(_reference_faults(entry, parts))
@@ -234,7 +213,7 @@ def _deprecation_faults(blob: DeprecationsBlob, parts: PackageBlobs) -> Iterator
             found.append((f"duplicate deprecation entry of {entry.schema} {entry.name}".rstrip(), "Keep one of them."))
         seen.add((entry.schema, entry.name))
         for message, advice in found:
-            yield Told(f"entries[{number}]: {message}", advice, since="1.32")
+            yield Issue(f"entries[{number}]: {message}", advice, since="1.32")
 
 
 def _reference_faults(entry: Deprecation, parts: PackageBlobs) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class GraphFault:
+class GraphFinding:
     """What is wrong with a graph, in the words that the reference has for it and in more; and what would mend it."""
 
     problem: str
@@ -41,7 +41,7 @@ def channel_heads(entries: Iterable[EntryBlob]) -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in known} - _updated(known).keys()))
 
 
-def graph_fault(entries: Sequence[EntryBlob], *, stop_at_skipped: bool = True) -> GraphFault | None:
+def check_graph(entries: Sequence[EntryBlob], *, stop_at_skipped: bool = True) -> GraphFinding | None:
     """What is wrong with the graph of a channel's entries; None if nothing is, or if there are none with a name.
 
     ``stop_at_skipped`` tells that the chain ends where it comes to a skipped entry, as it does since release 1.58 of
@@ -70,7 +70,7 @@ def _updated(entries: Iterable[EntryBlob]) -> Mapping[str, list[tuple[str, str]]
     return updated
 
 
-def _no_head(updated: Mapping[str, list[tuple[str, str]]]) -> GraphFault:
+def _no_head(updated: Mapping[str, list[tuple[str, str]]]) -> GraphFinding:
     """Each entry is updated by another, so that going from one to what updates it comes round."""
     path: dict[str, str] = {}  # the names passed, each with the edge that leads on from it
     name = max(updated, key=_by_numbers)
@@ -79,16 +79,16 @@ def _no_head(updated: Mapping[str, list[tuple[str, str]]]) -> GraphFault:
         path[name] = f"{updater} {verb} {name}"
         name = updater
     circle = list(path.values())[list(path).index(name) :]
-    return GraphFault(
+    return GraphFinding(
         "no channel head found in graph",
         f"each entry is replaced or skipped; in a circle: {_some(circle, ', ')}",
         f"The newest entry must not be replaced or skipped: take out one of these, such as that {circle[0]}.",
     )
 
 
-def _several_heads(heads: tuple[str, ...]) -> GraphFault:
+def _several_heads(heads: tuple[str, ...]) -> GraphFinding:
     *older, newest = sorted(heads, key=_by_numbers)
-    return GraphFault(
+    return GraphFinding(
         f"multiple channel heads found in graph: {', '.join(heads)}",
         "nothing in the channel replaces or skips them, and users can be led to one only",
         f"Let the newest, or an entry below it, replace or skip all others: if it is {newest}, "
@@ -96,7 +96,7 @@ def _several_heads(heads: tuple[str, ...]) -> GraphFault:
     )
 
 
-def _chain_fault(head: str, entries: Sequence[EntryBlob], *, stop_at_skipped: bool) -> GraphFault | None:
+def _chain_fault(head: str, entries: Sequence[EntryBlob], *, stop_at_skipped: bool) -> GraphFinding | None:
     by_name = {entry.name: entry for entry in entries}
     skipped = {name for entry in entries for name in entry.skips}
     chain = {head: None}  # a set that keeps its order
@@ -110,18 +110,18 @@ def _chain_fault(head: str, entries: Sequence[EntryBlob], *, stop_at_skipped: bo
     return _stranded(stranded, list(chain), entry.replaces if entry else "") if stranded else None
 
 
-def _cycle(chain: list[str], again: str) -> GraphFault:
+def _cycle(chain: list[str], again: str) -> GraphFinding:
     circle = chain[chain.index(again) :]
-    return GraphFault(
+    return GraphFinding(
         f"detected cycle in replaces chain of upgrade graph: {' -> '.join([*circle, again])}",
         f"from the head {chain[0]}, an update would never come to an end",
         f"Take out one of these, as a rule that of the oldest: {circle[-1]} replaces {again}.",
     )
 
 
-def _stranded(stranded: list[str], chain: list[str], skipped: str) -> GraphFault:
+def _stranded(stranded: list[str], chain: list[str], skipped: str) -> GraphFinding:
     end = f", which ends there, for {skipped} is skipped" if skipped else ""
-    return GraphFault(
+    return GraphFinding(
         f"channel contains one or more stranded bundles: {', '.join(stranded)}",
         f"nothing skips them, and they are not on the chain from the head: {_some(chain, ' -> ')}{end}",
         f'Let an entry of the chain skip them, such as {chain[0]} with "skips: [{_some(stranded, ", ")}]", '

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Severity
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.check.warnings import cautions
+from opmkit.index.fbc.check.warnings import find_warnings
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.compat import Dialect
-    from opmkit.index.fbc.findings import Fault
-    from opmkit.index.fbc.load import Loaded
+    from opmkit.index.fbc.compat import Compat
+    from opmkit.index.fbc.findings import CatalogFinding
+    from opmkit.index.fbc.load import LoadResult
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ValidationResult:
     """All that is wrong with a catalog, and all that is odd in it."""
 
-    errors: tuple[Fault, ...]
-    warnings: tuple[Fault, ...]
+    errors: tuple[CatalogFinding, ...]
+    warnings: tuple[CatalogFinding, ...]
 
     @property
     def passed(self) -> bool:
@@ -28,11 +28,11 @@ class Verdict:
         return not self.errors
 
     @property
-    def findings(self) -> list[tuple[Severity, Fault]]:
+    def findings(self) -> list[tuple[Severity, CatalogFinding]]:
         """Both, in the order of files and lines."""
         found = [(Severity.ERROR, fault) for fault in self.errors]
         found += [(Severity.WARNING, fault) for fault in self.warnings]
-        return sorted(found, key=lambda each: (each[1].place.file, each[1].place.line))
+        return sorted(found, key=lambda each: (each[1].location.file, each[1].location.line))
 
     def report(self) -> dict[str, Any]:
         """The verdict in plain JSON types: the fields that the reference prints, and ``findings``."""
@@ -40,13 +40,13 @@ class Verdict:
         return {"passed": self.passed, **failure, "findings": [_finding(*each) for each in self.findings]}
 
 
-def judge(loaded: Loaded, dialect: Dialect) -> Verdict:
+def validate(loaded: LoadResult, compat: Compat) -> ValidationResult:
     """Judge what was read of a catalog by the rules of a release of the reference."""
-    errors = (*loaded.faults, *check_blobs(loaded.blobs, dialect))
-    return Verdict(errors, (*loaded.duplicates, *cautions(loaded.blobs)))
+    errors = (*loaded.faults, *check_blobs(loaded.blobs, compat))
+    return ValidationResult(errors, (*loaded.duplicates, *find_warnings(loaded.blobs)))
 
 
-def _finding(severity: Severity, fault: Fault) -> dict[str, Any]:
+def _finding(severity: Severity, fault: CatalogFinding) -> dict[str, Any]:
     return {
         "severity": severity.value,
         "message": fault.message,
@@ -54,7 +54,7 @@ def _finding(severity: Severity, fault: Fault) -> dict[str, Any]:
         "package": fault.subject.package,
         "channel": fault.subject.channel,
         "bundle": fault.subject.bundle,
-        "file": fault.place.file,
-        "line": fault.place.line,
+        "file": fault.location.file,
+        "line": fault.location.line,
         "since": fault.since,
     }

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.fields import member
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import OtherBlob
-from opmkit.index.fbc.documents import by_key
-from opmkit.index.fbc.findings import Fault, Subject
+from opmkit.index.fbc.documents import sort_keys
+from opmkit.index.fbc.findings import CatalogFinding, Subject
 
 if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
@@ -29,7 +29,7 @@ def render_basic(template: TemplateFile, render: BundleRenderer) -> Blobs:
     """
     blobs = _entries(template)
     template.faults += [fault for bundle in blobs.bundles for fault in _bundle_faults(bundle)]
-    template.refuse()
+    template.raise_findings()
     rendered = render(list(dict.fromkeys(bundle.image for bundle in blobs.bundles)))
     return replace(blobs, bundles=tuple(rendered[bundle.image] for bundle in blobs.bundles))
 
@@ -42,28 +42,30 @@ def _entries(template: TemplateFile) -> Blobs:
     return template.load(template.documents)
 
 
-def _bundle_faults(bundle: BundleBlob) -> list[Fault]:
+def _bundle_faults(bundle: BundleBlob) -> list[CatalogFinding]:
     subject = Subject(bundle.package, bundle=bundle.name)
     faults = []
     if not bundle.image:
-        faults.append(Fault(bundle.place, "the bundle has no image", subject, "Name the image to render it from."))
+        faults.append(
+            CatalogFinding(bundle.location, "the bundle has no image", subject, "Name the image to render it from.")
+        )
     given = {"package": bundle.package, "properties": bundle.properties, "relatedImages": bundle.related_images}
     if extra := [name for name, value in given.items() if value]:
         told = f"a bundle of a basic template has nothing but its image, and this one has {', '.join(extra)}"
         advice = "Take that out, or let 'opm alpha convert-template basic' make the template."
-        faults.append(Fault(bundle.place, told, subject, advice))
+        faults.append(CatalogFinding(bundle.location, told, subject, advice))
     return faults
 
 
 def to_basic(template: TemplateFile) -> OtherBlob:
     """The basic template of a catalog: its documents, of bundles the image alone; raises InvalidCatalog."""
     blobs = template.load(template.documents)
-    template.refuse()
+    template.raise_findings()
     images = iter(blobs.bundles)
     entries: list[JsonValue] = [
         {"schema": schemas.BUNDLE, "image": next(images).image}
         if _is_bundle(document.value)
-        else by_key(document.value)
+        else sort_keys(document.value)
         for document in template.documents
     ]
     return OtherBlob(SCHEMA, "", "", {"schema": SCHEMA, "entries": entries})

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.findings import refuse
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.load import parse_blobs, read_blobs
-from opmkit.index.fbc.migrate import Level
+from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.templates.document import TemplateFile
-from opmkit.index.fbc.templates.render import Kind, render_template
-from opmkit.index.fbc.write import in_order
+from opmkit.index.fbc.templates.render import TemplateType, render_template
+from opmkit.index.fbc.write import sort_blobs
 from opmkit.index.files import put_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blob, Blobs
-    from opmkit.index.fbc.fields import Fields
+    from opmkit.index.fbc.fields import FieldReader
     from opmkit.index.fbc.templates.renderer import BundleRenderer
 
 SCHEMA = "olm.composite"
@@ -67,27 +67,27 @@ class _Catalog:
     builders: tuple[str, ...]
 
 
-def components(catalogs: TemplateFile, contribution: TemplateFile, dialect: Dialect) -> list[Component]:
+def parse_components(catalogs: TemplateFile, contribution: TemplateFile, compat: Compat) -> list[Component]:
     """What is to be built.
 
     Raises:
         InvalidCatalog: with all that is wrong with either file, among it results outside of the working directory.
     """
-    known = dict(_catalogs(catalogs, dialect))
-    catalogs.refuse()
+    known = dict(_catalogs(catalogs, compat))
+    catalogs.raise_findings()
     found = [
         one
         for fields in contribution.only(SCHEMA).mappings("components")
         if (one := _component(contribution, fields, known)) is not None
     ]
-    contribution.refuse()
+    contribution.raise_findings()
     return found
 
 
-def _catalogs(template: TemplateFile, dialect: Dialect) -> Iterator[tuple[str, _Catalog]]:
+def _catalogs(template: TemplateFile, compat: Compat) -> Iterator[tuple[str, _Catalog]]:
     for fields in template.only(CATALOGS_SCHEMA).mappings("catalogs"):
         destination = fields.mapping("destination")
-        needed = ("baseImage", "workingDir") if dialect is Dialect.OPM_1_26 else ("workingDir",)
+        needed = ("baseImage", "workingDir") if compat is Compat.OPM_1_26 else ("workingDir",)
         for name in needed:
             if not (destination and destination.text(name)):
                 told = f"catalog {fields.text('name')!r} has no destination.{name}"
@@ -100,7 +100,7 @@ def _catalogs(template: TemplateFile, dialect: Dialect) -> Iterator[tuple[str, _
         yield fields.text("name"), _Catalog(destination.text("workingDir") if destination else "", builders)
 
 
-def _component(template: TemplateFile, fields: Fields, catalogs: dict[str, _Catalog]) -> Component | None:
+def _component(template: TemplateFile, fields: FieldReader, catalogs: dict[str, _Catalog]) -> Component | None:
     name = fields.text("name")
     strategy, destination = fields.mapping("strategy"), fields.mapping("destination")
     told = strategy.mapping("template") if strategy else None
@@ -127,7 +127,7 @@ def _component(template: TemplateFile, fields: Fields, catalogs: dict[str, _Cata
     return None
 
 
-def _source(template: TemplateFile, config: Fields, builder: Builder) -> tuple[str, ...]:
+def _source(template: TemplateFile, config: FieldReader, builder: Builder) -> tuple[str, ...]:
     needed = ("command", "output") if builder is Builder.CUSTOM else ("input", "output")
     template.known(config, *needed, *("args",) * (builder is Builder.CUSTOM))
     for name in needed:
@@ -137,18 +137,18 @@ def _source(template: TemplateFile, config: Fields, builder: Builder) -> tuple[s
 
 
 @dataclass(frozen=True, slots=True)
-class Building:
-    """How components are built and written, as which dialect has them, at which level, with programs run or not."""
+class BuildOptions:
+    """How components are built and written, as which compat has them, at which level, with programs run or not."""
 
     render: BundleRenderer
     write: Callable[[Iterable[Blob]], bytes]
-    dialect: Dialect = Dialect.NEWEST
-    level: Level = Level.NONE
+    compat: Compat = Compat.NEWEST
+    level: MigrationLevel = MigrationLevel.NONE
     validate: bool = True
     run_programs: bool = False
 
 
-def build(found: Sequence[Component], building: Building) -> None:
+def build_components(found: Sequence[Component], building: BuildOptions) -> None:
     """Build components, one after the other.
 
     Raises:
@@ -172,26 +172,24 @@ def build(found: Sequence[Component], building: Building) -> None:
             raise InvalidCatalog(told, details=others, advice=error.advice) from error
 
 
-def _build(component: Component, building: Building) -> None:
+def _build(component: Component, building: BuildOptions) -> None:
     blobs = _blobs(component, building)
     with disk_errors(component.output):
         component.output.parent.mkdir(parents=True, exist_ok=True)
-        put_files(component.output.parent, {component.output.name: building.write(in_order(blobs))})
+        put_files(component.output.parent, {component.output.name: building.write(sort_blobs(blobs))})
     if building.validate:
-        refuse(check_blobs(read_blobs(component.directory)))
+        raise_findings(check_blobs(read_blobs(component.directory)))
 
 
-def _blobs(component: Component, building: Building) -> Blobs:
+def _blobs(component: Component, building: BuildOptions) -> Blobs:
     if component.builder is Builder.CUSTOM:
         return parse_blobs(_printed(component), component.source[0])
     path = Path(component.source[0])
     if component.builder is Builder.RAW:
         with disk_errors(path):
             return parse_blobs(path.read_bytes(), str(path))
-    kind = Kind.BASIC if component.builder is Builder.BASIC else Kind.SEMVER
-    return render_template(
-        TemplateFile.open(path), kind, building.render, level=building.level, dialect=building.dialect
-    )
+    kind = TemplateType.BASIC if component.builder is Builder.BASIC else TemplateType.SEMVER
+    return render_template(TemplateFile.open(path), kind, building.render, level=building.level, compat=building.compat)
 
 
 def _printed(component: Component) -> bytes:

@@ -11,10 +11,10 @@ from opmkit.bundle.content import Content
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe, member
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.fbc.blobs import Blobs, Place
-from opmkit.index.fbc.documents import Document, by_key, read_documents
-from opmkit.index.fbc.fields import Fields
-from opmkit.index.fbc.findings import Fault, refuse
+from opmkit.index.fbc.blobs import Blobs, SourceLocation
+from opmkit.index.fbc.documents import Document, read_documents, sort_keys
+from opmkit.index.fbc.fields import FieldReader
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.load import load_documents
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class TemplateFile:
     name: str
     raw: bytes
     documents: Sequence[Document]
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[CatalogFinding] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: FilePath) -> TemplateFile:
@@ -56,18 +56,18 @@ class TemplateFile:
         raw = file.read(MAX_TEMPLATE + 1)
         if len(raw) > MAX_TEMPLATE:
             told = f"it has more than {MAX_TEMPLATE} bytes"
-            refuse([Fault(Place(name), told, advice="Write a template for each package.")])
+            raise_findings([CatalogFinding(SourceLocation(name), told, advice="Write a template for each package.")])
         documents, faults = [], []
         for one in read_documents(raw):
             if isinstance(one, InvalidDocument):
                 told = f"it can't be read as YAML or JSON: {one.problem}"
-                faults.append(Fault(Place(name, one.line), told, advice="Correct the syntax there."))
+                faults.append(CatalogFinding(SourceLocation(name, one.line), told, advice="Correct the syntax there."))
                 continue
             documents.append(one)
             for key, line, _ in one.duplicates:
                 told = f"the key {key!r} is there twice, and only the last would count"
-                faults.append(Fault(Place(name, line or one.line), told, advice="Keep one of them."))
-        refuse(faults)
+                faults.append(CatalogFinding(SourceLocation(name, line or one.line), told, advice="Keep one of them."))
+        raise_findings(faults)
         return cls(name, raw, documents)
 
     @property
@@ -77,7 +77,7 @@ class TemplateFile:
         schema = member(value, "schema") if isinstance(value, dict) else None
         return schema if isinstance(schema, str) else ""
 
-    def only(self, schema: str) -> Fields:
+    def only(self, schema: str) -> FieldReader:
         """The one mapping that the file holds, which says that it is of that schema; an empty one if there is none."""
         value = self.documents[0].value if self.documents else None
         advice = f"Write schema: {schema}, or name the type that the template has."
@@ -88,14 +88,16 @@ class TemplateFile:
             self.tell(("schema",), told, advice=advice)
         for other in self.documents[1:]:
             advice = "Remove it, or write a file for each."
-            self.faults.append(Fault(Place(self.name, other.line), "a template is one document", advice=advice))
-        return Fields(value if isinstance(value, dict) else {}, self._wrong_type)
+            self.faults.append(
+                CatalogFinding(SourceLocation(self.name, other.line), "a template is one document", advice=advice)
+            )
+        return FieldReader(value if isinstance(value, dict) else {}, self._wrong_type)
 
     def tell(self, path: Path, problem: str, *, advice: str) -> None:
         """Note what is wrong with the value that ``path`` leads to."""
-        self.faults.append(Fault(self.place(path), problem, advice=advice))
+        self.faults.append(CatalogFinding(self.location(path), problem, advice=advice))
 
-    def known(self, fields: Fields, *names: str) -> None:
+    def known(self, fields: FieldReader, *names: str) -> None:
         """Note members of other names than these, which match without regard to case."""
         folded = {name.lower(): name for name in names}
         for key in fields.value:
@@ -107,7 +109,9 @@ class TemplateFile:
 
     def blobs(self, name: str, values: Iterable[JsonValue]) -> Blobs:
         """The blobs in the list of the member ``name``, as far as they can be read."""
-        documents = [Document(self.place((name, number)).line, by_key(value)) for number, value in enumerate(values)]
+        documents = [
+            Document(self.location((name, number)).line, sort_keys(value)) for number, value in enumerate(values)
+        ]
         return self.load(documents)
 
     def load(self, documents: Iterable[Document]) -> Blobs:
@@ -116,16 +120,16 @@ class TemplateFile:
         self.faults += loaded.faults
         return loaded.blobs
 
-    def refuse(self) -> None:
+    def raise_findings(self) -> None:
         """Raise InvalidCatalog with all faults, if there are any."""
-        refuse(self.faults)
+        raise_findings(self.faults)
 
     def _wrong_type(self, path: Path, told: str) -> None:
         self.tell(path, f"{format_path(path)} {told}", advice="Write it so.")
 
-    def place(self, path: Path) -> Place:
+    def location(self, path: Path) -> SourceLocation:
         """Where the value is that `path` leads to, or the nearest there is on the way."""
         line = self.documents[0].line if self.documents else 1
         if path and len(self.raw) <= MAX_LOCATED:
             line = Content(self.raw).locate(path)[0] or line
-        return Place(self.name, line)
+        return SourceLocation(self.name, line)

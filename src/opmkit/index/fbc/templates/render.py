@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import Blobs
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.findings import Fault, refuse
-from opmkit.index.fbc.migrate import Level, migrated
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
+from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.templates import basic, semver, substitutes
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.templates.renderer import BundleRenderer
 
 
-class Kind(StrEnum):
+class TemplateType(StrEnum):
     """The types, by the names that commands have for them."""
 
     BASIC = "basic"
@@ -27,27 +27,31 @@ class Kind(StrEnum):
     SUBSTITUTES = "substitutes"
 
 
-_SCHEMAS = {basic.SCHEMA: Kind.BASIC, semver.SCHEMA: Kind.SEMVER, substitutes.SCHEMA: Kind.SUBSTITUTES}
+_SCHEMAS = {
+    basic.SCHEMA: TemplateType.BASIC,
+    semver.SCHEMA: TemplateType.SEMVER,
+    substitutes.SCHEMA: TemplateType.SUBSTITUTES,
+}
 
 
-def kind_of(template: TemplateFile) -> Kind:
+def template_type(template: TemplateFile) -> TemplateType:
     """The type that a template says it is of; raises InvalidCatalog if it does not."""
     kind = _SCHEMAS.get(template.schema)
     if kind is None:
         told = f"{template.schema!r} is no schema of a template" if template.schema else "the template has no schema"
-        advice = f"Write one of {', '.join(_SCHEMAS)}, or name the type: {', '.join(Kind)}."
-        refuse([Fault(template.place(("schema",)), told, advice=advice)])
+        advice = f"Write one of {', '.join(_SCHEMAS)}, or name the type: {', '.join(TemplateType)}."
+        raise_findings([CatalogFinding(template.location(("schema",)), told, advice=advice)])
         raise AssertionError("a fault is always refused")
     return kind
 
 
 def render_template(
     template: TemplateFile,
-    kind: Kind,
+    kind: TemplateType,
     render: BundleRenderer,
     *,
-    level: Level = Level.NONE,
-    dialect: Dialect = Dialect.NEWEST,
+    level: MigrationLevel = MigrationLevel.NONE,
+    compat: Compat = Compat.NEWEST,
 ) -> Blobs:
     """The catalog of a template of that type, with the bundles that are rendered for it at a level.
 
@@ -55,13 +59,13 @@ def render_template(
         InvalidCatalog: with all that is wrong with the template.
         CatalogError, ImageToolsError: a bundle can't be rendered.
     """
-    if kind is Kind.SUBSTITUTES:  # it holds bundles as well, which stay as they are
+    if kind is TemplateType.SUBSTITUTES:  # it holds bundles as well, which stay as they are
         return substitutes.render_substitutes(template, lambda images: _at_level(render(images), level))
-    if kind is Kind.SEMVER:
-        return migrated(semver.render_semver(template, render, dialect), level)
-    return migrated(basic.render_basic(template, render), level)
+    if kind is TemplateType.SEMVER:
+        return migrate(semver.render_semver(template, render, compat), level)
+    return migrate(basic.render_basic(template, render), level)
 
 
-def _at_level(bundles: Mapping[str, BundleBlob], level: Level) -> dict[str, BundleBlob]:
-    result: Sequence[BundleBlob] = migrated(Blobs(bundles=tuple(bundles.values())), level).bundles
+def _at_level(bundles: Mapping[str, BundleBlob], level: MigrationLevel) -> dict[str, BundleBlob]:
+    result: Sequence[BundleBlob] = migrate(Blobs(bundles=tuple(bundles.values())), level).bundles
     return dict(zip(bundles, result, strict=True))

@@ -10,30 +10,30 @@ from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.index.fbc.versions import Key
+    from opmkit.index.fbc.versions import VersionKey
 
 ARCHETYPES = ("candidate", "fast", "stable")
 """The kinds of channels by how stable they are, the most stable last."""
 MAJOR, MINOR = "major", "minor"
 
 
-class Versioned(NamedTuple):
+class VersionedBundle(NamedTuple):
     """The name of a bundle, and its version as what it is compared by."""
 
-    key: Key
+    key: VersionKey
     name: str
 
 
-Archetypes: TypeAlias = "Mapping[str, Sequence[Versioned]]"
+Archetypes: TypeAlias = "Mapping[str, Sequence[VersionedBundle]]"
 """The bundles of each archetype, in the order of their versions."""
 
 
-class Stream(NamedTuple):
+class SemverChannel(NamedTuple):
     """A channel to be: its archetype and kind, and its bundles in the order of their versions."""
 
     archetype: str
     kind: str
-    bundles: tuple[Versioned, ...]
+    bundles: tuple[VersionedBundle, ...]
 
     @property
     def name(self) -> str:
@@ -42,24 +42,24 @@ class Stream(NamedTuple):
         return f"{self.archetype}-v{major}" + f".{minor}" * (self.kind == MINOR)
 
 
-_SHARED: dict[str, Callable[[Versioned], tuple[int, ...]]] = {
+_SHARED: dict[str, Callable[[VersionedBundle], tuple[int, ...]]] = {
     MAJOR: lambda one: one.key[:1],
     MINOR: lambda one: one.key[:2],
 }
 """What the versions in a channel of each kind share."""
 
 
-def streams(archetypes: Archetypes, kinds: Iterable[str]) -> list[Stream]:
+def streams(archetypes: Archetypes, kinds: Iterable[str]) -> list[SemverChannel]:
     """The channels that there are: by archetype, then by kind, then by version."""
     return [
-        Stream(archetype, kind, tuple(members))
+        SemverChannel(archetype, kind, tuple(members))
         for archetype in ARCHETYPES
         for kind in kinds
         for _, members in groupby(archetypes[archetype], _SHARED[kind])
     ]
 
 
-def channels(found: Iterable[Stream], archetypes: Archetypes, package: str) -> tuple[ChannelBlob, ...]:
+def channels(found: Iterable[SemverChannel], archetypes: Archetypes, package: str) -> tuple[ChannelBlob, ...]:
     """The channels with their updates, by name."""
     entries = {archetype: {entry.name: entry for entry in _entries(archetypes[archetype])} for archetype in ARCHETYPES}
     made = (
@@ -69,7 +69,7 @@ def channels(found: Iterable[Stream], archetypes: Archetypes, package: str) -> t
     return tuple(sorted(made, key=lambda channel: channel.name))
 
 
-def _entries(bundles: Sequence[Versioned]) -> Iterator[EntryBlob]:
+def _entries(bundles: Sequence[VersionedBundle]) -> Iterator[EntryBlob]:
     """The entries of an archetype; they are the same in all its channels.
 
     Of each minor version the last patch replaces that of the minor version before, within the major version, and skips
@@ -87,17 +87,17 @@ def _entries(bundles: Sequence[Versioned]) -> Iterator[EntryBlob]:
             before = last
 
 
-def default_stream(found: Iterable[Stream], preference: str) -> Stream:
+def select_default_channel(found: Iterable[SemverChannel], preference: str) -> SemverChannel:
     """The channel that is the default: the most stable, of these the one that begins highest, then the preferred."""
     return max(found, key=lambda one: (*_rank(one), one.kind == preference, one.kind == MINOR))
 
 
-def older_default(found: Iterable[Stream]) -> Stream:
+def select_default_channel_1_26(found: Iterable[SemverChannel]) -> SemverChannel:
     """The same by the rule of v1.26.5, where also one that begins higher wins over a more stable one before it.
 
     That release leaves it to chance which of a major and a minor channel counts as the first.
     """
-    best: Stream | None = None
+    best: SemverChannel | None = None
     for one in sorted(found, key=lambda one: (*_rank(one), one.kind == MAJOR)):
         if best is None or _rank(one)[0] > _rank(best)[0] or _rank(one)[1] > _rank(best)[1]:
             best = one
@@ -106,5 +106,5 @@ def older_default(found: Iterable[Stream]) -> Stream:
     return best
 
 
-def _rank(stream: Stream) -> tuple[int, Key]:
+def _rank(stream: SemverChannel) -> tuple[int, VersionKey]:
     return ARCHETYPES.index(stream.archetype), stream.bundles[0].key

@@ -9,19 +9,19 @@ from opmkit.bundle.fields import member
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, EntryBlob, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.documents import by_key
-from opmkit.index.fbc.findings import Fault, Subject, refuse
+from opmkit.index.fbc.documents import sort_keys
+from opmkit.index.fbc.findings import CatalogFinding, Subject, raise_findings
 from opmkit.index.fbc.versions import version_key, version_text
 from opmkit.index.graph.version import precedence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, Place
-    from opmkit.index.fbc.fields import Fields
+    from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, SourceLocation
+    from opmkit.index.fbc.fields import FieldReader
     from opmkit.index.fbc.templates.document import TemplateFile
     from opmkit.index.fbc.templates.renderer import BundleRenderer
-    from opmkit.index.fbc.versions import Key
+    from opmkit.index.fbc.versions import VersionKey
     from opmkit.index.graph.version import Identifiers
 
 SCHEMA = "olm.template.substitutes"
@@ -32,7 +32,7 @@ class Substitution(NamedTuple):
 
     image: str
     base: str
-    place: Place
+    location: SourceLocation
 
 
 def render_substitutes(template: TemplateFile, render: BundleRenderer) -> Blobs:
@@ -47,23 +47,23 @@ def render_substitutes(template: TemplateFile, render: BundleRenderer) -> Blobs:
     template.known(fields, "schema", "entries", "substitutions")
     blobs = template.blobs("entries", fields.items("entries"))
     substitutions = list(_substitutions(template, fields))
-    template.refuse()
-    refuse(check_blobs(blobs))
+    template.raise_findings()
+    raise_findings(check_blobs(blobs))
     bundles = render([one.image for one in substitutions])
     for one in substitutions:
-        blobs = _substituted(blobs, one, replace(bundles[one.image], place=one.place))
+        blobs = _substituted(blobs, one, replace(bundles[one.image], location=one.location))
     return blobs
 
 
 def to_substitutes(template: TemplateFile) -> OtherBlob:
     """The substitutes template of a catalog, without substitutions yet; raises InvalidCatalog."""
     template.load(template.documents)
-    template.refuse()
-    entries = [by_key(document.value) for document in template.documents]
+    template.raise_findings()
+    entries = [sort_keys(document.value) for document in template.documents]
     return OtherBlob(SCHEMA, "", "", {"schema": SCHEMA, "entries": entries, "substitutions": []})
 
 
-def _substitutions(template: TemplateFile, fields: Fields) -> Iterator[Substitution]:
+def _substitutions(template: TemplateFile, fields: FieldReader) -> Iterator[Substitution]:
     """What the template says; all that is wrong with it is told."""
     images: dict[str, str] = {}
     for entry in fields.mappings("substitutions"):
@@ -78,7 +78,7 @@ def _substitutions(template: TemplateFile, fields: Fields) -> Iterator[Substitut
             told = f'"{image}" substitutes both "{images[image]}" and "{base}"'
             template.tell(entry.path, told, advice="Build a bundle for each.")
         images[image] = base
-        yield Substitution(image, base, template.place(entry.path))
+        yield Substitution(image, base, template.location(entry.path))
 
 
 def _substituted(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) -> Blobs:
@@ -91,7 +91,7 @@ def _substituted(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) -
     )
     result = replace(blobs, channels=tuple(channels), bundles=(*blobs.bundles, bundle))
     try:
-        refuse(check_blobs(Blobs.of(blob for blob in result if blob.package == bundle.package)))
+        raise_findings(check_blobs(Blobs.from_blobs(blob for blob in result if blob.package == bundle.package)))
     except InvalidCatalog as error:
         first, *others = error.lines
         told = f"with {bundle.name!r} in the place of {substitution.base!r} the catalog is invalid: {first}"
@@ -115,12 +115,12 @@ def _check_order(base: BundleBlob | None, bundle: BundleBlob, substitution: Subs
     if problem:
         subject = Subject(bundle.package, bundle=bundle.name)
         advice = "Name as the base a bundle among the entries, of the same package and a lower version or release."
-        refuse([Fault(substitution.place, problem, subject, advice)])
+        raise_findings([CatalogFinding(substitution.location, problem, subject, advice)])
 
 
-def _order(bundle: BundleBlob) -> tuple[Key, Identifiers]:
+def _order(bundle: BundleBlob) -> tuple[VersionKey, Identifiers]:
     """What version and release compare by; one without release is below all that have one. Raises ValueError."""
-    value = next(bundle.values(PACKAGE), None)
+    value = next(bundle.property_values(PACKAGE), None)
     release = member(value, "release") if isinstance(value, dict) else None
     identifiers = precedence(f"0.0.0-{release}")[3][1] if release and isinstance(release, str) else ()
     return version_key(version_text(bundle)), identifiers

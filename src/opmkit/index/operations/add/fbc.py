@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError, combined
-from opmkit.index.fbc.compat import Dialect
-from opmkit.index.fbc.packages import faults_elsewhere, package_blobs, with_packages
+from opmkit.index.fbc.compat import Compat
+from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc_checks import admit
 from opmkit.index.operations.add.fbc_errors import refuse_additions
@@ -31,13 +31,13 @@ def add_bundles(
     arrivals: Sequence[Arrival],
     placement: Placement | None = None,
     plan: AddPlan | None = None,
-    dialect: Dialect = Dialect.NEWEST,
+    compat: Compat = Compat.NEWEST,
 ) -> Edit:
     """Add bundles, in order of their versions, with their entries in channels as they say, or as ``placement`` says.
 
     In mode replaces a bundle has the edges that it names; in the semver modes versions make the edges of the channels
     that bundles arrive in. Entries that need not change stay as they are, and packages that bundles are added to must
-    be valid in the end, by the rules of the ``dialect``.
+    be valid in the end, by the rules of the ``compat``.
 
     All or nothing, unless ``permissive``: then bundles that can't be added are told as ``failures``.
 
@@ -48,11 +48,11 @@ def add_bundles(
         InvalidCatalog: a package that would not be valid; its message has the channel at fault with its graph.
         CatalogError: what else is wrong; several errors in one.
     """
-    addition = _Addition(placement or Placement(), plan or AddPlan(), dialect)
+    addition = _Addition(placement or Placement(), plan or AddPlan(), compat)
     addition.check(arrivals)
     admission = admit(blobs, addition.placed(arrivals), addition.plan)
     errors = list(admission.errors)
-    changed = package_blobs(blobs, admission.admitted)
+    changed = select_packages(blobs, admission.admitted)
     for package, admitted in admission.admitted.items():
         try:
             changed[package] = addition.all_at_once(changed[package], admitted)
@@ -64,12 +64,12 @@ def add_bundles(
                 errors.append(error)
     if errors and not addition.plan.permissive:
         raise combined(errors)
-    result = with_packages(blobs, changed)
+    result = replace_packages(blobs, changed)
     added = [one for admitted in admission.admitted.values() for one in admitted]
     warnings = (
         *_absent(result, added, addition.plan.mode),
         *_new_channels(blobs, added, addition.placement),
-        *faults_elsewhere(result, changed, dialect),
+        *other_package_warnings(result, changed, compat),
     )
     return Edit(result, warnings, failures=tuple(errors))
 
@@ -80,7 +80,7 @@ class _Addition:
 
     placement: Placement
     plan: AddPlan
-    dialect: Dialect
+    compat: Compat
 
     def check(self, arrivals: Sequence[Arrival]) -> None:
         """Raise CatalogError for edges that are given for several bundles, or where versions make them."""
@@ -112,7 +112,7 @@ class _Addition:
             result, default = with_bundles_by_version(parts, arrivals, skip_patch=skip_patch)
         result = with_default_channel(result, default, arrivals)
         base = parts if len(arrivals) == 1 else result
-        refuse_additions(result, arrivals, self.dialect, lambda other: self._by_their_edges(base, [other]))
+        refuse_additions(result, arrivals, self.compat, lambda other: self._by_their_edges(base, [other]))
         return result
 
     def _without_foreign_default(self, parts: Blobs, arrival: Arrival) -> Arrival:

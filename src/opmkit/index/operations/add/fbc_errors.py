@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import GraphError, InvalidCatalog
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.check.graph import channel_heads, graph_fault
+from opmkit.index.fbc.check.graph import channel_heads, check_graph
 from opmkit.index.graph import precedence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob
-    from opmkit.index.fbc.compat import Dialect
+    from opmkit.index.fbc.compat import Compat
     from opmkit.index.operations.values import Arrival
 
 _SHOWN = 8
@@ -25,13 +25,13 @@ _WAYS = 2
 
 
 def refuse_additions(
-    parts: Blobs, arrivals: Sequence[Arrival], dialect: Dialect, attempt: Callable[[Arrival], Blobs]
+    parts: Blobs, arrivals: Sequence[Arrival], compat: Compat, attempt: Callable[[Arrival], Blobs]
 ) -> None:
     """Raise InvalidCatalog if a package would not be valid with the bundles that were added to it.
 
     ``attempt`` gives the package as it would be if one of them had other edges.
     """
-    faults = check_blobs(parts, dialect)
+    faults = check_blobs(parts, compat)
     if not faults:
         return
     added = " and ".join(arrival.name for arrival in arrivals)
@@ -59,7 +59,7 @@ def _remedies(
     parts: Blobs, at_fault: Iterable[ChannelBlob], arrivals: Sequence[Arrival], attempt: Callable[[Arrival], Blobs]
 ) -> Iterator[str]:
     """How those of the bundles would fit that head a channel whose graph is at fault."""
-    broken = [channel for channel in at_fault if graph_fault(channel.entries)]
+    broken = [channel for channel in at_fault if check_graph(channel.entries)]
     heads = {head for channel in broken for head in channel_heads(channel.entries)}
     for arrival in arrivals:
         if arrival.name in heads:
@@ -89,7 +89,7 @@ def _fits(arrival: Arrival, attempt: Callable[[Arrival], Blobs]) -> bool:
         channels = attempt(arrival).channels
     except GraphError:
         return False
-    return not any(graph_fault(channel.entries) for channel in channels if channel.name in arrival.channels)
+    return not any(check_graph(channel.entries) for channel in channels if channel.name in arrival.channels)
 
 
 def _others(parts: Blobs, arrival: Arrival) -> Iterator[tuple[str, Arrival]]:
@@ -111,7 +111,7 @@ def _others(parts: Blobs, arrival: Arrival) -> Iterator[tuple[str, Arrival]]:
 
 def _by_version(parts: Blobs, names: Iterable[str]) -> list[str]:
     """Names of bundles from the lowest version to the highest; those without order come first."""
-    versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
+    versions = {bundle.name: bundle_version(bundle) for bundle in parts.bundles}
 
     def order(name: str) -> tuple[object, ...]:
         try:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.graph import precedence
 
@@ -30,7 +30,7 @@ def default_channel(before: Blobs, after: Blobs, arrivals: Sequence[Arrival]) ->
         GraphError: none is named, or one that the package does not have.
     """
     named = next((one.default_channel for one in before.packages), "")
-    highest = max([_FLOOR, *(_order(stated_version(one)[0]) for one in before.bundles)])
+    highest = max([_FLOOR, *(_order(bundle_version(one)) for one in before.bundles)])
     for arrival in arrivals:
         if _order(arrival.version) >= highest:
             highest, named = _order(arrival.version), arrival.default_channel or named

@@ -55,7 +55,7 @@ def _bundles(parts: Blobs, arrival: Arrival) -> Iterator[BundleBlob]:
     for bundle in parts.bundles:
         same = bundle.name == arrival.name
         found = found or same
-        yield replace(arrival.blob, place=bundle.place) if same else bundle
+        yield replace(arrival.blob, location=bundle.location) if same else bundle
     if not found:
         yield arrival.blob
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.graph import Member, Placed, semver_graph
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def with_bundles_by_version(
 
 def _placed(parts: Blobs, arrivals: Sequence[Arrival]) -> dict[str, list[Placed]]:
     """The bundles in the channels that others arrive in, and the names of the other channels."""
-    versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
+    versions = {bundle.name: bundle_version(bundle) for bundle in parts.bundles}
     concerned = {channel for arrival in arrivals for channel in arrival.channels}
     return {
         channel.name: [

@@ -10,8 +10,8 @@ from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
 from opmkit.index.fbc.blobs import CSV_METADATA, Blobs
-from opmkit.index.fbc.check.bundle import stated_version
-from opmkit.index.fbc.migrate import objects_of
+from opmkit.index.fbc.check.bundle import bundle_version
+from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.graph import Node, precedence, substituted_edges
 from opmkit.index.operations.add.fbc_replaces import Change, known_entries
 
@@ -39,7 +39,7 @@ class Substitution:
     @classmethod
     def of(cls, parts: Blobs, arrival: Arrival) -> Substitution:
         """What follows in a package; raises GraphError for versions that can't be ordered."""
-        versions = {bundle.name: stated_version(bundle)[0] for bundle in parts.bundles}
+        versions = {bundle.name: bundle_version(bundle) for bundle in parts.bundles}
         others = (one for one in parts.bundles if one.name != arrival.name)
         links = _chains({one.name: base for one in others if (base := _substitutes_for(one))}, versions)
         nodes = (
@@ -91,10 +91,10 @@ def _chains(annotated: Mapping[str, str], versions: Mapping[str, str]) -> dict[s
 
 def _substitutes_for(bundle: BundleBlob) -> str:
     """The name of the bundle that one substitutes, "" for none, or where the catalog does not tell."""
-    for value in bundle.values(CSV_METADATA):
+    for value in bundle.property_values(CSV_METADATA):
         return _annotation(value)
     with contextlib.suppress(InvalidDocument):
-        for value in objects_of(bundle):
+        for value in bundle_objects(bundle):
             if isinstance(value, dict) and value.get("kind") == CSV_KIND:
                 return _annotation(member(value, "metadata"))
     return ""

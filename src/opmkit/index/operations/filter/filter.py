@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.fbc.blobs import Blobs, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.fbc.findings import refuse
-from opmkit.index.fbc.packages import package_blobs
+from opmkit.index.fbc.findings import raise_findings
+from opmkit.index.fbc.packages import select_packages
 from opmkit.index.operations.filter.part import part_of
 from opmkit.index.operations.filter.requirements import losses
 from opmkit.index.operations.filter.values import Dropped, Filtered, Kept
@@ -85,8 +85,8 @@ def _parts(blobs: Blobs, wanted: Iterable[Wanted], default_channels: Mapping[str
     errors += [_not_kept(name, names) for name in default_channels if name not in names]
     if errors:
         raise combined(errors)
-    packages = package_blobs(blobs, names)
-    refuse(fault for package in packages.values() for fault in check_blobs(package))
+    packages = select_packages(blobs, names)
+    raise_findings(fault for package in packages.values() for fault in check_blobs(package))
     parts = []
     for name, package in packages.items():
         try:
@@ -119,7 +119,7 @@ def _filtered(
     blobs: Blobs, parts: Sequence[Part], required: Iterable[Kept], lost: Iterable[Loss], ignored: tuple[str, ...]
 ) -> Filtered:
     loose = [blob for blob in blobs.others if not blob.package]
-    left = Blobs.of([*(blob for part in parts for blob in part.blobs), *loose])
+    left = Blobs.from_blobs([*(blob for part in parts for blob in part.blobs), *loose])
     return Filtered(
         left,
         tuple(channel for part in parts for channel in part.channels),

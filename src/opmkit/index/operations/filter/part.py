@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, Blobs
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.operations.deprecate import without_references
 from opmkit.index.operations.filter.subgraph import needed_entries
@@ -63,7 +63,7 @@ def _of(package: Blobs, names: Collection[str]) -> Iterator[ChannelBlob]:
 
 
 def _versions(bundles: Iterable[BundleBlob]) -> Versions:
-    found = {bundle.name: strict_version(stated_version(bundle)[0]) for bundle in bundles}
+    found = {bundle.name: strict_version(bundle_version(bundle)) for bundle in bundles}
     return dict(sorted(found.items(), key=lambda each: (each[1], each[0])))
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle.fields import member
 from opmkit.bundle.validation.dependencies import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.versions import VersionRange, strict_version
-from opmkit.index.fbc.check.bundle import stated_version
+from opmkit.index.fbc.check.bundle import bundle_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -89,8 +89,8 @@ class _Offers:
         self._versions: defaultdict[str, set[str]] = defaultdict(set)
         self._apis: defaultdict[RequiredApi, set[str]] = defaultdict(set)
         for bundle in bundles:
-            self._versions[bundle.package].add(stated_version(bundle)[0])
-            for value in bundle.values("olm.gvk"):
+            self._versions[bundle.package].add(bundle_version(bundle))
+            for value in bundle.property_values("olm.gvk"):
                 if api := _api(value):
                     self._apis[api].add(bundle.package)
 

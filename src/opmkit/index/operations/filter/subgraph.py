@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from opmkit.index.fbc.check.graph import graph_fault
+from opmkit.index.fbc.check.graph import check_graph
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ def needed_entries(entries: Sequence[EntryBlob], chosen: Collection[str]) -> dic
     No one of them can be spared. Where there is a choice, the earlier in ``entries`` stay: they come in the order of
     their versions. ``chosen`` are names of entries, at least one.
     """
-    if not graph_fault([entry for entry in entries if entry.name in chosen]):
+    if not check_graph([entry for entry in entries if entry.name in chosen]):
         return {}
     count = len(entries) + 1
     while len(entries) < count:
@@ -128,5 +128,5 @@ def _reason(graph: _Graph, name: str, chosen: Collection[str]) -> str:
         return f"it lies between {above} and {below} on the replaces chain"
     if left := graph.left_by(name):
         return f"nothing else that stays replaces or skips {', '.join(left)}"
-    fault = graph_fault([entry for entry in graph.entries.values() if entry.name != name])
+    fault = check_graph([entry for entry in graph.entries.values() if entry.name != name])
     return f"without it: {fault.problem}" if fault else ""
