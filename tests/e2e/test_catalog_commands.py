@@ -18,7 +18,7 @@ from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import LayoutRepository
 from opmkit.index.errors import CatalogError
-from opmkit.index.image.dockerfile import CatalogImage
+from opmkit.index.image.dockerfile import CatalogDockerfile
 from tests.kit.engines import Engine
 from tests.kit.opm import FIXTURES, Opm, run
 
@@ -311,7 +311,7 @@ def test_a_dockerfile_that_is_there_is_kept(opm: Here, catalog: Path) -> None:
     path = catalog.with_name("catalog.Dockerfile")
     path.symlink_to("nowhere")
     done = opm.attempt("generate", "dockerfile", "catalog")
-    assert (done.returncode, "is there already" in done.stderr) == (1, True)
+    assert (done.returncode, "already exists" in done.stderr) == (1, True)
     assert not (catalog.parent / "nowhere").exists()
 
 
@@ -326,17 +326,17 @@ def test_a_dockerfile_needs_a_directory_with_a_name(opm: Here, catalog: Path, mo
 
 def test_names_of_all_kinds_stay_names() -> None:
     labels = {'say "hi"': "$HOME\\"}
-    text = CatalogImage("my catalog", labels=labels).dockerfile()
+    text = CatalogDockerfile("my catalog", labels=labels).text()
     assert 'ADD ["my catalog", "/configs"]' in text
     assert text.endswith('LABEL "say \\"hi\\""="\\$HOME\\\\"\n')
     with pytest.raises(CatalogError, match="no base image"):
-        CatalogImage("catalog", base="")
+        CatalogDockerfile("catalog", base="")
 
 
 @pytest.mark.parametrize("program", ["buildah", "podman"])
 def test_labels_come_out_of_a_build_as_they_were_given(program: str, tmp_path: Path) -> None:
     labels = {'say "hi"': "$HOME\\ and `more`", "a": "", "it's": "# no comment"}
-    text = CatalogImage("catalog", base="scratch", labels=labels).dockerfile()
+    text = CatalogDockerfile("catalog", base="scratch", labels=labels).text()
     final = text.rpartition("FROM")[2].splitlines()[1:]
     built = "\n".join(["FROM scratch", *(line for line in final if not line.startswith("COPY"))])
     (tmp_path / "Dockerfile").write_text(built)

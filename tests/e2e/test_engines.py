@@ -215,7 +215,7 @@ def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
         (["-c", "docker", "--format", "oci"], "docker builds images in docker's own format only"),
         (["-c", "podman", "--ca-file", "ca.pem"], "podman can't be told of certificates"),
         (["-c", "podman", "--platform", "linux/arm64"], "podman builds an index for the platform of its base"),
-        (["-u", "buildah", "--push", "--on-conflict", "rebase"], "--on-conflict rebase doesn't go with it"),
+        (["-u", "buildah", "--push", "--on-conflict", "rebase"], "--on-conflict rebase is unsupported"),
         (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: podman builds on, and gives, names in registries only"),
     ],
 )

@@ -20,7 +20,7 @@ from opmkit.index.fbc.directory import write_catalog
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import to_json, to_yaml
-from opmkit.index.image.open_fbc import CATALOGS, open_blobs
+from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.render import RenderOptions, open_render_cache, render
 from opmkit.index.rendering.database_blobs import blobs_of_database, icon_of
 from opmkit.index.rendering.image_template import ImageTemplate
@@ -59,6 +59,10 @@ def library(directory: Path) -> str:
 
 def no_tool() -> RegistryTool:
     raise AssertionError("nothing of this needs a registry")
+
+
+def read(tool: Callable[[], RegistryTool], reference: str) -> Blobs:
+    return IndexSource.resolve(tool, reference).blobs()
 
 
 def names(blobs: Blobs) -> list[str]:
@@ -103,12 +107,12 @@ def test_an_index_image_is_its_catalog_or_its_database(tool: Callable[[], Regist
     index = image_of(tmp_path / "database", {"database/index.db": database}, **{DATABASE: "/database/index.db"})
     content = {"configs/lagoon/a": PACKAGE, "configs/.indexignore": b"b\n", "configs/b": b"no", "configs-too/c": b"no"}
     catalog = image_of(tmp_path / "configs", content, **{CONFIGS: "/configs/"})
-    assert open_blobs(tool, index) == render(tool, [index]) == expected
-    assert open_blobs(tool, catalog) == render(tool, [catalog]) == Blobs(packages=(PackageBlob("lagoon", "stable"),))
+    assert read(tool, index) == render(tool, [index]) == expected
+    assert read(tool, catalog) == render(tool, [catalog]) == Blobs(packages=(PackageBlob("lagoon", "stable"),))
     both = image_of(
         tmp_path / "both", {"database/index.db": database}, **{DATABASE: "/database/index.db", CONFIGS: "/"}
     )
-    assert open_blobs(tool, both) == expected
+    assert read(tool, both) == expected
 
 
 def test_a_catalog_that_is_read_is_put_into_the_form_that_is_written(tmp_path: Path) -> None:
@@ -127,11 +131,11 @@ def test_a_catalog_that_is_read_is_put_into_the_form_that_is_written(tmp_path: P
 @pytest.mark.parametrize(
     ("image_labels", "told"),
     [
-        ({}, "has no label of an index image or a bundle image; it has none"),
-        ({"b": "2", "a": "1"}, "it has\n  a=1\n  b=2"),
-        ({CONFIGS: "/configs"}, "no directory of the name"),
-        ({CONFIGS: "../.."}, "which is no directory to have a catalog"),
-        ({DATABASE: "/index.db"}, "no file /index.db"),
+        ({}, "not an index image or a bundle image: it has no labels"),
+        ({"b": "2", "a": "1"}, "of one:\n  a=1\n  b=2"),
+        ({CONFIGS: "/configs"}, "does not exist"),
+        ({CONFIGS: "../.."}, "is not the path of a directory"),
+        ({DATABASE: "/index.db"}, "the file /index.db in its label"),
     ],
 )
 def test_an_image_that_is_nothing_of_this_is_told(
@@ -146,9 +150,9 @@ def test_an_image_that_is_nothing_of_this_is_told(
 
 def test_kinds_that_are_not_wanted_are_refused(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", bundle_content("lagoon", "2.0.0"))
-    for read in (open_blobs, lambda tool, name: render(tool, [name], RenderOptions(kinds=CATALOGS))):
+    for read_source in (read, lambda tool, name: render(tool, [name], RenderOptions(kinds=INDEXES))):
         with pytest.raises(CatalogError, match="is a bundle directory") as error:
-            read(tool, bundle)
+            read_source(tool, bundle)
         assert "an index database" in error.value.advice
 
 

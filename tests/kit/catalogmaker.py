@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.versions import strict_version
 from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
-from opmkit.index.image.open_fbc import Kind
+from opmkit.index.image.source import SourceKind
 from opmkit.index.render import RenderOptions, render
 from opmkit.index.rendering.image_template import ImageTemplate
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def catalog_of(directories: Iterable[Path]) -> Blobs:
     """The catalog of these bundles, as far as their versions are semantic, differ, and can be tags."""
     template = ImageTemplate.parse("quay.io/example/{{.Package}}:v{{.Version}}")
-    rendering = RenderOptions(frozenset({Kind.BUNDLE_DIRECTORY}), images=template)
+    rendering = RenderOptions(frozenset({SourceKind.BUNDLE_DIRECTORY}), images=template)
     blobs = render(_no_tool, list(map(str, directories)), rendering)
     found: dict[str, dict[str, BundleBlob]] = {}
     for bundle in blobs.bundles:

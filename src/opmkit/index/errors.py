@@ -33,10 +33,6 @@ class InvalidCatalog(CatalogError):
     """A catalog whose packages, channels or bundles contradict the rules; the message has each fault on a line."""
 
 
-class FileBasedCatalog(CatalogError):
-    """An index image that is a file-based catalog, where one that holds a database is needed."""
-
-
 class UnknownPackage(CatalogError):
     """A package that the catalog does not have."""
 

@@ -24,7 +24,7 @@ from opmkit.index.fbc.from_bundle import bundle_to_blob, move_objects_last, sort
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.write import blob_to_dict
-from opmkit.index.image.open_fbc import CATALOGS, DATABASES, Kind, catalog_blobs, find_place, kind_of, refuse_kind
+from opmkit.index.image.source import DATABASES, INDEXES, IndexSource, SourceKind, require_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.reference import ImageReference
     from opmkit.index.fbc.blobs import BundleBlob
-    from opmkit.index.image.open_fbc import Tool
+    from opmkit.index.image.source import GetRegistryTool
     from opmkit.index.rendering.image_template import ImageTemplate
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class RenderOptions:
     rendered before. Remarks on bundles go to ``warn``.
     """
 
-    kinds: frozenset[Kind] = frozenset(Kind)
+    kinds: frozenset[SourceKind] = frozenset(SourceKind)
     level: MigrationLevel = MigrationLevel.NONE
     images: ImageTemplate | None = None
     kept: Kept | None = None
@@ -62,7 +62,7 @@ def open_render_cache(directory: Path) -> Kept:
 
 
 def render(
-    tool: Tool,
+    tool: GetRegistryTool,
     references: Sequence[str],
     rendering: RenderOptions = DEFAULT_OPTIONS,
     *,
@@ -74,7 +74,7 @@ def render(
 
 
 def iter_rendered(
-    tool: Tool,
+    tool: GetRegistryTool,
     references: Sequence[str],
     rendering: RenderOptions = DEFAULT_OPTIONS,
     *,
@@ -134,22 +134,23 @@ class _UnreadBundle:
 class _Reader:
     """Reads what references name; safe for several threads."""
 
-    tool: Tool
+    tool: GetRegistryTool
     rendering: RenderOptions
     ahead: ReadAhead
 
     def read(self, reference: str) -> Blobs | _UnreadBundle:
         """The blobs that a reference names, or else the files of a bundle, whose turn comes."""
-        place = find_place(self.tool, reference)
+        source = IndexSource.resolve(self.tool, reference)
+        place = source.location
         digest = self._digest(place) if self.rendering.kept else ""
         blob = _kept(self.rendering.kept, digest) if self.rendering.kept and digest else None
-        kind = kind_of(self.tool, place, reference) if blob is None else Kind.BUNDLE_IMAGE
-        refuse_kind(kind, self.rendering.kinds, reference)
-        if kind in CATALOGS:
-            blobs = catalog_blobs(self.tool, place, kind, reference)
+        kind = source.kind if blob is None else SourceKind.BUNDLE_IMAGE
+        require_kind(kind, self.rendering.kinds, reference)
+        if kind in INDEXES:
+            blobs = source.blobs()
             return blobs if kind in DATABASES else _normal(blobs)
-        source = BundleSource(reference, place, own_name(place, reference))
-        return self._unread(source, digest) if blob is None else Blobs(bundles=(with_image(blob, source.image),))
+        bundle = BundleSource(reference, place, own_name(place, reference))
+        return self._unread(bundle, digest) if blob is None else Blobs(bundles=(with_image(blob, bundle.image),))
 
     def _digest(self, place: Path | ImageReference) -> str:
         """What a bundle at a place is known by; "" for a directory, which is read sooner than looked up."""

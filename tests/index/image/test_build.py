@@ -11,7 +11,7 @@ from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.registry import RegistryClient
 from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.registry import RegistryTool
-from opmkit.index.image.base import MADE_FROM, made_from
+from opmkit.index.image.base import MADE_FROM, parent_digest
 from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index
 from opmkit.index.operations.change import Change, Outcome, pruning_stranded
 from opmkit.index.operations.values import Edit
@@ -69,7 +69,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def top(image: Image | ImageIndex) -> str:
     """The index that an image says it was made from."""
-    return made_from(image.manifest if isinstance(image, Image) else image.index)
+    return parent_digest(image.manifest if isinstance(image, Image) else image.index)
 
 
 def test_an_index_names_the_one_that_it_was_made_from(builder: Builder, base: str) -> None:

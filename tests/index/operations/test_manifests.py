@@ -323,7 +323,7 @@ def test_the_index_image_is_looked_into(registry: Registry, library: Path, capsy
         assert list(yaml.safe_load_all(text))[-1]["spec"]["channel"] == "beta"
     status, text, errors = ask("other")
     assert (status, text) == (1, "")
-    assert "missing label" in errors
+    assert "not an index image" in errors
 
 
 def test_an_index_that_can_not_be_read_is_left_to_olm(capsys: pytest.CaptureFixture[str]) -> None:

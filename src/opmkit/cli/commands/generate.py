@@ -37,19 +37,19 @@ def dockerfile(
 
     [bold]Example:[/] opm generate dockerfile catalog --extra-labels vendor=me
     """
-    from opmkit.index.image.dockerfile import CatalogImage, dockerfile_beside, read_labels, write_dockerfile
+    from opmkit.index.image.dockerfile import CatalogDockerfile, dockerfile_path, parse_labels, write_dockerfile
 
     if binary_image and base_image:
         raise UsageProblem("--binary-image and --base-image exclude each other", ctx.command_path)
     if compat is Compat.OPM_1_26 and builder_image:
         raise UsageProblem("--builder-image has no place in the one stage of opm-1.26", ctx.command_path)
-    path = dockerfile_beside(directory)
-    image = CatalogImage(
+    path = dockerfile_path(directory)
+    content = CatalogDockerfile(
         path.name.removesuffix(".Dockerfile"),
         *_images(base_image, builder_image, binary_image, compat),
-        read_labels(extra_labels or ()),
+        parse_labels(extra_labels or ()),
     )
-    write_dockerfile(image, path)
+    write_dockerfile(content, path)
 
 
 def _images(base: str, builder: str, binary: str, compat: Compat) -> tuple[str, str]:

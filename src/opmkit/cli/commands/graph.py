@@ -122,10 +122,10 @@ def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[Pac
 
 def _opened(connection: Connection, references: list[str]) -> Blobs:
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.image.open_fbc import open_blobs
+    from opmkit.index.image.source import IndexSource
 
     tool = made_once(connection.tool)
-    return Blobs.from_blobs(blob for reference in references for blob in open_blobs(tool, reference))
+    return Blobs.from_blobs(blob for reference in references for blob in IndexSource.resolve(tool, reference).blobs())
 
 
 ALPHA = (("render-graph", render_graph),)

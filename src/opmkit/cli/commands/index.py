@@ -277,18 +277,18 @@ def export(
     [bold]Example:[/] opm index export --index quay.io/me/catalog:1 --package lagoon-operator --download-folder out
     """
     from opmkit.index.image.content import DatabaseContent
-    from opmkit.index.image.extract import opened_content
+    from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.export import export_packages, packages_of_catalog, packages_of_database
-    from opmkit.index.sqlite import open_database
 
     require_flags(ctx, "index")
     if package and xpackage:
         raise UsageProblem("--package and --xpackage exclude each other", ctx.command_path)
     tool = connection.tool_named(container_tool)
     names = package or xpackage or []
-    with progress() as bars, opened_content(tool, index) as content:
+    source = IndexSource.find(lambda: tool, index, build_context=True)
+    with progress() as bars, source.open() as content:
         if isinstance(content, DatabaseContent):
-            with open_database(content.path) as database:
+            with content.open() as database:
                 packages = list(packages_of_database(database, names))
         else:
             packages = list(packages_of_catalog(content.blobs(), names))

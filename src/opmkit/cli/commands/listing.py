@@ -8,7 +8,7 @@ import typer
 
 from opmkit.cli.catalogformats import CompatOption
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
-from opmkit.cli.params import Connection
+from opmkit.cli.params import Connection, made_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def bundles(
 
 
 def _open(connection: Connection, index: str, compat: Compat) -> Catalog:
-    from opmkit.index.image.open_fbc import open_catalog
+    from opmkit.index.image.source import IndexSource
 
-    return open_catalog(connection.tool, index, compat)
+    return IndexSource.resolve(made_once(connection.tool), index).catalog(compat)
 
 
 def _print(rows: Sequence[Any], header: Sequence[str], output: ValueFormat) -> None:

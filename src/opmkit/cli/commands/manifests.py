@@ -246,15 +246,15 @@ def _looked_up(installation: Installation, index: str, connection: Connection, c
     """The installation fitted to the index; as it is, with a warning, where the index can't be read."""
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.index.image.content import DatabaseContent
-    from opmkit.index.image.extract import opened_content
+    from opmkit.index.image.source import IndexSource
     from opmkit.index.operations.installation import fitted, fitted_to_catalog
-    from opmkit.index.sqlite import open_database
 
     try:
-        with opened_content(connection.tool_named(container_tool), index) as content:
+        tool = connection.tool_named(container_tool)
+        with IndexSource.find(lambda: tool, index, build_context=True).open() as content:
             if not isinstance(content, DatabaseContent):
                 return fitted_to_catalog(installation, content.blobs())
-            with open_database(content.path) as database:
+            with content.open() as database:
                 return fitted(installation, database)
     except ImageToolsError as error:
         print_warning(f"package, channel and install modes are not checked: {error}")

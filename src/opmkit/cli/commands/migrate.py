@@ -31,11 +31,11 @@ def migrate(
     [bold]Example:[/] opm migrate quay.io/me/catalog:1 ./catalog
     """
     from opmkit.index.fbc.directory import require_empty, write_catalog
-    from opmkit.index.image.open_fbc import CATALOGS
+    from opmkit.index.image.source import INDEXES
     from opmkit.index.render import RenderOptions
     from opmkit.index.render import render as rendered
 
-    rendering = RenderOptions(kinds=CATALOGS, level=level_named(migrate_level))
+    rendering = RenderOptions(kinds=INDEXES, level=level_named(migrate_level))
     require_empty(directory)
     with progress() as bars:
         blobs = rendered(made_once(connection.tool), [index], rendering, progress=bars)

@@ -24,7 +24,6 @@ from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.goflags import require_flags
 from opmkit.cli.params import Connection
 from opmkit.cli.serving import INFINITE, Serving, SkipMigrate
-from opmkit.imagetools.scratch import ScratchDirectory
 
 BundleImages = Annotated[
     list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images.")
@@ -167,13 +166,13 @@ def _database(index: str, database: Path, connection: Connection) -> Iterator[Pa
     if not index:
         yield database
         return
-    from opmkit.imagetools.reference import parse_image_reference
-    from opmkit.index.image.extract import read_database
+    from opmkit.index.image.source import IndexSource, SourceKind
 
-    with ScratchDirectory("opm-index-") as scratch:
-        extracted = Path(scratch, "index.db")
-        read_database(connection.tool(), parse_image_reference(index), extracted)
-        yield extracted
+    tool = connection.tool()
+    source = IndexSource.resolve(lambda: tool, index)
+    source.require({SourceKind.DATABASE_IMAGE})
+    with source.open() as content:
+        yield content.path
 
 
 @contextmanager

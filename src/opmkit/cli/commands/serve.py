@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.params import Connection
+from opmkit.cli.params import Connection, made_once
 from opmkit.cli.serving import Serving
 
 CACHE_PANEL = "Cache"
@@ -73,7 +73,9 @@ def _catalog(source: str, connection: Connection) -> Iterator[Path]:
     if Path(source).is_dir():
         yield Path(source)
         return
-    from opmkit.index.image.open_fbc import unpacked_catalog
+    from opmkit.index.image.source import CATALOGS, IndexSource
 
-    with unpacked_catalog(connection.tool, source) as root:
-        yield root
+    catalog = IndexSource.resolve(made_once(connection.tool), source)
+    catalog.require(CATALOGS)
+    with catalog.open() as content:
+        yield content.path

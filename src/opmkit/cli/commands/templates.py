@@ -199,11 +199,13 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
 
 def _renderer(connection: Connection) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     """Renders bundle images side by side; no others, for templates may come from elsewhere."""
-    from opmkit.index.image.open_fbc import Kind
+    from opmkit.index.image.source import SourceKind
     from opmkit.index.render import RenderOptions, iter_rendered
 
     def render(images: Sequence[str]) -> dict[str, BundleBlob]:
-        rendering = RenderOptions(kinds=frozenset({Kind.BUNDLE_IMAGE}), kept=kept_renderings(), warn=print_warning)
+        rendering = RenderOptions(
+            kinds=frozenset({SourceKind.BUNDLE_IMAGE}), kept=kept_renderings(), warn=print_warning
+        )
         with progress() as bars:
             each = iter_rendered(made_once(connection.tool), images, rendering, progress=bars)
             return {image: blobs.bundles[0] for image, blobs in zip(images, each, strict=True)}

@@ -10,7 +10,7 @@ import typer
 from opmkit.cli.catalogformats import CompatOption
 from opmkit.cli.console import ValueFormat, ValueOutput, print_value
 from opmkit.cli.errors import print_to_stderr
-from opmkit.cli.params import Connection
+from opmkit.cli.params import Connection, made_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def validate(
       opm validate quay.io/me/catalog:1 --output json
     """
     from opmkit.index.fbc.check.result import validate
-    from opmkit.index.image.open_fbc import open_loaded
+    from opmkit.index.image.source import IndexSource
 
-    verdict = validate(open_loaded(connection.tool, catalog), compat)
+    verdict = validate(IndexSource.resolve(made_once(connection.tool), catalog).load(), compat)
     if output is ValueFormat.TEXT:
         _tell(verdict, catalog)
     else:

@@ -1,79 +1,89 @@
-"""Index images: what they are layered on, and what makes them such.
-
-The labels, entry point, command and port are those that OLM's catalog pods and the reference tool rely on.
-"""
+"""Bases of new index images: a named image, or an index image without its content."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import INDEX_DATABASE
+from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.image import Image, ImageIndex, select_platforms
-from opmkit.imagetools.image_format import ImageFormat
+from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import IndexManifest
-from opmkit.imagetools.uncompressed import compress_layers
+from opmkit.imagetools.tools.registry import TopLayers
+from opmkit.index.image.content import (
+    CatalogContent,
+    catalog_path,
+    check_extracted_catalog,
+    database_in,
+    database_path,
+    missing_database,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Manifest, Platform
     from opmkit.imagetools.tools.registry import RegistryTool
-
-DATABASE_PATH = "/database/index.db"
-PORT = 50051
-ENTRYPOINT = ("/bin/opm",)
-COMMAND = ("registry", "serve", "--database", DATABASE_PATH)
+    from opmkit.index.image.content import Content
 
 DEFAULT_BINARY_IMAGE = "quay.io/operator-framework/opm:v1.73.0"
-"""The last release of the reference that serves sqlite indexes: a later one could not start on the images made here."""
+"""The last release of operator-registry that serves sqlite indexes: later ones cannot start in these images."""
 
-SCRATCH = "scratch"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
 MADE_FROM = "opmkit.index.made-from"
-"""The annotation of an index with the digest of the index that it was made from."""
+"""Annotation of an index image: the digest of the index image that it was made from, its parent."""
+
+CACHE_FLAG = "--cache-dir"
+
+_Strip = Callable[[Image, "Path"], tuple[Image, TopLayers]]
+"""Extracts the content of an image to a directory; returns the image without the layers that contain nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What a new index image is layered on, and the annotations that record where it came from.
+    """The base of a new index image, with the annotations that the new image gets.
 
-    ``old`` is the digest of the index that the new one is made from, "" where there is none, and ``before_old`` that of
-    the index that this one was made from.
+    ``parent`` is the digest of the index image that the new one is made from, "" for none, and ``parent_of_previous``
+    the digest of the one that that was made from.
     """
 
     image: Image | ImageIndex
     annotations: Mapping[str, str] = field(default_factory=dict)
-    old: str = ""
-    before_old: str = ""
+    parent: str = ""
+    parent_of_previous: str = ""
 
     @classmethod
     def scratch(cls, platforms: Sequence[Platform] = ()) -> Base:
-        """Nothing at all, for linux/amd64 or for these platforms."""
+        """Return the empty base for these platforms, by default linux/amd64."""
         images = [Image.scratch(platform) for platform in dict.fromkeys(platforms)] or [Image.scratch()]
         if len(images) == 1:
             return cls(images[0])
-        described = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
-        return cls(ImageIndex(IndexManifest.build(described), tuple(images)))
+        descriptors = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
+        return cls(ImageIndex(IndexManifest.build(descriptors), tuple(images)))
 
-    def following(self, other: Base) -> Base:
-        """This base for an index that is made from the same one as with ``other``."""
-        return replace(self, old=other.old, before_old=other.before_old)
+    def with_lineage(self, other: Base) -> Base:
+        """Return this base for an index image that is made from the same one as on ``other``."""
+        return replace(self, parent=other.parent, parent_of_previous=other.parent_of_previous)
 
 
-def made_from(manifest: Manifest | IndexManifest) -> str:
-    """The digest of the index that an index was made from, "" where it doesn't say."""
+def parent_digest(manifest: Manifest | IndexManifest) -> str:
+    """Return the digest of the index image that an index image was made from, "" if it is not annotated."""
     return manifest.annotations.get(MADE_FROM, "")
 
 
-def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()) -> Base:
-    """The base image called ``name``, for these platforms or all that it has; ``scratch`` is the empty image.
+def load_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()) -> Base:
+    """Load the base image ``name`` for these platforms, by default all it has; ``scratch`` is the empty image.
 
-    Raises NotFound for platforms that it hasn't, and ImageToolsError.
+    Raises:
+        NotFound: the image does not exist, or not for these platforms.
+        ImageToolsError: the image cannot be read.
     """
     if name == SCRATCH:
         return Base.scratch(platforms)
@@ -83,38 +93,87 @@ def named_base(tool: RegistryTool, name: str, platforms: Sequence[Platform] = ()
     return Base(select_platforms(image, platforms, f"base image {reference}"), annotations)
 
 
-def bake(
-    base: Base, build_spec: BuildSpec, directory: Path, *, form: ImageFormat = ImageFormat.OCI
-) -> Image | ImageIndex:
-    """Layer an index on ``base``; ``directory`` receives the layer's file.
+def extract_with_base(
+    tool: RegistryTool, reference: ImageReference, directory: Path, platforms: Sequence[Platform] = ()
+) -> tuple[Base, Content]:
+    """Extract the content of an index image to ``directory``; return the image without it, and the content.
 
-    The result is a value: nothing is stored or pushed, and no layer of the base is read, but those that an archive or
-    engine keeps uncompressed. It is of the format ``form`` on a base of any, so that it has one digest wherever it
-    goes. It names the index that it was made from, unless it comes out as the same one.
+    The base is the image, for these platforms or all it has, without the layers that contain nothing but the index.
+    Otherwise an index image would grow by a layer with each update. Layers are read from the top, and not below one
+    that hides everything under it: that with the database, or with a catalog written by opmkit.
+
+    Raises:
+        CatalogError: the image is not an index image.
+        NotFound: the image does not exist, or not for these platforms.
+        ImageToolsError: the image cannot be read.
     """
-    packed = compress_layers(base.image, directory)  # what it is published by is its digest
-    build_spec = replace(build_spec, annotations=base.annotations)
-    image = build_spec.on(packed.in_format(form.manifest_type), directory)
-    if not base.old:
-        return image
-    unchanged = image.with_annotations({MADE_FROM: base.before_old}) if base.before_old else image
-    return unchanged if unchanged.digest == base.old else image.with_annotations({MADE_FROM: base.old})
+    image = tool.load(reference)
+    manifest = image.manifest if isinstance(image, Image) else image.index
+    annotations = {key: manifest.annotations[key] for key in (BASE_NAME, BASE_DIGEST) if key in manifest.annotations}
+    image = select_platforms(image, platforms, f"index image {reference}")
+    first = image if isinstance(image, Image) else image.select()
+    cache = _cache_path(first)
+    is_database = INDEX_DATABASE in first.labels
+    strip: _Strip = _DatabaseStripper(tool, reference) if is_database else _CatalogStripper(tool, reference, cache)
+    stripped, removed = _strip_platforms(image, first, strip, directory)
+    base = Base(stripped, annotations, manifest.digest, parent_digest(manifest))
+    if is_database:
+        return base, database_in(directory)
+    path = catalog_path(first, reference)
+    return base, CatalogContent(directory / path, path, cache if cache not in removed.directories else "")
 
 
-def dockerfile(binary_image: str, database: str) -> str:
-    """The text of a Dockerfile that bakes the file ``database`` of its build context as :func:`bake` does."""
+def _strip_platforms(
+    image: Image | ImageIndex, first: Image, strip: _Strip, directory: Path
+) -> tuple[Image | ImageIndex, TopLayers]:
+    """Strip all platforms of an image; return also the layers removed from ``first``, whose content is extracted."""
+    stripped, removed = strip(first, directory)
+    if isinstance(image, Image):
+        return stripped, removed
+    by_digest = {first.digest: stripped}
+    for number, other in enumerate(image.images):
+        if other.digest not in by_digest:
+            by_digest[other.digest], _ = strip(other, directory / f".other-{number}")
+    return image.with_images([by_digest[each.digest] for each in image.images]), removed
 
-    def exec_form(words: tuple[str, ...]) -> str:
-        return "[" + ", ".join(f'"{word}"' for word in words) + "]"
 
-    lines = (
-        f"FROM {binary_image}",
-        "",
-        "# Where OLM finds the database in this image.",
-        f"LABEL {INDEX_DATABASE}={DATABASE_PATH}",
-        f"ADD {database} {DATABASE_PATH}",
-        f"EXPOSE {PORT}",
-        f"ENTRYPOINT {exec_form(ENTRYPOINT)}",
-        f"CMD {exec_form(COMMAND)}",
-    )
-    return "\n".join(lines) + "\n"
+@dataclass(frozen=True, slots=True)
+class _DatabaseStripper:
+    """Extracts the database from the image of one platform."""
+
+    tool: RegistryTool
+    reference: ImageReference
+
+    def __call__(self, image: Image, directory: Path) -> tuple[Image, TopLayers]:
+        directory.mkdir(exist_ok=True)
+        path = database_path(image, self.reference)
+        found = self.tool.find_file(image, path, database_in(directory).path)
+        if found is None:
+            raise missing_database(self.reference, path)
+        removed = TopLayers(frozenset({found.layer} if found.alone else ()), frozenset())
+        return image.without_layers(removed.positions), removed
+
+
+@dataclass(frozen=True, slots=True)
+class _CatalogStripper:
+    """Extracts the catalog from the image of one platform; layers with the server's ``cache`` are removed as well."""
+
+    tool: RegistryTool
+    reference: ImageReference
+    cache: str
+
+    def __call__(self, image: Image, directory: Path) -> tuple[Image, TopLayers]:
+        path = catalog_path(image, self.reference)
+        removed = self.tool.extract_directory(image, path, directory, (self.cache,) if self.cache else ())
+        check_extracted_catalog(directory / path, self.reference)
+        return image.without_layers(removed.positions), removed
+
+
+def _cache_path(image: Image) -> str:
+    """Return the cache directory in the command of an image, without the leading slash, "" if there is none."""
+    words = [*image.config.entrypoint, *image.config.cmd, ""]
+    for word, next_word in pairwise(words):
+        flag, equals, value = word.partition("=")
+        if flag == CACHE_FLAG:
+            return normal_path(value if equals else next_word) or ""
+    return ""

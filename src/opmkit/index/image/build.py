@@ -1,32 +1,41 @@
-"""A new index from an old one: take out what the image holds, change it, bake it, and put it where it belongs."""
+"""Build a new index from an old one: extract its content, change it, build an image, and publish it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.tools.engine import EngineTool
+from opmkit.imagetools.uncompressed import compress_layers
 from opmkit.index.errors import CatalogError
 from opmkit.index.files import put_files
-from opmkit.index.image.base import DEFAULT_BINARY_IMAGE, Base, bake, named_base
-from opmkit.index.image.content import CONTEXT_CATALOG, CatalogContent, DatabaseContent
-from opmkit.index.image.engines import EngineBuild
-from opmkit.index.image.extract import extract_index, find_index, new_content, open_content
+from opmkit.index.image.base import DEFAULT_BINARY_IMAGE, MADE_FROM, Base, extract_with_base, load_base
+from opmkit.index.image.content import (
+    CONTEXT_CATALOG,
+    CatalogContent,
+    DatabaseContent,
+    copy_content,
+    new_content,
+)
+from opmkit.index.image.engine_build import EngineBuild
 from opmkit.index.image.publish import SETTLE, Publisher
+from opmkit.index.image.source import IndexSource
 from opmkit.index.modes import OnConflict
 from opmkit.index.operations.change import change_catalog, change_database
 
 if TYPE_CHECKING:
+    from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.image import Image, ImageIndex
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.spec import Platform
-    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools import ContainerTool, InspectedImage
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.content import Content
@@ -38,16 +47,16 @@ CONTEXT_DOCKERFILE = "index.Dockerfile"
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """Where a new index starts, what it is layered on, and where it goes.
+    """The source, the base and the destination of a new index.
 
-    ``from_index`` is an index image, or a directory or file on disk, which is changed itself if there are no ``tags``.
-    With ``to_catalog`` the new index is a file-based catalog whatever the old one is, its bundles migrated to
-    ``level``, if there is one; without it is of the old one's kind.
+    ``from_index`` is an index image, or a directory or file on disk, which is changed in place if there are no
+    ``tags``. With ``to_catalog`` the new index is a file-based catalog, even if the old one is a database; its bundles
+    are migrated to ``level``, if given.
 
-    ``platforms`` are those of the base that the new image is to have, all if none are named. ``on_conflict`` is what to
-    do where a tag has moved during the run, ``settle`` for how many seconds a tag moved in place has to stand.
-    ``context`` is the directory that receives the index and a Dockerfile (called ``dockerfile``) where no image is to
-    be built. A ``dry_run`` builds and writes nothing.
+    ``platforms`` select those of the base; by default the new image has all of them. ``on_conflict`` applies if a tag
+    has moved during the run, and ``settle`` is the number of seconds for which a tag that was moved in place must
+    remain unchanged. ``context`` is the directory that receives the index and a Dockerfile named ``dockerfile``; then
+    no image is built. A ``dry_run`` builds and writes nothing.
     """
 
     tags: tuple[str, ...] = (DEFAULT_TAG,)
@@ -63,20 +72,23 @@ class IndexPlan:
     dockerfile: str = CONTEXT_DOCKERFILE
     dry_run: bool = False
 
-    def changed(self, content: Content, change: Change, directory: Path) -> tuple[Content, ChangeResult]:
-        """Make a change to the old index; what the new one holds, in the directory, and what the change came to."""
+    def apply(self, change: Change, content: Content, directory: Path) -> tuple[Content, ChangeResult]:
+        """Change the content of the old index; return that of the new one and the result of the change.
+
+        A database that becomes a file-based catalog is written to ``directory``.
+        """
         if self.to_catalog and isinstance(content, DatabaseContent):
             if change.database is None:
-                content = content.converted(directory / "catalog", self.level)
+                content = content.to_catalog(directory / "catalog", self.level)
                 return content, content.change(change)
             result = content.change(change)
-            return content.converted(directory / "catalog", self.level), result
+            return content.to_catalog(directory / "catalog", self.level), result
         return content, content.change(change)
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltIndex:
-    """The names and the digest of a new index image, empty where none was built, and what became of the index."""
+    """The names and the digest of a new index image, empty if none was built, and the result of the change."""
 
     references: tuple[str, ...]
     digest: str
@@ -91,106 +103,127 @@ def build_index(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> BuiltIndex:
-    """Make a change to an index, and a new index of the outcome, all or nothing.
+    """Change an index, and build a new index from the result, completely or not at all.
 
-    An engine that is to ``build`` is given the index to start from as it comes by the tool ``pull``. The tool none
-    reads that index itself, for it needs its layers.
+    The tool ``pull`` reads the old index if an engine builds the new one. The tool ``none`` reads it itself, since it
+    needs the layers. If a tag has moved and the plan is to rebase, the change is made again.
 
-    The change is made again where the plan is to rebase and a tag has moved. Raises CatalogError, BundleError and
-    ImageToolsError; then neither store, registry nor build context have changed. Only IndexMoved may say that a tag was
-    moved, and then moved away again by another writer.
+    Raises:
+        IndexMoved: another writer has moved a tag; it may have done so after this run had moved it.
+        CatalogError, BundleError, ImageToolsError: in all other cases neither store, registry nor build context has
+            changed.
     """
     references = [parse_image_reference(tag) for tag in plan.tags]
-    start = find_index(plan.from_index) if plan.from_index else None
-    if isinstance(start, Path) and not plan.tags and plan.context is None:
-        return BuiltIndex((), "", _change_in_place(start, plan, change))
+    source = IndexSource.find(lambda: pull, plan.from_index, build_context=True) if plan.from_index else None
+    path = source.location if source is not None and isinstance(source.location, Path) else None
+    if path is not None and not plan.tags and plan.context is None:
+        return BuiltIndex((), "", _change_in_place(path, plan, change))
     if plan.context is not None or plan.dry_run:
-        return BuiltIndex((), "", _change_only(pull, plan, start, change))
+        return BuiltIndex((), "", _change_only(source, plan, change))
     names = tuple(map(str, references))
     if isinstance(build, EngineTool):
         engine = EngineBuild(build, references, plan.binary_image)
-        digest, result = _build_in_engine(pull, engine, plan, start, change, progress)
+        digest, result = _build_in_engine(engine, source, plan, change, progress)
         return BuiltIndex(names, digest, result)
-    if isinstance(start, Path) and plan.on_conflict is OnConflict.REBASE:
-        problem = f"an index made of {start} can't start again from what a tag names by then"
-        raise CatalogError(problem, advice="leave out --on-conflict rebase, or start from an index image")
+    if path is not None and plan.on_conflict is OnConflict.REBASE:
+        raise CatalogError(
+            f"{path}: an index on disk cannot be rebased on the image that a moved tag refers to",
+            hint="omit --on-conflict rebase, or start from an index image",
+        )
 
-    def make(image: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, ChangeResult]:
-        base, old = _find_base(build, plan, start if isinstance(start, Path) else image, directory)
-        new, result = plan.changed(old, change, directory)
-        return bake(base, new.build_spec(source_date_epoch()), directory, form=build.form), result
+    def make(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, ChangeResult]:
+        base, old = _prepare(build, plan, path or parent, directory)
+        new, result = plan.apply(change, old, directory)
+        return build_image(base, new.build_spec(source_date_epoch()), directory, image_format=build.form), result
 
     publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
-    image, result = publisher.publish(None if isinstance(start, Path) else start, make, progress)
+    start = source.location if source is not None and not isinstance(source.location, Path) else None
+    image, result = publisher.publish(start, make, progress)
     return BuiltIndex(names, image.digest, result)
 
 
+def build_image(
+    base: Base, spec: BuildSpec, directory: Path, *, image_format: ImageFormat = ImageFormat.OCI
+) -> Image | ImageIndex:
+    """Build an index image on ``base``, without storing or pushing it; ``directory`` receives the layer's file.
+
+    Layers of the base are read only if an archive or engine stores them uncompressed. The image has the format
+    ``image_format`` whatever that of the base is, so its digest does not depend on where it is pushed. It is annotated
+    with its parent, unless its digest would be equal to the parent's without the annotation.
+    """
+    packed = compress_layers(base.image, directory)  # registries identify layers by their compressed digests
+    image = replace(spec, annotations=base.annotations).on(packed.in_format(image_format.manifest_type), directory)
+    if not base.parent:
+        return image
+    unchanged = image.with_annotations({MADE_FROM: base.parent_of_previous}) if base.parent_of_previous else image
+    return unchanged if unchanged.digest == base.parent else image.with_annotations({MADE_FROM: base.parent})
+
+
 def _build_in_engine(
-    pull: ContainerTool,
-    build: EngineBuild,
-    plan: IndexPlan,
-    start: ImageReference | Path | None,
-    change: Change,
-    progress: Progress,
+    build: EngineBuild, source: IndexSource | None, plan: IndexPlan, change: Change, progress: Progress
 ) -> tuple[str, ChangeResult]:
     name = build.engine.name
     if plan.platforms:
-        problem = (
-            f"{name} builds an index for the platform of its base in {name} alone, so --platform doesn't go with it"
-        )
-        raise CatalogError(problem, advice="leave it out, or build with the tool none")
+        problem = f"{name}: --platform is unsupported: {name} builds only for the platform of its copy of the base"
+        raise CatalogError(problem, hint="omit --platform, or build with the tool none")
     if plan.on_conflict is OnConflict.REBASE:
-        problem = f"{name} moves a tag whatever it names, so --on-conflict rebase doesn't go with it"
-        raise CatalogError(problem, advice="build with the tool none; or use fail, which asks right before the push")
+        problem = f"{name}: --on-conflict rebase is unsupported: {name} moves a tag without checking it"
+        raise CatalogError(
+            problem, hint="build with the tool none, or use --on-conflict fail, which checks before the push"
+        )
     guarded = plan.push and plan.on_conflict is OnConflict.FAIL
     before = build.published() if guarded else {}
     with ScratchDirectory("opm-index-") as scratch:
-        with path_or_image(plan.from_index or ":"):
-            old, content = open_content(pull, start, Path(scratch), to_catalog=plan.to_catalog)
-        content, result = plan.changed(content, change, Path(scratch))
-        build.run(content, old, progress)
+        old, parent = _extract(source, plan, Path(scratch))
+        content, result = plan.apply(change, old, Path(scratch))
+        build.run(content, parent, progress)
     return build.push(before, progress) if plan.push else "", result
 
 
+def _extract(source: IndexSource | None, plan: IndexPlan, directory: Path) -> tuple[Content, InspectedImage | None]:
+    """Return a copy of the old index, or a new one, in ``directory``, and the image of the old one, if any."""
+    if source is None:
+        return new_content(directory, is_catalog=plan.to_catalog), None
+    return source.extract(directory)
+
+
 def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> ChangeResult:
-    """Change the catalog in a directory, or the database in a file."""
     if path.is_dir():
         return change_catalog(path, change, dry_run=plan.dry_run)
     if plan.to_catalog:
         raise CatalogError(
-            f"{path} is a database: it can't become a catalog in its place",
-            advice="name the image to make with --tag; 'opm migrate' converts a database to a directory",
+            f"{path}: a database cannot be converted to a file-based catalog in place",
+            hint="name the image to build with --tag, or convert the database to a directory with 'opm migrate'",
         )
     return change_database(path, change.of_database, must_exist=True, dry_run=plan.dry_run)
 
 
-def _change_only(
-    pull: ContainerTool, plan: IndexPlan, start: ImageReference | Path | None, change: Change
-) -> ChangeResult:
-    """Make the change, and put the index and a Dockerfile into the build context unless this is a dry run."""
+def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) -> ChangeResult:
+    """Change a copy of the index, and unless this is a dry run write it and a Dockerfile to the build context."""
     with ScratchDirectory("opm-index-") as scratch:
         directory = Path(scratch)
-        with path_or_image(plan.from_index or ":"):
-            _, content = open_content(pull, start, directory, to_catalog=plan.to_catalog)
-        content, result = plan.changed(content, change, directory)
+        old, _ = _extract(source, plan, directory)
+        content, result = plan.apply(change, old, directory)
         if plan.context is not None and not plan.dry_run:
             if isinstance(content, CatalogContent):
                 from opmkit.index.fbc.directory import require_empty
 
                 require_empty(plan.context / CONTEXT_CATALOG)
-            put_files(plan.context, content.context(plan.binary_image, plan.dockerfile))
+            put_files(plan.context, content.build_context(plan.binary_image, plan.dockerfile))
         return result
 
 
-def _find_base(
+def _prepare(
     tool: RegistryTool, plan: IndexPlan, start: ImageReference | Path | None, directory: Path
 ) -> tuple[Base, Content]:
-    """Take out what the index to start from holds, and find what the new image is layered on."""
+    """Return the base of the new image, and the content of the old index, or of a new one, in ``directory``."""
     binary_image = plan.binary_image or DEFAULT_BINARY_IMAGE
-    if start is None or isinstance(start, Path):
-        return named_base(tool, binary_image, plan.platforms), new_content(start, directory, to_catalog=plan.to_catalog)
+    if start is None:
+        return load_base(tool, binary_image, plan.platforms), new_content(directory, is_catalog=plan.to_catalog)
+    if isinstance(start, Path):
+        return load_base(tool, binary_image, plan.platforms), copy_content(start, directory)
     with path_or_image(plan.from_index or str(start)):
-        old, content = extract_index(tool, start, directory, () if plan.binary_image else plan.platforms)
+        old, content = extract_with_base(tool, start, directory, () if plan.binary_image else plan.platforms)
     if not plan.binary_image:
         return old, content
-    return named_base(tool, binary_image, plan.platforms).following(old), content
+    return load_base(tool, binary_image, plan.platforms).with_lineage(old), content

@@ -1,4 +1,4 @@
-"""Indexes compared, wherever and of whichever kind they are."""
+"""Compare two indexes of either kind."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from opmkit.index.image.content import DatabaseContent
-from opmkit.index.image.extract import opened_content
+from opmkit.index.image.source import IndexSource
 from opmkit.index.operations.diff import diff_states, read_state
-from opmkit.index.sqlite import open_database
 
 if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool
@@ -16,16 +15,17 @@ if TYPE_CHECKING:
 
 
 def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
-    """What differs between two indexes: images, catalogs' directories or database files; they need not be valid.
+    """Return the differences between two indexes: images, catalog directories or database files.
 
-    A database is compared to a catalog as the catalog that it converts to.
+    They need not be valid. To compare a database with a file-based catalog, the database is converted.
 
     Raises:
-        CatalogError: for what is no index, or can't be read.
-        ImageToolsError: for an image that can't be read.
+        CatalogError: an index does not exist, or cannot be read.
+        ImageToolsError: an image cannot be read.
     """
+    sources = [IndexSource.find(lambda: tool, name, build_context=True) for name in (before, after)]
     with ExitStack() as stack:
-        old, new = (stack.enter_context(opened_content(tool, each)) for each in (before, after))
+        old, new = (stack.enter_context(source.open()) for source in sources)
         if isinstance(old, DatabaseContent) and isinstance(new, DatabaseContent):
             return diff_states(_state(old), _state(new))
         from opmkit.index.operations.diff_fbc import diff_blobs
@@ -34,5 +34,5 @@ def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
 
 
 def _state(content: DatabaseContent) -> IndexState:
-    with open_database(content.path) as database:
+    with content.open() as database:
         return read_state(database)

@@ -1,95 +1,146 @@
-"""What an index image holds: a database, or a file-based catalog. Either is changed as a file or directory on disk."""
+"""The content of an index image: a database or a file-based catalog, as a file or directory on disk."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
-from opmkit.imagetools.build_spec import BuildSpec
-from opmkit.imagetools.layer import LayerFile
+from opmkit.imagetools.layer.paths import normal_path
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.fbc.walk import IGNORE_FILE
-from opmkit.index.image.base import COMMAND, DATABASE_PATH, DEFAULT_BINARY_IMAGE, ENTRYPOINT, PORT, dockerfile
-from opmkit.index.operations.change import change_catalog, change_database
+from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
+    from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.reference import ImageReference
+    from opmkit.imagetools.tools import InspectedImage
     from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.load import LoadResult
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.operations.change import Change, ChangeResult
+    from opmkit.index.sqlite import IndexDatabase
+
+ENTRYPOINT = ("/bin/opm",)
+PORT = 50051
+DATABASE_PATH = "/database/index.db"
+"""Path of the database in new index images."""
+DATABASE_COMMAND = ("registry", "serve", "--database", DATABASE_PATH)
+CONFIGS = "configs"
+"""Directory of the catalog in new index images, without the leading slash."""
 
 CONTEXT_DATABASE = "database/index.db"
+"""Path of the database in a build context."""
 CONTEXT_CATALOG = "catalog"
-CONFIGS = "configs"
-"""The directory of an image, without the leading slash, that has the catalog."""
+"""Directory of the catalog in a build context."""
+
+_DATABASE_FILE = "index.db"
+_CATALOG_DIRECTORY = "catalog"
 
 
 class Content(Protocol):
-    """An index on disk, which nobody else has in hand."""
+    """An index on disk."""
+
+    @property
+    def path(self) -> Path:
+        """The database file, or the directory of the catalog."""
+        ...
 
     def change(self, change: Change) -> ChangeResult:
-        """Make a change to it, all or nothing; raises CatalogError, and what the change raises."""
+        """Apply a change completely or not at all.
+
+        Raises:
+            CatalogError: the index cannot be read, or the change is not possible.
+        """
+        ...
+
+    def load(self) -> LoadResult:
+        """Read the index as a file-based catalog, with all findings about its documents."""
         ...
 
     def blobs(self) -> Blobs:
-        """The index as a file-based catalog, valid or not; raises InvalidCatalog for what can't be read."""
+        """Read the index as a file-based catalog, which need not be valid.
+
+        Raises:
+            InvalidCatalog: a document cannot be read.
+        """
         ...
 
     def build_spec(self, created: int) -> BuildSpec:
-        """What an image with it has besides its base, whichever tool builds it.
+        """Return the layer and the configuration of an image with this index.
 
         ``created`` is in seconds of Unix time.
         """
         ...
 
-    def context(self, binary_image: str | None, name: str) -> Mapping[str, bytes | Path]:
-        """The files of a build context with it and a Dockerfile of that name, by their paths."""
+    def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
+        """Return the files of a build context, by path: the index, and a Dockerfile with the given name."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseContent:
-    """An index database, or none yet, at ``path``."""
+    """An index database at ``path``; a change creates it if it does not exist."""
 
     path: Path
 
-    def change(self, change: Change) -> ChangeResult:
-        """Make a change to it, all or nothing."""
-        return change_database(self.path, change.of_database, durable=False)
-
-    def blobs(self) -> Blobs:
-        """What the database is converted to."""
-        from opmkit.index.rendering.database_blobs import blobs_of_database
+    def open(self) -> AbstractContextManager[IndexDatabase]:
+        """Open the database for reading."""
         from opmkit.index.sqlite import open_database
 
-        with open_database(self.path) as database:
+        return open_database(self.path)
+
+    def change(self, change: Change) -> ChangeResult:
+        """Apply a change completely or not at all."""
+        from opmkit.index.operations.change import change_database
+
+        return change_database(self.path, change.of_database, durable=False)
+
+    def load(self) -> LoadResult:
+        """Convert the database to a file-based catalog."""
+        from opmkit.index.fbc.load import LoadResult
+
+        return LoadResult(self.blobs())
+
+    def blobs(self) -> Blobs:
+        """Convert the database to a file-based catalog."""
+        from opmkit.index.rendering.database_blobs import blobs_of_database
+
+        with self.open() as database:
             return blobs_of_database(database)
 
     def build_spec(self, created: int) -> BuildSpec:
-        """The database, and how it is served."""
+        """Return the layer and the configuration of an image that serves the database."""
+        from opmkit.imagetools.build_spec import BuildSpec
+        from opmkit.imagetools.layer import LayerFile
+
         return BuildSpec(
             files=(LayerFile(DATABASE_PATH.lstrip("/"), self.path),),
             labels={INDEX_DATABASE: DATABASE_PATH},
             entrypoint=ENTRYPOINT,
-            cmd=COMMAND,
+            cmd=DATABASE_COMMAND,
             exposed_ports=(f"{PORT}/tcp",),
             created=created,
         )
 
-    def context(self, binary_image: str | None, name: str) -> Mapping[str, bytes | Path]:
-        """The database and a Dockerfile."""
-        text = dockerfile(binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
-        return {CONTEXT_DATABASE: self.path, name: text.encode()}
+    def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
+        """Return the database and a Dockerfile."""
+        from opmkit.index.image.base import DEFAULT_BINARY_IMAGE
+        from opmkit.index.image.dockerfile import database_dockerfile
 
-    def converted(self, root: Path, level: MigrationLevel | None = None) -> CatalogContent:
-        """The same index as a file-based catalog in the new directory ``root``.
+        text = database_dockerfile(binary_image or DEFAULT_BINARY_IMAGE, CONTEXT_DATABASE)
+        return {CONTEXT_DATABASE: self.path, dockerfile: text.encode()}
+
+    def to_catalog(self, directory: Path, level: MigrationLevel | None = None) -> CatalogContent:
+        """Convert the database to a file-based catalog in the new directory ``directory``.
 
         Raises:
-            InvalidCatalog: with all that is wrong with it by the rules of the newest release.
+            InvalidCatalog: the catalog breaks a rule of the newest release of operator-registry.
         """
         from opmkit.index.fbc.check.catalog import check_blobs
         from opmkit.index.fbc.directory import write_catalog
@@ -99,61 +150,161 @@ class DatabaseContent:
 
         blobs = migrate(self.blobs(), level or MigrationLevel.NONE)
         raise_findings(check_blobs(blobs))
-        write_catalog(blobs, root, "json", to_json)
-        return CatalogContent(root)
+        write_catalog(blobs, directory, "json", to_json)
+        return CatalogContent(directory)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogContent:
-    """A file-based catalog in the directory ``root``.
+    """A file-based catalog in the directory ``path``.
 
-    ``place`` is where an image has it, without the leading slash, and ``cache`` where the image that it came from has
-    the cache of its server, "" for nowhere. That is of the catalog as it was, and so is not in a new image.
+    ``image_path`` is its directory in the image, and ``cache_path`` that of the server's cache in the image that the
+    catalog was extracted from, "" if it has none; both are without the leading slash. A new image does not contain the
+    cache, since it belongs to the old catalog.
     """
 
-    root: Path
-    place: str = CONFIGS
-    cache: str = ""
+    path: Path
+    image_path: str = CONFIGS
+    cache_path: str = ""
 
     def change(self, change: Change) -> ChangeResult:
-        """Make a change to it, all or nothing."""
-        return change_catalog(self.root, change)
+        """Apply a change completely or not at all."""
+        from opmkit.index.operations.change import change_catalog
+
+        return change_catalog(self.path, change)
+
+    def load(self) -> LoadResult:
+        """Read the files, with all findings about their documents."""
+        from opmkit.index.fbc.load import load_directory
+
+        with disk_errors(self.path):
+            return load_directory(self.path)
 
     def blobs(self) -> Blobs:
-        """What the files have."""
+        """Read the files; raises InvalidCatalog."""
         from opmkit.index.fbc.load import read_blobs
 
-        return read_blobs(self.root)
+        return read_blobs(self.path)
 
     def build_spec(self, created: int) -> BuildSpec:
-        """The catalog, and how it is served. An image hides the one that its base has, and so is read no further."""
-        files = tuple(LayerFile(f"{self.place}/{name}", path) for name, path in self._files())
+        """Return the layer and the configuration of an image that serves the catalog.
+
+        The layer hides the catalog of the base, so that no layer below it needs to be read to extract this one.
+        """
+        from opmkit.imagetools.build_spec import BuildSpec
+        from opmkit.imagetools.layer import LayerFile
+        from opmkit.index.fbc.walk import IGNORE_FILE
+
+        files = tuple(LayerFile(f"{self.image_path}/{name}", path) for name, path in self._files())
         return BuildSpec(
-            files=files or (LayerFile(f"{self.place}/{IGNORE_FILE}", b""),),  # an empty catalog is a directory, too
-            labels={INDEX_CONFIGS: f"/{self.place}"},
+            # Without a file an empty catalog would have no directory.
+            files=files or (LayerFile(f"{self.image_path}/{IGNORE_FILE}", b""),),
+            labels={INDEX_CONFIGS: f"/{self.image_path}"},
             removed_labels=frozenset({INDEX_DATABASE}),
-            hidden=(self.place, self.cache) if self.cache else (self.place,),
+            hidden=(self.image_path, self.cache_path) if self.cache_path else (self.image_path,),
             entrypoint=ENTRYPOINT,
-            cmd=("serve", f"/{self.place}"),
+            cmd=("serve", f"/{self.image_path}"),
             exposed_ports=(f"{PORT}/tcp",),
             created=created,
         )
 
-    def context(self, binary_image: str | None, name: str) -> Mapping[str, bytes | Path]:
-        """The catalog and a Dockerfile."""
-        from opmkit.index.image.dockerfile import CatalogImage
+    def build_context(self, binary_image: str | None, dockerfile: str) -> Mapping[str, bytes | Path]:
+        """Return the files of the catalog and a Dockerfile."""
+        from opmkit.index.image.base import DEFAULT_BINARY_IMAGE
+        from opmkit.index.image.dockerfile import CatalogDockerfile
 
         base = binary_image or DEFAULT_BINARY_IMAGE
-        text = CatalogImage(CONTEXT_CATALOG, base=base, builder=base).dockerfile()
-        files = {f"{CONTEXT_CATALOG}/{each}": path for each, path in self._files()}
-        return {**files, name: text.encode()}
+        text = CatalogDockerfile(CONTEXT_CATALOG, base=base, builder=base).text()
+        files = {f"{CONTEXT_CATALOG}/{name}": path for name, path in self._files()}
+        return {**files, dockerfile: text.encode()}
 
     def _files(self) -> Iterator[tuple[str, Path]]:
-        """All files by their paths in the catalog, also those that are no part of it, but what marks it as empty."""
-        with disk_errors(self.root):
-            root = self.root.resolve(strict=True)
+        """Yield all files inside the directory, except an empty ignore file, which only marks an empty catalog."""
+        from opmkit.index.fbc.walk import IGNORE_FILE
+
+        with disk_errors(self.path):
+            root = self.path.resolve(strict=True)
             for directory, _, names in os.walk(root):
-                for path in (Path(directory, each) for each in names):
-                    marks = path.name == IGNORE_FILE and path.parent == root and not path.stat().st_size
-                    if path.is_file() and path.resolve().is_relative_to(root) and not marks:
+                for path in (Path(directory, name) for name in names):
+                    is_marker = path.name == IGNORE_FILE and path.parent == root and not path.stat().st_size
+                    if path.is_file() and path.resolve().is_relative_to(root) and not is_marker:
                         yield path.relative_to(root).as_posix(), path
+
+
+def new_content(directory: Path, *, is_catalog: bool = False) -> Content:
+    """Return an empty index in ``directory``: a database, or a file-based catalog."""
+    if not is_catalog:
+        return database_in(directory)
+    catalog = directory / _CATALOG_DIRECTORY
+    catalog.mkdir()
+    return CatalogContent(catalog)
+
+
+def copy_content(path: Path, directory: Path) -> Content:
+    """Copy the catalog directory or database file at ``path`` to ``directory``; raises StoreError."""
+    with disk_errors(path):
+        if path.is_dir():
+            return CatalogContent(shutil.copytree(path, directory / _CATALOG_DIRECTORY, symlinks=True))
+        return DatabaseContent(Path(shutil.copyfile(path, directory / _DATABASE_FILE)))
+
+
+def database_in(directory: Path) -> DatabaseContent:
+    """Return the database of an index that is created in, or extracted to, ``directory``."""
+    return DatabaseContent(directory / _DATABASE_FILE)
+
+
+def find_database(directory: Path) -> Path | None:
+    """Return the database of a build context, or of the ``database`` directory in it, or None."""
+    candidates = (directory / CONTEXT_DATABASE, directory / _DATABASE_FILE)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def database_path(image: InspectedImage, reference: ImageReference) -> str:
+    """Return the path of the database in an index image; raises CatalogError if it has no label for it."""
+    path = image.labels.get(INDEX_DATABASE)
+    if not path:
+        raise _missing_label(reference)
+    return path
+
+
+def catalog_path(image: InspectedImage, reference: ImageReference) -> str:
+    """Return the path of the catalog in an index image, without the leading slash.
+
+    Raises:
+        CatalogError: the image has no label for it, or an invalid one.
+    """
+    label = image.labels.get(INDEX_CONFIGS, "")
+    if not label:
+        raise _missing_label(reference)
+    path = normal_path(label)
+    if not path:
+        raise CatalogError(
+            f"index image {reference}: invalid label {INDEX_CONFIGS}: {label!r} is not the path of a directory",
+            hint=f"correct the label: opm stores catalogs in /{CONFIGS}",
+        )
+    return path
+
+
+def check_extracted_catalog(directory: Path, reference: ImageReference) -> Path:
+    """Return the directory that a catalog was extracted to; raises CatalogError if it does not exist."""
+    if not directory.is_dir():
+        raise CatalogError(
+            f"index image {reference}: the directory in its label {INDEX_CONFIGS} does not exist",
+            hint="The image is damaged or mislabelled: start from another tag of this index.",
+        )
+    return directory
+
+
+def missing_database(reference: ImageReference, path: str) -> CatalogError:
+    """Return the error for an image without the database that its label names."""
+    return CatalogError(
+        f"index image {reference}: the file {path} in its label {INDEX_DATABASE} does not exist",
+        hint="the image is damaged or mislabelled: start from another tag of this index",
+    )
+
+
+def _missing_label(reference: ImageReference) -> CatalogError:
+    return CatalogError(
+        f"index image {reference} missing label {INDEX_DATABASE} or {INDEX_CONFIGS}",
+        hint="--from-index takes an index image; a bundle image goes to --bundles",
+    )

@@ -1,4 +1,4 @@
-"""Dockerfiles that build an index image from a catalog directory, with the cache of its server made beforehand."""
+"""Dockerfiles that build index images from a database or from a catalog directory."""
 
 from __future__ import annotations
 
@@ -9,30 +9,49 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.labels import INDEX_CONFIGS
+from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
+from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
-from opmkit.index.image.base import ENTRYPOINT, SCRATCH
+from opmkit.index.image import content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 DEFAULT_IMAGE = "quay.io/operator-framework/opm:latest"
-"""What serves the catalog; the newest will do, since file-based catalogs are what it is made for."""
+"""The image that serves file-based catalogs, which all recent releases of operator-registry do."""
 
-CONFIGS, CACHE = "/configs", "/tmp/cache"  # noqa: S108 (a path in the image)
+CONFIGS, CACHE = f"/{content.CONFIGS}", "/tmp/cache"  # noqa: S108 (a path in the image)
 _SERVE = ("serve", CONFIGS, f"--cache-dir={CACHE}")
 _IMAGE = re.compile(r"[^\s\0-\x1f\x7f]+")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _SPECIAL = re.compile(r'(["\\$])')
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogImage:
-    """What an index image is built from: the directory, by its name in the build context, and images.
+def database_dockerfile(binary_image: str, database: str) -> str:
+    """Return a Dockerfile for an index image on ``binary_image`` with the file ``database`` of its build context."""
+    lines = (
+        f"FROM {binary_image}",
+        "",
+        "# Where OLM finds the database in this image.",
+        f"LABEL {INDEX_DATABASE}={content.DATABASE_PATH}",
+        f"ADD {database} {content.DATABASE_PATH}",
+        f"EXPOSE {content.PORT}",
+        f"ENTRYPOINT {json.dumps(content.ENTRYPOINT)}",
+        f"CMD {json.dumps(content.DATABASE_COMMAND)}",
+    )
+    return "\n".join(lines) + "\n"
 
-    ``base`` is what the image is layered on, ``builder`` what makes the cache in a stage of its own; "" is for no such
-    stage, so that the base makes it. Building one checks every part and raises CatalogError.
+
+@dataclass(frozen=True, slots=True)
+class CatalogDockerfile:
+    """A Dockerfile for an index image with a catalog and the cache of its server.
+
+    ``directory`` is the catalog in the build context, ``base`` the base of the image, and ``builder`` the image that
+    builds the cache in a separate stage; with "" the base builds it. ``labels`` are added to the image.
+
+    Raises:
+        CatalogError: a value that is missing, or that a Dockerfile cannot contain.
     """
 
     directory: str
@@ -41,57 +60,55 @@ class CatalogImage:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check that nothing breaks out of its line."""
+        """Check that no value continues on another line."""
         for image in filter(None, (self.base, self.builder)):
             if not _IMAGE.fullmatch(image):
-                raise CatalogError(f"{image!r} is no image", advice="Name an image, such as quay.io/me/opm:latest.")
+                raise CatalogError(f"{image!r}: invalid image name", hint="Name an image, such as quay.io/me/opm:1.")
         if not self.base:
-            raise CatalogError("no base image is named", advice="Name one, or scratch for none.")
+            raise CatalogError("no base image", hint="Name an image, or scratch for an empty base.")
         if SCRATCH in (self.builder, self.builder or self.base):
             raise CatalogError(
-                "the image that makes the cache can't be scratch", advice="Name one that has /bin/opm in it."
+                "scratch: unsupported as the image that builds the cache", hint="Name an image with /bin/opm."
             )
         for key, value in self.labels.items():
             if not key or not f"{key}{value}".isprintable():
-                raise CatalogError(
-                    f"the label {key!r}={value!r} can't be written", advice="Write KEY=VALUE, on one line."
-                )
+                raise CatalogError(f"invalid label {key!r}={value!r}", hint="Write KEY=VALUE, on one line.")
 
-    def dockerfile(self) -> str:
-        """The text of the Dockerfile."""
+    def text(self) -> str:
+        """Return the text of the Dockerfile."""
         return "\n".join([*(self._two_stages() if self.builder else self._one_stage()), *self._labels()]) + "\n"
 
     def _one_stage(self) -> list[str]:
-        return [f"FROM {self.base}", "", *_start(), "", *self._with_cache(), ""]
+        return [f"FROM {self.base}", "", *_start_server(), "", *self._build_cache(), ""]
 
     def _two_stages(self) -> list[str]:
         return [
-            "# The catalog, and the cache for what serves it.",
+            "# The catalog and the cache of its server.",
             f"FROM {self.builder} as builder",
             "",
-            *self._with_cache(),
+            *self._build_cache(),
             "",
             f"FROM {self.base}",
             "",
-            *(_start() if self.base != SCRATCH else _without_server()),
+            *(_start_server() if self.base != SCRATCH else _without_server()),
             "",
             *(f"COPY --from=builder {path} {path}" for path in (CONFIGS, CACHE)),
             "",
         ]
 
-    def _with_cache(self) -> list[str]:
+    def _build_cache(self) -> list[str]:
         plain = _PLAIN_PATH.fullmatch(self.directory)
-        added = f"{self.directory} {CONFIGS}" if plain else json.dumps([self.directory, CONFIGS])
-        return [f"ADD {added}", f"RUN {json.dumps([*ENTRYPOINT, *_SERVE, '--cache-only'])}"]
+        arguments = f"{self.directory} {CONFIGS}" if plain else json.dumps([self.directory, CONFIGS])
+        return [f"ADD {arguments}", f"RUN {json.dumps([*content.ENTRYPOINT, *_SERVE, '--cache-only'])}"]
 
     def _labels(self) -> list[str]:
-        own = ["# Where OLM finds the catalog in this image.", f"LABEL {INDEX_CONFIGS}={CONFIGS}"]
-        more = [f'LABEL "{_escaped(key)}"="{_escaped(value)}"' for key, value in sorted(self.labels.items())]
-        return [*own, *(["", *more] if more else [])]
+        lines = ["# Where OLM finds the catalog in this image.", f"LABEL {INDEX_CONFIGS}={CONFIGS}"]
+        added = [f'LABEL "{_escape(key)}"="{_escape(value)}"' for key, value in sorted(self.labels.items())]
+        return [*lines, *(["", *added] if added else [])]
 
 
-def _start() -> list[str]:
-    return [f"ENTRYPOINT {json.dumps(ENTRYPOINT)}", f"CMD {json.dumps(_SERVE)}"]
+def _start_server() -> list[str]:
+    return [f"ENTRYPOINT {json.dumps(content.ENTRYPOINT)}", f"CMD {json.dumps(_SERVE)}"]
 
 
 def _without_server() -> list[str]:
@@ -101,44 +118,50 @@ def _without_server() -> list[str]:
     ]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def read_labels(texts: Iterable[str]) -> dict[str, str]:
-    """Labels written as ``KEY=VALUE``, of which the last of a key counts; raises CatalogError."""
+def parse_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Parse labels ``KEY=VALUE``; the last of a key applies. Raises CatalogError for one without ``=``."""
     labels = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
-            raise CatalogError(f"{text!r} is no label", advice="Write KEY=VALUE.")
+            raise CatalogError(f"{text!r}: invalid label", hint="Write KEY=VALUE.")
         labels[key] = value
     return labels
 
 
-def dockerfile_beside(directory: Path) -> Path:
-    """Where the Dockerfile of a catalog directory goes: beside it, as ``DIRECTORY.Dockerfile``.
+def dockerfile_path(directory: Path) -> Path:
+    """Return the path of the Dockerfile for a catalog directory: ``DIRECTORY.Dockerfile``, next to it.
 
-    Raises CatalogError where there is no such directory, or the file is there already.
+    Raises:
+        CatalogError: the directory does not exist, or the file does.
     """
     absolute = Path(os.path.normpath(directory.absolute()))
     path = absolute.with_name(f"{absolute.name}.Dockerfile") if absolute.name else absolute
     if not absolute.name or not absolute.is_dir():
-        raise CatalogError(f"{directory}: no such directory", advice="Give the directory of a file-based catalog.")
+        raise CatalogError(f"{directory}: no such directory", hint="Give the directory of a file-based catalog.")
     if os.path.lexists(path):
-        raise _is_there(path)
+        raise _already_exists(path)
     return path
 
 
-def write_dockerfile(image: CatalogImage, path: Path) -> None:
-    """Write the Dockerfile; raises CatalogError where there is one, and StoreError if the disk says no."""
+def write_dockerfile(dockerfile: CatalogDockerfile, path: Path) -> None:
+    """Write a Dockerfile to a new file.
+
+    Raises:
+        CatalogError: the file exists.
+        StoreError: the file cannot be written.
+    """
     with disk_errors(path):
         try:
             with path.open("x", encoding="utf-8") as file:
-                file.write(image.dockerfile())
+                file.write(dockerfile.text())
         except FileExistsError as error:
-            raise _is_there(path) from error
+            raise _already_exists(path) from error
 
 
-def _is_there(path: Path) -> CatalogError:
-    return CatalogError(f"{path} is there already", advice="Move it away, for it is never overwritten.")
+def _already_exists(path: Path) -> CatalogError:
+    return CatalogError(f"{path}: already exists", hint="Move the file away: it is never overwritten.")

@@ -1,13 +1,14 @@
-"""New index images under their tags, so that no update that another writer made is lost.
+"""Publish index images without losing updates of other writers.
 
-A tag is moved only from the index that it named when the run began. A layout does this in one step. A registry has no
-such step: it is asked right before the tag is moved, and a tag updated in place has then to stand for a while. Each
-index names the one that it was made from, so a writer who finds another index under the tag by then sees whether that
-one goes back to its own. If it doesn't, someone who had asked before moved the tag after it, and the update is lost:
-that is an :class:`IndexMoved` like any other, and the run can be repeated on what the tag names now.
+A tag is moved only from the index that it referred to when the run began. An OCI layout supports this atomically. A
+registry does not: the tag is read immediately before it is moved, and after a tag was updated in place it must remain
+unchanged for some seconds. Each index image is annotated with its parent, the one it was made from. If a writer then
+finds another index under the tag, the parents show whether that one includes its own update. If not, someone who had
+read the tag earlier moved it later, and the update is lost: :class:`IndexMoved` is raised as for any other conflict,
+and the run can be repeated on the tag's current index.
 
-This is sound while no writer takes longer from asking to moving than the others let their tags stand, for whoever moves
-a tag later has seen the index that stood. Processes of one user on one machine take turns, and need no such bound.
+This works as long as no writer takes longer from reading to moving a tag than the others wait, because whoever moves it
+later has then read the new index. Processes of one user on one machine are serialized by a lock, without such a limit.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from opmkit.imagetools.repository import TAG_MOVE_WINDOW
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.locks import NamedLocks
 from opmkit.index.errors import IndexMoved
-from opmkit.index.image.base import made_from
+from opmkit.index.image.base import parent_digest
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
@@ -39,14 +40,15 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
 
     T = TypeVar("T")
-    Make = Callable[[ImageReference | None, Path], tuple[Image | ImageIndex, T]]
+    BuildFunction = Callable[[ImageReference | None, Path], tuple[Image | ImageIndex, T]]
 
 SETTLE = TAG_MOVE_WINDOW
-"""Seconds for which a tag that was updated in place has to stand."""
-TRIES = 30
-_STEPS = 100  # the most that are gone back, or waited for
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 3.0
-Tagged = Reference | LayoutReference
+"""Seconds for which a tag that was updated in place must remain unchanged."""
+MAX_ATTEMPTS = 30
+_MAX_STEPS = 100
+"""Parents that are followed, and moves of a tag that are observed, at most."""
+_FIRST_DELAY, _MAX_DELAY = 0.1, 3.0
+_TaggedReference = Reference | LayoutReference
 _log = logging.getLogger(__name__)
 
 
@@ -54,12 +56,12 @@ _log = logging.getLogger(__name__)
 class Target:
     """A name for the new index.
 
-    If its tag is guarded, ``place`` is where that is, and ``replacing`` the digest that it is to be moved from, ""
-    where there was no tag. ``in_place`` is whether the index is made from the one of this tag.
+    If its tag is guarded, ``repository`` contains it and ``replacing`` is the digest that it is to be moved from, "" if
+    the tag does not exist. ``in_place`` means that the new index is made from the one with this tag.
     """
 
     reference: ImageReference
-    place: Repository | None = None
+    repository: Repository | None = None
     tag: str = ""
     replacing: str | None = None
     in_place: bool = False
@@ -67,9 +69,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Puts new indexes under ``references``, in registries with ``push``, else in the embedded store or in layouts.
+    """Publication of new indexes under ``references``.
 
-    ``settle`` is in seconds.
+    With ``push`` they are pushed to registries, else stored in the embedded store or in layouts. ``settle`` is in
+    seconds.
     """
 
     tool: RegistryTool
@@ -78,73 +81,83 @@ class Publisher:
     on_conflict: OnConflict = OnConflict.FAIL
     settle: float = SETTLE
 
-    def publish(self, start: ImageReference | None, make: Make[T], progress: Progress) -> tuple[Image | ImageIndex, T]:
-        """Put under the names what ``make`` makes of the index to start from; it gets a directory for its files.
+    def publish(
+        self, start: ImageReference | None, build: BuildFunction[T], progress: Progress
+    ) -> tuple[Image | ImageIndex, T]:
+        """Build an index from ``start``, publish it, and return what ``build`` returns.
 
-        To rebase, it is called again, with the tag that has moved to start from. Raises IndexMoved where that is not
-        wanted or happens TRIES times, StoreError for a lock that doesn't come free, and what else goes wrong.
+        ``build`` is called with the index to start from and a directory for its files; to rebase it is called again
+        with the tag that has moved.
+
+        Raises:
+            IndexMoved: a tag has moved, and rebasing is not enabled or failed MAX_ATTEMPTS times.
+            StoreError: a lock was not released in time.
         """
-        locks = NamedLocks(map(str, self.references if self._guards else ()))
-        for tries_left in reversed(range(TRIES)):
+        locks = NamedLocks(map(str, self.references if self._is_guarded else ()))
+        for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
-                # Those who come again take turns from the beginning, so that they don't overtake each other for ever.
-                with nullcontext() if tries_left == TRIES - 1 else locks.held():
-                    targets, made = self._attempt(start, make, locks, progress)
-                self._await_standing(targets, made[0].digest)
-                return made
+                # Further attempts hold the locks from the start, so that writers do not overtake each other forever.
+                with nullcontext() if attempts_left == MAX_ATTEMPTS - 1 else locks.held():
+                    targets, built = self._attempt(start, build, locks, progress)
+                self._await_settled(targets, built[0].digest)
+                return built
             except IndexMoved as moved:
-                if self.on_conflict is not OnConflict.REBASE or not tries_left:
+                if self.on_conflict is not OnConflict.REBASE or not attempts_left:
                     raise
-                _log.info("%s; starting again from there", moved.message)
+                _log.info("%s: rebasing on it", moved.message)
                 start = moved.reference
-            time.sleep(_wait(TRIES - tries_left))
-        raise AssertionError  # the last try returns or raises
+            time.sleep(_retry_delay(MAX_ATTEMPTS - attempts_left))
+        raise AssertionError  # the last attempt returns or raises
 
     @property
-    def _guards(self) -> bool:
-        """Whether registries are written to with care."""
+    def _is_guarded(self) -> bool:
+        """Whether tags in registries are checked before they are moved."""
         return self.push and self.on_conflict is not OnConflict.OVERWRITE
 
     def _attempt(
-        self, start: ImageReference | None, make: Make[T], locks: NamedLocks, progress: Progress
+        self, start: ImageReference | None, build: BuildFunction[T], locks: NamedLocks, progress: Progress
     ) -> tuple[list[Target], tuple[Image | ImageIndex, T]]:
         targets = sorted(
-            (self._survey(reference, start) for reference in self.references), key=lambda target: not target.in_place
+            (self._resolve_target(reference, start) for reference in self.references),
+            key=lambda target: not target.in_place,
         )
         with ScratchDirectory("opm-index-") as scratch:
-            made = make(_pinned(start, targets), Path(scratch))
+            built = build(_pin(start, targets), Path(scratch))
             with locks.held():
-                self._put_everywhere(made[0], targets, progress)
-        return targets, made
+                self._put_all(built[0], targets, progress)
+        return targets, built
 
-    def _survey(self, reference: ImageReference, start: ImageReference | None) -> Target:
-        """Look where a tag points as the run begins, if it is to be moved with care."""
-        guarded = self._guards or isinstance(reference, LayoutReference)
-        if not guarded or self.on_conflict is OnConflict.OVERWRITE or not isinstance(reference, Tagged):
+    def _resolve_target(self, reference: ImageReference, start: ImageReference | None) -> Target:
+        """Return the target for a name, with the current digest of its tag if the tag is guarded."""
+        is_guarded = self._is_guarded or isinstance(reference, LayoutReference)
+        is_checked = is_guarded and self.on_conflict is not OnConflict.OVERWRITE
+        if not is_checked or not isinstance(reference, _TaggedReference):
             return Target(reference)
-        place, tag = self.tool.destination(reference), _tag(reference)
+        repository, tag = self.tool.destination(reference), _pushed_tag(reference)
         if not tag:
             return Target(reference)
-        in_place = isinstance(start, Tagged) and _by_tag(start) == _by_tag(reference)
-        if in_place and isinstance(start, Tagged) and start.digest:
-            return Target(reference, place, tag, start.digest, in_place)
+        in_place = isinstance(start, _TaggedReference) and _by_tag(start) == _by_tag(reference)
+        if in_place and isinstance(start, _TaggedReference) and start.digest:
+            return Target(reference, repository, tag, start.digest, in_place)
         try:
-            now = _named(place, tag)
-        except AuthenticationFailed:  # may be written, but not read: nobody can update what is there
+            current = _digest(repository, tag)
+        except AuthenticationFailed:  # write-only access: the tag cannot be compared
             return Target(reference)
-        return Target(reference, place, tag, now, in_place and bool(now))
+        return Target(reference, repository, tag, current, in_place and bool(current))
 
-    def _put_everywhere(self, image: Image | ImageIndex, targets: Sequence[Target], progress: Progress) -> None:
-        if len(targets) > 1:  # the content is everywhere before the first tag moves
+    def _put_all(self, image: Image | ImageIndex, targets: Sequence[Target], progress: Progress) -> None:
+        if len(targets) > 1:  # all content is pushed before the first tag is moved
             for reference in self.references:
-                if isinstance(reference, Tagged):
+                if isinstance(reference, _TaggedReference):
                     self._put(image, Target(replace(reference, tag=None, digest=image.digest)), progress)
         for target in targets:
             try:
                 self._put(image, target, progress)
             except TagMoved as error:
-                # Of an attempt that failed only to our eyes another writer may have seen the outcome before us.
-                if target.place is None or not _includes(target.place, target.tag, {image.digest}, target.replacing):
+                # The registry may have applied a request that failed here, and another writer may have built on it.
+                if target.repository is None or not _includes(
+                    target.repository, target.tag, {image.digest}, target.replacing
+                ):
                     raise IndexMoved(target.reference, error.message) from error
 
     def _put(self, image: Image | ImageIndex, target: Target, progress: Progress) -> None:
@@ -153,33 +166,34 @@ class Publisher:
         else:
             self.tool.save(image, target.reference, progress=progress)
 
-    def _await_standing(self, targets: Sequence[Target], digest: str) -> None:
-        """See the registry's tags stand still that were updated in place, or that several writers are known to move."""
+    def _await_settled(self, targets: Sequence[Target], digest: str) -> None:
+        """Watch the tags in registries that were updated in place, or that several writers rebase on."""
         for target in targets:
-            watched = target.in_place or self.on_conflict is OnConflict.REBASE
-            if watched and target.place and isinstance(target.reference, Reference) and self.settle:
+            is_watched = target.in_place or self.on_conflict is OnConflict.REBASE
+            if is_watched and target.repository and isinstance(target.reference, Reference) and self.settle:
                 try:
-                    self._await_tag(target, target.place, digest)
-                except ImageToolsError as error:  # it can't be said that nothing was changed
-                    _log.warning("%s was moved, but not seen to stand for a while: %s", target.reference, error)
+                    self._await_tag(target, target.repository, digest)
+                except ImageToolsError as error:  # the index is published, so this must not look like a failure
+                    _log.warning("%s was moved, but not checked for other writers: %s", target.reference, error)
                     return
 
-    def _await_tag(self, target: Target, place: Repository, digest: str) -> None:
-        """Raises IndexMoved where another writer has moved the tag to what this index is not in."""
+    def _await_tag(self, target: Target, repository: Repository, digest: str) -> None:
+        """Wait until a tag remains unchanged; raises IndexMoved if it moves to an index that does not include ours."""
         seen = [digest]
-        for _ in range(_STEPS):  # no longer: if others go on from this index all the time, it is well in there
+        for _ in range(_MAX_STEPS):  # if others keep building on this index, it is safely included
             time.sleep(self.settle)
-            now = _named(place, target.tag)
-            if now == seen[-1]:
+            current = _digest(repository, target.tag)
+            if current == seen[-1]:
                 return
-            if not _includes(place, now, seen, target.replacing):
-                problem = f"another writer moved the tag at the same time, to {now or 'nothing'}: this update was lost"
+            if not _includes(repository, current, seen, target.replacing):
+                moved_to = current or "nothing"
+                problem = f"another writer moved the tag at the same time, to {moved_to}: this update was lost"
                 raise IndexMoved(target.reference, problem)
-            seen.append(now)
+            seen.append(current)
 
 
-def _named(repository: Repository, tag: str) -> str:
-    """The digest of what a tag names, or ""."""
+def _digest(repository: Repository, tag: str) -> str:
+    """Return the digest of a tag, "" if it does not exist."""
     try:
         return repository.resolve(tag).digest
     except NotFound:
@@ -187,8 +201,8 @@ def _named(repository: Repository, tag: str) -> str:
 
 
 def _includes(repository: Repository, identifier: str, known: Collection[str], before: str | None) -> bool:
-    """Whether what a tag or digest names goes back to one of the ``known`` indexes, which were made from ``before``."""
-    for _ in range(_STEPS):
+    """Return whether a tag or digest has one of the ``known`` indexes, made from ``before``, among its parents."""
+    for _ in range(_MAX_STEPS):
         if identifier in ("", before):
             return False
         try:
@@ -197,27 +211,27 @@ def _includes(repository: Repository, identifier: str, known: Collection[str], b
             return False
         if manifest.digest in known:
             return True
-        identifier = made_from(manifest)
+        identifier = parent_digest(manifest)
     return False
 
 
-def _pinned(start: ImageReference | None, targets: Sequence[Target]) -> ImageReference | None:
-    """The index to start from, by the digest that was seen under its tag where this is to be moved."""
-    seen = [target.replacing for target in targets if target.in_place]
-    return replace(start, digest=seen[0]) if isinstance(start, Tagged) and seen else start
+def _pin(start: ImageReference | None, targets: Sequence[Target]) -> ImageReference | None:
+    """Return the index to start from; if its tag is to be moved, by the digest that the tag is moved from."""
+    digests = [target.replacing for target in targets if target.in_place]
+    return replace(start, digest=digests[0]) if isinstance(start, _TaggedReference) and digests else start
 
 
-def _tag(reference: Reference | LayoutReference) -> str:
-    """The tag that a push to the reference moves, or ""."""
+def _pushed_tag(reference: Reference | LayoutReference) -> str:
+    """Return the tag that a push to the reference moves, "" for none."""
     if reference.digest or reference.tag:
         return reference.tag or ""
     return DEFAULT_TAG if isinstance(reference, Reference) else ""
 
 
 def _by_tag(reference: Reference | LayoutReference) -> Reference | LayoutReference:
-    return replace(reference, tag=_tag(reference) or None, digest=None)
+    return replace(reference, tag=_pushed_tag(reference) or None, digest=None)
 
 
-def _wait(attempt: int) -> float:
-    """Seconds before the next attempt: longer each time, and by chance, so that writers don't meet again."""
-    return random.uniform(0, min(_FIRST_WAIT * 2**attempt, _LONGEST_WAIT))  # noqa: S311 (no secret)
+def _retry_delay(attempt: int) -> float:
+    """Return a random number of seconds up to a limit that grows with each attempt, so that writers do not collide."""
+    return random.uniform(0, min(_FIRST_DELAY * 2**attempt, _MAX_DELAY))  # noqa: S311 (not for security)

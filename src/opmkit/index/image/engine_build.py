@@ -1,4 +1,4 @@
-"""New index images that a container engine builds, and keeps in its own storage."""
+"""Build index images in a container engine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.epoch import source_date_epoch
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.index.errors import IndexMoved
-from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE, SCRATCH
+from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.reference import ImageReference
@@ -26,10 +27,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EngineBuild:
-    """The build of a new index under ``references`` in an engine.
+    """The build of an index image with the names ``references`` in a container engine.
 
-    The image is layered on ``binary_image``, else on the base that the index to start from names as its own, else on
-    the default one: an engine can't take a layer off an image, and on that the image would grow each time.
+    The base is ``binary_image``, or else the base recorded in the old index image, or else the default. It is not the
+    old image itself, which would grow with each update, since an engine cannot remove layers.
     """
 
     engine: EngineTool
@@ -37,33 +38,39 @@ class EngineBuild:
     binary_image: str | None = None
 
     def run(self, content: Content, old: InspectedImage | None, progress: Progress) -> None:
-        """Build an image with the content; ``old`` is the index that this started from."""
+        """Build an image with the content; ``old`` is the index image that it was extracted from."""
         self.engine.build(content.build_spec(source_date_epoch()), self.base(old), self.references, progress=progress)
 
     def published(self) -> dict[ImageReference, str]:
-        """The digests that the tags name in their registries now, "" for none; without those that can't be asked."""
+        """Return the digest of each tag in its registry, "" if it does not exist.
+
+        A tag is omitted, with a warning, if its registry cannot be asked.
+        """
         digests = {}
         for reference in self.references:
             try:
                 digests[reference] = self.engine.published(reference)
             except ImageToolsError as error:
-                _log.warning("%s; so its tag is moved whatever it names by then", error.message)
+                _log.warning("%s: the tag will be moved without checking it", error.message)
         return digests
 
-    def push(self, before: dict[ImageReference, str], progress: Progress) -> str:
-        """Push the image from the engine; the digest that it has in its registry.
+    def push(self, before: Mapping[ImageReference, str], progress: Progress) -> str:
+        """Push the image from the engine, and return its digest in the registry.
 
-        Raises IndexMoved for a tag that names something else than ``before``. An engine asks nobody before it moves a
-        tag: what another writer does from here on isn't seen.
+        The tags are compared with ``before`` first. Engines move tags unconditionally, so a tag that another writer
+        moves after the comparison is overwritten.
+
+        Raises:
+            IndexMoved: a tag does not have the digest in ``before``.
         """
         for reference, digest in before.items():
-            now = self.engine.published(reference)
-            if now != digest:
-                raise IndexMoved(reference, f"another writer moved the tag to {now or 'nothing'}")
+            current = self.engine.published(reference)
+            if current != digest:
+                raise IndexMoved(reference, f"another writer moved the tag to {current or 'nothing'}")
         return self.engine.push(self.references, progress=progress)
 
     def base(self, old: InspectedImage | None) -> ImageReference | None:
-        """What the image is layered on; None is nothing. ``old`` is the index to start from."""
+        """Return the base of the image, None for an empty one; ``old`` is the old index image."""
         recorded = old.annotations.get(BASE_NAME) if old else None
         name = self.binary_image or recorded or DEFAULT_BINARY_IMAGE
         return None if name == SCRATCH else parse_image_reference(name)

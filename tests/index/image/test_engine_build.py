@@ -16,7 +16,7 @@ from opmkit.imagetools.tools.open_engine import open_engine
 from opmkit.index.errors import IndexMoved
 from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE
 from opmkit.index.image.content import DatabaseContent
-from opmkit.index.image.engines import EngineBuild
+from opmkit.index.image.engine_build import EngineBuild
 from opmkit.index.operations.change import pruning
 from tests.kit.images import small_image
 from tests.kit.requirements import require
@@ -81,7 +81,7 @@ def test_a_registry_that_can_not_be_asked_is_written_to_unasked(
 ) -> None:
     unreachable = EngineBuild(build.engine, [Reference("registry.invalid", "index", "1")])
     assert unreachable.published() == {}
-    assert "is moved whatever it names" in caplog.text
+    assert "moved without checking it" in caplog.text
 
 
 @dataclass(frozen=True)
