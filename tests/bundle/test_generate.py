@@ -341,7 +341,7 @@ def test_the_only_channel_is_the_default(package: Path) -> None:
     ("path", "content", "message"),
     [
         ("op.package.yaml", b"packageName: ''\n", "no package manifest"),
-        ("op.package.yaml", b"packageName: op\nchannels: x\n", "channels is a text, not a list"),
+        ("op.package.yaml", b"packageName: op\nchannels: x\n", "channels is a string, not a list"),
         ("v0/second.yaml", csv(name="second"), "more than one ClusterServiceVersion in .*v0: op.yaml, second.yaml"),
         ("v1/op.yaml", b"kind: Secret\n", "no ClusterServiceVersion in .*v1"),
     ],

@@ -60,7 +60,7 @@ def test_numbers_become_texts_in_yaml_alone() -> None:
     assert read_metadata({**good, "metadata/d.yaml": b"dependencies: [{type: 1.50}]"}).dependencies[0].type == "1.5"
     metadata = read_metadata({**good, "metadata/d.json": b'{"dependencies": [{"type": 1}]}'})
     assert metadata.dependencies == ()
-    assert metadata.warnings == ("left out: metadata/d.json: a type in dependencies is a number, not a text",)
+    assert metadata.warnings == ("left out: metadata/d.json: a type in dependencies is a number, not a string",)
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,12 @@ def test_without_a_csv_there_is_no_bundle(manifest: bytes, what: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"version": 1.5}, "spec.version is a number, not a text"),
-        ({"replaces": 5}, "spec.replaces is a number, not a text"),
-        ({"skips": "op.v0"}, "spec.skips is a text, not a list"),
-        ({"skips": [True]}, "an entry of spec.skips is a boolean, not a text"),
-        ({"relatedImages": "x"}, "spec.relatedImages is a text, not a list"),
-        ({"relatedImages": [{"image": []}]}, "an image in spec.relatedImages is a list, not a text"),
+        ({"version": 1.5}, "spec.version is a number, not a string"),
+        ({"replaces": 5}, "spec.replaces is a number, not a string"),
+        ({"skips": "op.v0"}, "spec.skips is a string, not a list"),
+        ({"skips": [True]}, "an entry of spec.skips is a boolean, not a string"),
+        ({"relatedImages": "x"}, "spec.relatedImages is a string, not a list"),
+        ({"relatedImages": [{"image": []}]}, "an image in spec.relatedImages is a list, not a string"),
         ({"install": {"spec": {"deployments": {}}}}, "spec.install.spec.deployments is a mapping, not a list"),
         ({"customresourcedefinitions": []}, "spec.customresourcedefinitions is a list, not a mapping"),
         ({"customresourcedefinitions": {"owned": [None]}}, "spec.customresourcedefinitions.owned has an empty entry"),
@@ -133,7 +133,7 @@ def test_a_field_of_the_wrong_type_is_an_error_that_names_it(spec: Any, message:
     [
         ({"metadata": {"name": "a"}}, "has no spec"),
         ({"metadata": {"name": "a"}, "spec": None}, "has no spec"),
-        ({"metadata": {"name": "a"}, "spec": "x"}, "spec is a text, not a mapping"),
+        ({"metadata": {"name": "a"}, "spec": "x"}, "spec is a string, not a mapping"),
         ({"metadata": {}, "spec": {}}, "has no metadata.name"),
         ({"spec": {}}, "has no metadata.name"),
         ({"metadata": {"name": "a", "annotations": {"x": 1}}, "spec": {}}, "metadata.annotations[x] is a number"),
@@ -201,7 +201,7 @@ def test_an_owned_crd_must_be_in_the_bundle() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"spec": {"names": "x"}}, "spec.names is a text, not a mapping"),
+        ({"spec": {"names": "x"}}, "spec.names is a string, not a mapping"),
         ({"spec": {"versions": {}}}, "spec.versions is a mapping, not a list"),
         ({"apiVersion": "example.com/v1"}, "unknown API group 'example.com'"),
     ],

@@ -18,7 +18,7 @@ pytestmark = needs_shared
 
 
 def expected(bundle: Judged, validator: str) -> Counter[tuple[str, str, str]]:
-    """What a reference found; the subject is the value where it is a text, and the field where it is a Go struct."""
+    """What a reference found; the subject is the value where it is a string, and the field where it is a Go struct."""
     counted: Counter[tuple[str, str, str]] = Counter()
     for one in bundle.findings:
         if one["validator"] == validator:

@@ -170,7 +170,10 @@ def test_what_is_not_there_is_told(tool: Callable[[], RegistryTool], reference: 
     [
         ({"catalog.yaml": b"schema: olm.package\nname: 1\n---\nname: x\n"}, "catalog.yaml:1: name is a number"),
         ({"manifests/a": b"", "metadata/b": b""}, "no Kubernetes object"),
-        ({**files(), "metadata/dependencies.yaml": b"dependencies: [{type: olm.gvk, value: x}]"}, "olm.gvk is a text"),
+        (
+            {**files(), "metadata/dependencies.yaml": b"dependencies: [{type: olm.gvk, value: x}]"},
+            "olm.gvk is a string",
+        ),
     ],
 )
 def test_what_can_not_be_read_is_told_with_its_name(tmp_path: Path, content: dict[str, bytes], told: str) -> None:

@@ -77,6 +77,6 @@ def code_digest(package: str) -> str:
         for entry in sorted(pending.pop().iterdir(), key=lambda entry: entry.name):
             if entry.is_dir() and entry.name != "__pycache__":
                 pending.append(entry)
-            elif entry.name.endswith(".py"):
+            elif entry.name.endswith((".py", ".json")):
                 digest.update(entry.read_bytes())
     return digest.hexdigest()

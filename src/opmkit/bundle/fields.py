@@ -17,7 +17,7 @@ def text(value: JsonValue, where: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise _wrong_type(value, where, "a text")
+        raise _wrong_type(value, where, "a string")
     return value
 
 
@@ -52,10 +52,10 @@ def describe(value: JsonValue) -> str:
     """Name the kind of a value: ``a number``."""
     if value is None:
         return "nothing"
-    kind = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list"}
+    kind = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
     return kind.get(type(value), "a mapping")
 
 
 def _wrong_type(value: JsonValue, where: str, wanted: str) -> InvalidBundle:
-    hint = " (put it in quotes)" if wanted == "a text" and isinstance(value, int | float) else ""
+    hint = " (put it in quotes)" if wanted == "a string" and isinstance(value, int | float) else ""
     return InvalidBundle(f"{where} is {describe(value)}, not {wanted}", hint=f"Write {where} as {wanted}{hint}.")

@@ -1,107 +1,105 @@
-"""Values read into typed fields: what each way of reading takes, and what it says of the rest."""
+"""Decoding of values into API types, in each mode."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from opmkit.bundle.api_types import csv_fields, decode
-from opmkit.bundle.api_types.decode import Decoded, TypeMismatch, decode_csv, decode_struct, format_path
+from opmkit.bundle.api_types import decode
+from opmkit.bundle.api_types.decode import Decoded, TypeMismatch, decode_struct, format_path
 from opmkit.bundle.api_types.scalars import SCALARS, DecodeMode
+from opmkit.bundle.api_types.tables import Tables
 from opmkit.bundle.content import Content
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.typed_manifests import decode_csv
+
+if TYPE_CHECKING:
+    from opmkit.bundle.json_value import JsonValue
 
 
-def spec(text: str, reading: DecodeMode | None = None, dialect: Dialect = Dialect.NEWEST) -> Decoded:
-    return decode_csv(Content.read(f"spec: {{{text}}}".encode()), dialect, reading)
+def decode_spec(text: str, mode: DecodeMode | None = None, dialect: Dialect = Dialect.NEWEST) -> Decoded:
+    return decode_csv(Content.read(f"spec: {{{text}}}".encode()), dialect, mode)
 
 
-def test_every_type_of_the_table_is_known() -> None:
-    for struct, text in csv_fields.STRUCTS.items():
-        fields, _ = decode._fields(struct)
-        assert len(fields) == len(text.split()) - text.count(":")
-        for name, kind in fields.items():
-            item = decode._type(kind.of)
-            assert item.of in csv_fields.STRUCTS or item.of in SCALARS, f"{struct}.{name}"
-
-
-def test_all_faults_are_told_with_their_places() -> None:
-    typed = spec(
+def test_all_mismatches_are_reported_with_their_paths() -> None:
+    decoded = decode_spec(
         "keywords: one, links: {name: a}, installModes: [{type: x, supported: 'true'}, 7], version: latest,"
         " install: {spec: {deployments: [{spec: {replicas: few, template: {spec: {containers: ["
         "{resources: {limits: {cpu: 1 core}}, ports: [{containerPort: 80.5}, {containerPort: 9999999999}]}]}}}}]}}"
     )
     container = ("spec", "install", "spec", "deployments", 0, "spec", "template", "spec", "containers", 0)
-    assert [(format_path(fault.path), fault.problem) for fault in typed.mismatches] == [
-        ("spec.install.spec.deployments[0].spec.replicas", "is a text, not an integer"),
+    assert [(format_path(mismatch.path), mismatch.problem) for mismatch in decoded.mismatches] == [
+        ("spec.install.spec.deployments[0].spec.replicas", "is a string, not an integer"),
         (format_path((*container, "ports", 0, "containerPort")), "is a number, not an integer"),
-        (format_path((*container, "ports", 1, "containerPort")), "is 9999999999, more than 32 bits can hold"),
+        (format_path((*container, "ports", 1, "containerPort")), "is 9999999999, which does not fit in 32 bits"),
         (
             format_path((*container, "resources", "limits", "cpu")),
-            "is '1 core', which is no quantity such as 100m, 1.5 or 32Mi",
+            "is '1 core', which is not a valid quantity such as 100m, 1.5 or 32Mi",
         ),
-        ("spec.installModes[0].supported", "is a text, not a boolean"),
+        ("spec.installModes[0].supported", "is a string, not a boolean"),
         ("spec.installModes[1]", "is a number, not a mapping"),
-        ("spec.keywords", "is a text, not a list"),
+        ("spec.keywords", "is a string, not a list"),
         ("spec.links", "is a mapping, not a list"),
-        ("spec.version", "is 'latest', which is no version such as 1.2.3"),
+        ("spec.version", "is 'latest', which is not a valid version such as 1.2.3"),
     ]
-    assert typed.has_mismatch("spec", "links")
-    assert not typed.has_mismatch("spec", "icon")
+    assert decoded.has_mismatch("spec", "links")
+    assert not decoded.has_mismatch("spec", "icon")
 
 
 @pytest.mark.parametrize("value", ["1", "1.5", "true"])
-def test_a_text_is_taken_from_a_scalar_in_yaml_alone(value: str) -> None:
-    taken = spec(f"displayName: {value}, labels: {{a: {value}}}", DecodeMode.YAML)
-    assert taken.value == {"spec": {"displayName": value, "labels": {"a": value}}}
-    for reading in (DecodeMode.JSON, DecodeMode.OBJECT):
-        refused = spec(f"displayName: {value}, labels: {{a: {value}}}", reading)
-        assert [fault.path[1:] for fault in refused.mismatches] == [("displayName",), ("labels", "a")]
-        assert refused.mismatches[0].remedy == "Put it in quotes."
+def test_only_yaml_mode_accepts_other_scalars_as_strings(value: str) -> None:
+    accepted = decode_spec(f"displayName: {value}, labels: {{a: {value}}}", DecodeMode.YAML)
+    assert accepted.value == {"spec": {"displayName": value, "labels": {"a": value}}}
+    for mode in (DecodeMode.JSON, DecodeMode.OBJECT):
+        rejected = decode_spec(f"displayName: {value}, labels: {{a: {value}}}", mode)
+        assert [mismatch.path[1:] for mismatch in rejected.mismatches] == [("displayName",), ("labels", "a")]
+        assert rejected.mismatches[0].hint == "Put it in quotes."
 
 
-def test_the_older_reference_reads_json_as_json_and_knows_no_release() -> None:
+def test_opm_1_26_decodes_json_in_json_mode_and_has_no_release() -> None:
     content = Content.read(b'{"spec": {"displayName": 1, "release": "01"}}')
-    faults = {dialect: [fault.path[-1] for fault in decode_csv(content, dialect).mismatches] for dialect in Dialect}
-    assert faults == {
+    mismatches = {dialect: decode_csv(content, dialect).mismatches for dialect in Dialect}
+    assert {dialect: [mismatch.path[-1] for mismatch in found] for dialect, found in mismatches.items()} == {
         Dialect.OPM_1_26: ["displayName"],
         Dialect.NEWEST: ["release"],
         Dialect.OPMKIT: ["release"],
     }
 
 
-def test_names_that_differ_in_case_are_taken_but_unknown() -> None:
-    typed = spec("DisplayName: a, displayName: b, displayname: c, minkubeversion: 1.2.3")
-    assert typed.value == {"spec": {"displayName": "c", "minKubeVersion": "1.2.3"}}
-    assert [(format_path(field.path), field.nearest) for field in typed.unknown] == [
+def test_names_that_differ_in_case_are_decoded_but_unknown() -> None:
+    decoded = decode_spec("DisplayName: a, displayName: b, displayname: c, minkubeversion: 1.2.3")
+    assert decoded.value == {"spec": {"displayName": "c", "minKubeVersion": "1.2.3"}}
+    assert [(format_path(field.path), field.nearest) for field in decoded.unknown] == [
         ("spec.DisplayName", "displayName"),
         ("spec.displayname", "displayName"),
         ("spec.minkubeversion", "minKubeVersion"),
     ]
-    assert spec("DisplayName: a", DecodeMode.OBJECT).value == {}
+    assert decode_spec("DisplayName: a", DecodeMode.OBJECT).value == {}
 
 
 @pytest.mark.parametrize(
     ("name", "nearest"), [("maintainer", "maintainers"), ("instalModes", "installModes"), ("zzz", "")]
 )
 def test_unknown_fields_have_a_nearest_name(name: str, nearest: str) -> None:
-    (field,) = spec(f"{name}: 1").unknown
+    (field,) = decode_spec(f"{name}: 1").unknown
     assert field.nearest == nearest
 
 
-def test_zero_values_are_left_out() -> None:
-    zero = spec("displayName: '', version: 0.0.0, provider: {name: ''}, cleanup: {enabled: false}, icon: null")
+def test_zero_values_are_absent() -> None:
+    zero = decode_spec("displayName: '', version: 0.0.0, provider: {name: ''}, cleanup: {enabled: false}, icon: null")
     assert zero.value == {}
-    kept = spec("keywords: [], labels: {}, selector: {}, links: [null], skips: [null]")
-    assert kept.value == {"spec": {"keywords": [], "labels": {}, "selector": {}, "links": [{}], "skips": [""]}}
+    empty = decode_spec("keywords: [], labels: {}, selector: {}, links: [null], skips: [null]")
+    assert empty.value == {"spec": {"keywords": [], "labels": {}, "selector": {}, "links": [{}], "skips": [""]}}
 
 
 @pytest.mark.parametrize("value", ["null", "''", "1", "01.x", "1.2.3.4"])
-def test_versions_that_are_none(value: str) -> None:
-    assert [fault.path for fault in spec(f"version: {value}").mismatches] == [("spec", "version")]
+def test_invalid_versions_are_mismatches(value: str) -> None:
+    assert [mismatch.path for mismatch in decode_spec(f"version: {value}").mismatches] == [("spec", "version")]
 
 
 @pytest.mark.parametrize(
-    ("kind", "good", "bad"),
+    ("kind", "valid", "invalid"),
     [
         ("quantity", ["1", 1, 0.5, "1e3", "5Gi", "-.5", "100m", "1E"], ["", "1g", "e", True, "1 Gi", "1ee"]),
         (
@@ -115,21 +113,29 @@ def test_versions_that_are_none(value: str) -> None:
         ("bool", [True], ["true", 1, None]),
     ],
 )
-def test_scalars(kind: str, good: list[str], bad: list[str]) -> None:
-    for value in good:
+def test_scalars(kind: str, valid: list[JsonValue], invalid: list[JsonValue]) -> None:
+    for value in valid:
         SCALARS[kind](value, DecodeMode.YAML)
-    for value in bad:
+    for value in invalid:
         with pytest.raises((TypeError, ValueError)):
             SCALARS[kind](value, DecodeMode.YAML)
 
 
 @pytest.mark.parametrize("raw", [b"", b"- a", b"a: b: c", b"text"])
-def test_what_is_no_mapping_is_a_fault_of_its_own(raw: bytes) -> None:
-    typed = decode_csv(Content.read(raw), Dialect.OPMKIT)
-    assert (typed.value, [fault.path for fault in typed.mismatches]) == ({}, [()])
+def test_a_document_that_is_not_a_mapping_is_a_mismatch(raw: bytes) -> None:
+    decoded = decode_csv(Content.read(raw), Dialect.OPMKIT)
+    assert (decoded.value, [mismatch.path for mismatch in decoded.mismatches]) == ({}, [()])
 
 
-def test_no_more_values_are_read_than_any_object_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_values_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "MAX_VALUES", 3)
-    typed = decode_struct({"keywords": [1, 2, 3, 4, 5]}, "ClusterServiceVersionSpec", DecodeMode.YAML)
-    assert typed.mismatches == (TypeMismatch(("keywords", 2), "is beyond the first 3 values"),)
+    decoded = decode_struct({"keywords": [1, 2, 3, 4, 5]}, "ClusterServiceVersionSpec", DecodeMode.YAML)
+    assert decoded.mismatches == (TypeMismatch(("keywords", 2), "is beyond the first 3 values"),)
+
+
+def test_fields_of_later_releases_are_unknown_to_opm_1_26() -> None:
+    container: JsonValue = {"name": "a", "resizePolicy": "invalid"}
+    newest = decode_struct(container, "Container", DecodeMode.YAML)
+    older = decode_struct(container, "Container", DecodeMode.YAML, Tables.OPM_1_26)
+    assert [mismatch.path[-1] for mismatch in newest.mismatches] == ["resizePolicy"]
+    assert (older.mismatches, [field.path[-1] for field in older.unknown]) == ((), ["resizePolicy"])

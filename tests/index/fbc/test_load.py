@@ -109,13 +109,13 @@ def test_all_faults_are_told_at_once_with_their_places(tmp_path: Path) -> None:
     }
     loaded = load_directory(write(tmp_path, files))
     assert [str(fault) for fault in loaded.faults] == [
-        "README.md:3: the document is a text, not a mapping with a schema",
+        "README.md:3: the document is a string, not a mapping with a schema",
         "a.yaml:1: the document has no schema",
-        "a.yaml:3: schema is a number, not a text",
+        "a.yaml:3: schema is a number, not a string",
         "a.yaml:3: the document has no schema",
-        "a.yaml:5: entries[0].name is a number, not a text",
-        "a.yaml:5: entries[0].skips[0] is a number, not a text",
-        "a.yaml:5: entries[1] is a text, not a mapping",
+        "a.yaml:5: entries[0].name is a number, not a string",
+        "a.yaml:5: entries[0].skips[0] is a number, not a string",
+        "a.yaml:5: entries[1] is a string, not a mapping",
         "b.json:1: icon is a list, not a mapping",
         "b.json:1: properties is a mapping, not a list",
         "b.json:3: it can't be read as YAML or JSON: Expecting property name enclosed in double quotes",

@@ -134,9 +134,12 @@ def test_objects_may_be_yaml() -> None:
 @pytest.mark.parametrize(
     ("properties", "told"),
     [
-        (held(csv(keywords="x")), "spec.keywords is a text, not a list"),
-        (held(csv(installModes=[{"supported": "yes"}])), r"spec.installModes\[0\].supported is a text, not a boolean"),
-        (held(csv(apiservicedefinitions={"owned": [{"containerPort": "x"}]})), "containerPort is a text"),
+        (held(csv(keywords="x")), "spec.keywords is a string, not a list"),
+        (
+            held(csv(installModes=[{"supported": "yes"}])),
+            r"installModes\[0\].supported is a string, not a boolean",
+        ),
+        (held(csv(apiservicedefinitions={"owned": [{"containerPort": "x"}]})), "containerPort is a string"),
         (held(b"{"), "data"),
         ([BlobProperty(BUNDLE_OBJECT, {"data": "no base64"})], "its data is no base64"),
     ],

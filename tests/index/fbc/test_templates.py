@@ -173,10 +173,10 @@ def test_all_that_is_wrong_with_a_semver_template_is_told_at_once_each_with_its_
     )
     for line, problem in (
         (2, "genrateMajorChannels is no field of a template"),
-        (3, "generateMinorChannels is a text, not a boolean"),
+        (3, "generateMinorChannels is a string, not a boolean"),
         (4, "'patch', neither major nor minor"),
         (6, "candidate.bundels is no field"),
-        (8, "candidate.bundles[0].image is a number, not a text"),
+        (8, "candidate.bundles[0].image is a number, not a string"),
         (9, "the bundle has no image"),
         (10, "stable is a list, not a mapping"),
         (12, "a template is one document"),
@@ -188,7 +188,7 @@ def test_all_that_is_wrong_with_a_semver_template_is_told_at_once_each_with_its_
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("just text", "the document is a text, not a mapping"),
+        ("just text", "the document is a string, not a mapping"),
         ("", "the document is nothing, not a mapping"),
         ("schema: olm.other", "the schema is 'olm.other', not 'olm.semver'"),
         ("a: 1", "the document has no schema"),

@@ -120,9 +120,9 @@ BROKEN = [
     ("clusterServiceVersions", None, "couldn't find expected key clusterServiceVersions in configmap", 0, 0),
     ("packages", None, "couldn't find expected key packages in configmap", 2, 0),
     ("clusterServiceVersions", "a: [", r"clusterServiceVersions:\d+:\d+: ", 0, 0),
-    ("clusterServiceVersions", "hello", "clusterServiceVersions: the document is a text, not a list", 0, 0),
+    ("clusterServiceVersions", "hello", "clusterServiceVersions: the document is a string, not a list", 0, 0),
     ("packages", "packageName: demo", "packages: the document is a mapping, not a list", 2, 0),
-    ("packages", "[hello]", r"packages\[0\]: the document is a text, not a mapping", 2, 0),
+    ("packages", "[hello]", r"packages\[0\]: the document is a string, not a mapping", 2, 0),
     ("packages", "[{}]", r"packages\[0\]: the entry has no packageName", 2, 0),
     (
         "packages",

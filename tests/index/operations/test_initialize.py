@@ -121,10 +121,10 @@ def spoil(manifests: Path, how: str) -> None:
         ("default", r"no default channel specified for demo: its channels are: stable, beta"),
         ("replaces", r"demo.v1 replaces demo.v0, which is neither in the index"),
         ("cycle", r"has a cycle: demo.v2 -> demo.v1 -> demo.v2"),
-        ("text", r"README.md: the document is a text, not a mapping"),
+        ("text", r"README.md: the document is a string, not a mapping"),
         ("syntax", r"x.yaml:\d+:\d+: "),
         ("empty", r"x.yaml: the file is empty"),
-        ("channels", r"x.yaml: channels is a text, not a list"),
+        ("channels", r"x.yaml: channels is a string, not a list"),
     ],
 )
 def test_packages_that_cannot_be_stored(manifests: Path, how: str, message: str) -> None:

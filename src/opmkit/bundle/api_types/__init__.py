@@ -1,1 +1,1 @@
-"""Decoding of values into the fields of Kubernetes and OLM API types."""
+"""Kubernetes and OLM API types: field tables and decoding."""

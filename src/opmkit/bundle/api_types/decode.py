@@ -1,56 +1,57 @@
-"""Values read into typed fields, as Go's decoders do it: all that has a wrong type, and all fields that are unknown.
+"""Decoding of JSON values into API types, by the rules of Go's decoders.
 
-The tables of fields are :mod:`.csv_fields`, :mod:`.crd_fields`, :mod:`.object_fields` and :mod:`.property_fields`. The
-rules are those of Go's ``encoding/json``, which ``sigs.k8s.io/yaml`` feeds, and of the conversion of untyped objects in
-``k8s.io/apimachinery``; unlike them, this goes on after the first fault.
+The rules are those of ``encoding/json``, which ``sigs.k8s.io/yaml`` calls, and of the converter of unstructured objects
+in ``k8s.io/apimachinery``. Unlike them, decoding continues after a value of the wrong type.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.api_types import crd_fields, csv_fields, object_fields, property_fields
 from opmkit.bundle.api_types.scalars import NULL_AS_EMPTY, SCALARS, DecodeMode
+from opmkit.bundle.api_types.tables import Tables, load
 from opmkit.bundle.fields import describe
-from opmkit.bundle.validation.bundle_view import mapping
-from opmkit.bundle.validation.rule import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from opmkit.bundle.content import Content
     from opmkit.bundle.json_value import JsonValue
-    from opmkit.bundle.validation.rule import Path
+
+    Path = tuple[str | int, ...]
 
 
 MAX_VALUES = 1_000_000
-"""Values that are read, aliases expanded; an object that a cluster takes has far fewer."""
+"""Maximum number of values in one object, with aliases expanded; objects that a cluster accepts have far fewer."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeMismatch:
-    """A value of a wrong type: where, what is wrong ("is a number, not a text"), what to do if that is plain."""
+    """A value of the wrong type, or an invalid one.
+
+    ``problem`` is a predicate such as "is a number, not a string". ``scalar`` is the scalar type of the field if the
+    value has another type.
+    """
 
     path: Path
     problem: str
-    remedy: str = ""
+    hint: str = ""
+    scalar: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field that the type does not have; ``known`` are those that it has."""
+    """A field that the struct does not have; ``known`` are those that it has."""
 
     path: Path
     known: tuple[str, ...]
 
     @property
     def nearest(self) -> str:
-        """The known field of nearly that name, "" if none is."""
+        """The known field with the most similar name, "" if none is similar."""
         name = str(self.path[-1])
         folded = {known.lower(): known for known in self.known}
         matches = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.75)
@@ -59,153 +60,141 @@ class UnknownField:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What was read. ``value`` has known fields alone, under their own names, and none at its zero value (save lists,
-    maps and pointers that are there); a value of a wrong type is left out. ``plain`` tells that every `DecodeMode`
-    gives the same.
+    """A decoded object.
+
+    ``value`` has only known fields, under their canonical names. As in Go, fields with a zero value are absent, except
+    lists, maps and pointers; so are values of the wrong type. ``same_in_all_modes`` is True if the result does not
+    depend on the `DecodeMode`.
     """
 
     value: Mapping[str, Any]
     mismatches: tuple[TypeMismatch, ...] = ()
     unknown: tuple[UnknownField, ...] = ()
-    plain: bool = True
+    same_in_all_modes: bool = True
 
     def has_mismatch(self, *path: str | int) -> bool:
-        """Tell whether the value there has a wrong type."""
-        return any(fault.path == path for fault in self.mismatches)
+        """Return True if the value at this path has the wrong type."""
+        return any(mismatch.path == path for mismatch in self.mismatches)
 
 
-def decode_csv(content: Content, dialect: Dialect, reading: DecodeMode | None = None) -> Decoded:
-    """Read a ClusterServiceVersion, once for each way of reading; by default as the reference's loader does."""
-    if reading is None:
-        json_stays_json = content.is_json and dialect is Dialect.OPM_1_26
-        reading = DecodeMode.JSON if json_stays_json else DecodeMode.YAML
-    if dialect is not Dialect.OPM_1_26:
-        return decode_cached(content.memo, content.value, csv_fields.ROOT, reading)
-    memo = cast("dict[object, object]", content.memo.setdefault(_without_release, {}))
-    return decode_cached(memo, _without_release(content.value), csv_fields.ROOT, reading)
+def decode_struct(value: JsonValue, struct: str, mode: DecodeMode, tables: Tables = Tables.NEWEST) -> Decoded:
+    """Decode a value into a struct of the field tables.
+
+    Raises:
+        KeyError: if the tables have no such struct.
+    """
+    decoder = _Decoder(mode, tables)
+    decoded = cast("dict[str, Any]", decoder.struct(value, struct) or {})
+    same = decoder.same_in_all_modes and not decoder.mismatches
+    return Decoded(decoded, tuple(decoder.mismatches), tuple(decoder.unknown), same)
 
 
-def _without_release(csv: JsonValue) -> JsonValue:
-    """Take out the field that is newer than the older reference."""
-    if isinstance(csv, dict) and isinstance(csv.get("spec"), dict):
-        spec = mapping(csv["spec"])
-        return {**csv, "spec": {name: member for name, member in spec.items() if name != "release"}}
-    return csv
-
-
-def decode_struct(value: JsonValue, struct: str, reading: DecodeMode) -> Decoded:
-    """Read a value into a type of the table; KeyError if there is no such type."""
-    reader = _Reader(reading)
-    found = mapping(reader.struct(value, struct))
-    return Decoded(found, tuple(reader.mismatches), tuple(reader.unknown), reader.plain and not reader.mismatches)
-
-
-def decode_cached(memo: dict[object, object], value: JsonValue, struct: str, reading: DecodeMode) -> Decoded:
-    """Do as `decode_struct` does, unless ``memo`` has what it would give."""
-    typed = memo.get((struct, reading)) or memo.get(struct)
-    if typed is None:
-        typed = decode_struct(value, struct, reading)
-        memo[struct if typed.plain else (struct, reading)] = typed
-    return cast("Decoded", typed)
+def decode_cached(
+    memo: dict[object, object], value: JsonValue, struct: str, mode: DecodeMode, tables: Tables = Tables.NEWEST
+) -> Decoded:
+    """Return the result of `decode_struct`, stored in ``memo`` for the next call; ``memo`` belongs to ``value``."""
+    any_mode, this_mode = (struct, tables), (struct, tables, mode)
+    decoded = cast("Decoded | None", memo.get(this_mode) or memo.get(any_mode))
+    if decoded is None:
+        decoded = decode_struct(value, struct, mode, tables)
+        memo[any_mode if decoded.same_in_all_modes else this_mode] = decoded
+    return decoded
 
 
 def format_path(path: Iterable[str | int]) -> str:
-    """Write a path as people do: ``spec.links[0].url``."""
+    """Return a path as text, such as ``spec.links[0].url``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")
 
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A list or map of ``of``, a struct of that name, it or another (``|``), or the scalar ``of``.
+    """The type of a field: a list or map of ``name``, the struct ``name``, an alternative, or a scalar.
 
-    What is ``kept`` is so at any value.
+    ``keeps_zero`` is True if a zero value is not the same as an absent one.
     """
 
     kind: str
-    of: str
-    kept: bool
-
-
-_FIELDS = re.compile(r"([\w\s-]+):\s+([^\s;]+)")
-_STRUCTS = {**csv_fields.STRUCTS, **crd_fields.STRUCTS, **object_fields.STRUCTS, **property_fields.STRUCTS}
+    name: str
+    keeps_zero: bool
 
 
 @cache
-def _type(text: str) -> _Type:
-    pointed = text.removeprefix("*")
-    if pointed[:2] in ("[]", "{}"):
-        return _Type(pointed[:2], pointed[2:], kept=True)
-    if "|" in pointed:
-        return _Type("|", pointed, kept=True)
-    kind = "struct" if pointed in _STRUCTS else "scalar"
-    return _Type(kind, pointed, kept=pointed != text or pointed == "any")
+def _parse_type(text: str) -> _Type:
+    name = text.removeprefix("*")
+    if name[:2] in ("[]", "{}"):
+        return _Type(name[:2], name[2:], keeps_zero=True)
+    if "|" in name:
+        return _Type("|", name, keeps_zero=True)
+    kind = "scalar" if name in SCALARS else "struct"
+    return _Type(kind, name, keeps_zero=name != text or name == "any")
 
 
 @cache
-def _fields(struct: str) -> tuple[dict[str, _Type], dict[str, str]]:
-    """The fields of a struct with their types, and their names by themselves in lower case."""
-    fields = {name: _type(text) for names, text in _FIELDS.findall(_STRUCTS[struct]) for name in names.split()}
+def _fields(struct: str, tables: Tables) -> tuple[dict[str, _Type], dict[str, str]]:
+    """Return the types of the fields by name, and their names by name in lower case."""
+    fields = {name: _parse_type(text) for name, text in load(tables)[struct].items()}
     return fields, {name.lower(): name for name in fields}
 
 
-class _Reader:
-    """Reads one value, and gathers what is wrong with it. None stands for a value that is absent or at fault."""
+class _Decoder:
+    """Decodes one value and collects mismatches and unknown fields. Decoding to None means absent or mismatched."""
 
-    def __init__(self, reading: DecodeMode) -> None:
+    def __init__(self, mode: DecodeMode, tables: Tables) -> None:
         self.mismatches: list[TypeMismatch] = []
         self.unknown: list[UnknownField] = []
-        self.plain = True
-        self._reading = reading
+        self.same_in_all_modes = True
+        self._mode = mode
+        self._tables = tables
         self._path: list[str | int] = []
-        self._left = MAX_VALUES
-        self._readers: Mapping[str, Callable[[JsonValue, str], JsonValue]] = {
+        self._values_left = MAX_VALUES
+        self._decode: Mapping[str, Callable[[JsonValue, str], JsonValue]] = {
             "[]": self._list,
             "{}": self._map,
-            "|": self._either,
+            "|": self._alternative,
             "struct": self.struct,
             "scalar": self._scalar,
         }
 
     def struct(self, value: JsonValue, name: str) -> JsonValue:
-        """Read the fields in the order of their names; of several that differ in case alone, the last counts."""
+        """Decode the fields in the order of their names; of names that differ only in case, the last one counts."""
         if not isinstance(value, dict):
-            self._mismatch(value, "a mapping")
+            self._add_mismatch(value, "a mapping")
             return None
-        found: dict[str, JsonValue] = {}
-        fields, folded = _fields(name)
+        decoded: dict[str, JsonValue] = {}
+        fields, folded = _fields(name, self._tables)
         for key in sorted(value):
             field = key
             if key not in fields:
                 self.unknown.append(UnknownField((*self._path, key), tuple(fields)))
                 field = folded.get(key.lower(), "")
-                self.plain = self.plain and not field
-                if not field or self._reading is DecodeMode.OBJECT:
+                self.same_in_all_modes = self.same_in_all_modes and not field
+                if not field or self._mode is DecodeMode.OBJECT:
                     continue
-            read = self._member(key, value[key], fields[field])
-            if read or (read is not None and fields[field].kept):
-                found[field] = read
-        return found
+            member = self._member(key, value[key], fields[field])
+            if member or (member is not None and fields[field].keeps_zero):
+                decoded[field] = member
+        return decoded
 
-    def _list(self, value: JsonValue, item: str) -> JsonValue:
+    def _list(self, value: JsonValue, item_type: str) -> JsonValue:
         if not isinstance(value, list):
-            self._mismatch(value, "a list")
+            self._add_mismatch(value, "a list")
             return None
-        items = [self._member(number, member, _type(item)) for number, member in enumerate(value)]
-        return [_zero(item) if read is None else read for read in items]
+        items = [self._member(number, item, _parse_type(item_type)) for number, item in enumerate(value)]
+        return [_zero(item_type) if item is None else item for item in items]
 
-    def _map(self, value: JsonValue, item: str) -> JsonValue:
+    def _map(self, value: JsonValue, item_type: str) -> JsonValue:
         if not isinstance(value, dict):
-            self._mismatch(value, "a mapping")
+            self._add_mismatch(value, "a mapping")
             return None
-        members = {key: self._member(key, member, _type(item)) for key, member in value.items()}
-        return {key: _zero(item) if read is None else read for key, read in members.items()}
+        items = {key: self._member(key, item, _parse_type(item_type)) for key, item in value.items()}
+        return {key: _zero(item_type) if item is None else item for key, item in items.items()}
 
-    def _either(self, value: JsonValue, name: str) -> JsonValue:
-        """Read a struct or the other that it may be, which a decoder of its own does that takes nothing for a text."""
+    def _alternative(self, value: JsonValue, name: str) -> JsonValue:
+        """Decode ``STRUCT|OTHER``. Such types decode themselves from JSON, so numbers are not accepted as strings."""
         struct, _, other = name.partition("|")
-        before = self._reading
-        self._reading = DecodeMode.JSON if before is DecodeMode.YAML else before
+        outer = self._mode
+        self._mode = DecodeMode.JSON if outer is DecodeMode.YAML else outer
         try:
             if isinstance(value, dict):
                 return self.struct(value, struct)
@@ -213,42 +202,45 @@ class _Reader:
                 return self._scalar(value, "bool")
             return self._list(value, struct if other == "list" else "string") if isinstance(value, list) else None
         finally:
-            self._reading = before
+            self._mode = outer
 
-    def _member(self, step: str | int, value: JsonValue, kind: _Type) -> JsonValue:
+    def _member(self, step: str | int, value: JsonValue, field_type: _Type) -> JsonValue:
         if value is None:
-            self.plain = self.plain and kind.of not in NULL_AS_EMPTY
-            if kind.of not in NULL_AS_EMPTY or self._reading is DecodeMode.OBJECT:
+            reads_null = field_type.name in NULL_AS_EMPTY
+            self.same_in_all_modes = self.same_in_all_modes and not reads_null
+            if not reads_null or self._mode is DecodeMode.OBJECT:
                 return None
-        self._left -= 1
-        if self._left < 0:
-            if self._left == -1:
+        self._values_left -= 1
+        if self._values_left < 0:
+            if self._values_left == -1:
                 self.mismatches.append(TypeMismatch((*self._path, step), f"is beyond the first {MAX_VALUES} values"))
             return None
-        if kind.of == "string" and kind.kind == "scalar" and value.__class__ is str:
-            return value  # as most are
+        if field_type.name == "string" and field_type.kind == "scalar" and value.__class__ is str:
+            return value  # most values: skip the calls below
         self._path.append(step)
-        read = self._readers[kind.kind](value, kind.of)
+        decoded = self._decode[field_type.kind](value, field_type.name)
         self._path.pop()
-        return read
+        return decoded
 
     def _scalar(self, value: JsonValue, name: str) -> JsonValue:
         try:
-            read = SCALARS[name](value, self._reading)
-            self.plain = self.plain and read is value
-            return read
+            decoded = SCALARS[name](value, self._mode)
         except TypeError as error:
-            self._mismatch(value, str(error))
+            self._add_mismatch(value, str(error), name)
         except ValueError as error:
             self.mismatches.append(TypeMismatch(tuple(self._path), str(error)))
+        else:
+            self.same_in_all_modes = self.same_in_all_modes and decoded is value
+            return decoded
         return None
 
-    def _mismatch(self, value: JsonValue, wanted: str) -> None:
-        quotes = wanted == "a text" and isinstance(value, bool | int | float)
-        remedy = "Put it in quotes." if quotes else f"Write {wanted}."
-        self.mismatches.append(TypeMismatch(tuple(self._path), f"is {describe(value)}, not {wanted}", remedy))
+    def _add_mismatch(self, value: JsonValue, wanted: str, scalar: str = "") -> None:
+        quotes = wanted == "a string" and isinstance(value, bool | int | float)
+        hint = "Put it in quotes." if quotes else f"Write {wanted}."
+        problem = f"is {describe(value)}, not {wanted}"
+        self.mismatches.append(TypeMismatch(tuple(self._path), problem, hint, scalar))
 
 
-def _zero(item: str) -> JsonValue:
-    kind = _type(item).kind
-    return {} if kind == "struct" else "" if item in ("string", "quantity", "time") else None
+def _zero(item_type: str) -> JsonValue:
+    kind = _parse_type(item_type).kind
+    return {} if kind == "struct" else "" if item_type in ("string", "quantity", "time") else None

@@ -183,7 +183,7 @@ def items(value: object) -> list[Any]:
 
 
 def text(value: object) -> str:
-    """The value where it is a text, else an empty one."""
+    """The value where it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""ClusterServiceVersions as rules look at them: their fields by name and type, whatever the file says."""
+"""ClusterServiceVersions as rules see them: decoded into their API type."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from opmkit.bundle.api_types.decode import decode_csv
 from opmkit.bundle.validation.bundle_view import mapping, members
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.typed_manifests import decode_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,40 +21,47 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.rule import Check, Fault, Path
 
     Entry: TypeAlias = tuple[Path, Mapping[str, Any]]
+    """A mapping in a list of the ClusterServiceVersion, with its path."""
 
 OWNED_CRDS: Path = ("spec", "customresourcedefinitions", "owned")
 OWNED_SERVICES: Path = ("spec", "apiservicedefinitions", "owned")
 DEPLOYMENTS: Path = ("spec", "install", "spec", "deployments")
+RELATED_IMAGES: Path = ("spec", "relatedImages")
 POD: Path = ("spec", "template", "spec")
+"""The path of the pod in a deployment."""
 
 
 @dataclass(frozen=True)
 class Csv:
-    """One ClusterServiceVersion. Its values have the types that they should have, and are absent otherwise.
+    """A ClusterServiceVersion. Values have the type of their field; those of the wrong type are absent.
 
-    ``reading`` is how it was read; None is the way of the dialect's loader.
+    ``mode`` is the mode in which it was decoded, None for that of the dialect's loader.
     """
 
     content: Content
     decoded: Decoded
     dialect: Dialect
-    reading: DecodeMode | None = None
+    mode: DecodeMode | None = None
 
     @classmethod
     def from_bundle(cls, bundle: BundleView) -> Csv | None:
-        """The first of a bundle; in the references' dialects only if all its types are right, for else they stop."""
+        """Return the first ClusterServiceVersion of a bundle, None if there is none.
+
+        The Go validators stop at a value of the wrong type, so in their dialects such a one is None too.
+        """
         if cls not in bundle.memo:
-            bundle.memo[cls] = cls._read(bundle)
+            bundle.memo[cls] = cls._decode(bundle)
         return cast("Csv | None", bundle.memo[cls])
 
     @classmethod
-    def _read(cls, bundle: BundleView) -> Csv | None:
+    def _decode(cls, bundle: BundleView) -> Csv | None:
         if bundle.csv is None:
             return None
-        content, reading = bundle.csv.content, bundle.csv_decode_mode
-        typed = decode_csv(content, bundle.dialect, reading)
-        stops = typed.mismatches and bundle.dialect is not Dialect.OPMKIT
-        return None if stops else cls(content, typed, bundle.dialect, None if typed.plain else reading)
+        content, mode = bundle.csv.content, bundle.csv_decode_mode
+        decoded = decode_csv(content, bundle.dialect, mode)
+        if decoded.mismatches and bundle.dialect is not Dialect.OPMKIT:
+            return None
+        return cls(content, decoded, bundle.dialect, None if decoded.same_in_all_modes else mode)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -77,57 +84,65 @@ class Csv:
         return mapping(self.decoded.value.get("spec"))
 
     def is_unset(self, *path: str) -> bool:
-        """Tell whether there is nothing but a zero value, and no value of a wrong type, at a path."""
-        return self.at(path) is None and not any(
-            self.decoded.has_mismatch(*path[:end]) for end in range(1, len(path) + 1)
-        )
+        """Return True if the value at a path is absent or zero, and not of the wrong type."""
+        ends = range(1, len(path) + 1)
+        return self.at(path) is None and not any(self.decoded.has_mismatch(*path[:end]) for end in ends)
 
     def is_well_typed(self, path: Path) -> bool:
-        """Tell whether no value at a path, above or below it has a wrong type."""
-        return not any(path[: len(at)] == at[: len(path)] for at in (fault.path for fault in self.decoded.mismatches))
+        """Return True if no value at, above or below a path has the wrong type."""
+        return not any(path[: len(at)] == at[: len(path)] for at in (one.path for one in self.decoded.mismatches))
 
     def at(self, path: Path) -> Any:
-        """What is there, None if nothing is."""
+        """Return the value at a path of field names, None if it is absent."""
         value: Any = self.decoded.value
         for step in path:
             value = mapping(value).get(cast("str", step))
         return value
 
     def entries(self, path: Path) -> Iterator[Entry]:
-        """The mappings of the list there, with their paths."""
+        """Return the mappings in the list at a path, with their paths."""
         return members(self.at(path), path)
 
     @property
+    def pods(self) -> Iterator[tuple[str, Path, Mapping[str, Any]]]:
+        """The name of each deployment, and the path and value of its pod spec."""
+        for path, deployment in self.entries(DEPLOYMENTS):
+            pod: object = deployment
+            for step in POD:
+                pod = mapping(pod).get(str(step))
+            yield deployment.get("name", ""), (*path, *POD), mapping(pod)
+
+    @property
     def owned_crds(self) -> Iterator[tuple[Path, Gvk | None, str]]:
-        """The CRDs that it owns: path, API (None if the name is without a group), and name."""
+        """The path, API and name of each owned CRD; the API is None if the name has no group."""
         for path, entry in self.entries(OWNED_CRDS):
             name = entry.get("name", "")
             group = crd_group(name)
-            known = None if group is None else Gvk(group, entry.get("version", ""), entry.get("kind", ""))
-            yield path, known, name
+            api = None if group is None else Gvk(group, entry.get("version", ""), entry.get("kind", ""))
+            yield path, api, name
 
     @property
     def owned_services(self) -> Iterator[tuple[Path, Gvk]]:
-        """The APIs that it owns and serves itself."""
+        """The path and API of each owned API service."""
         for path, entry in self.entries(OWNED_SERVICES):
             yield path, Gvk(*(entry.get(name, "") for name in ("group", "version", "kind")))
 
 
-def csv_check(judge: Callable[[Csv], Iterable[Fault]]) -> Check:
-    """Make a check of a function that judges the ClusterServiceVersion of a bundle, by its content and dialect alone.
+def csv_check(check_csv: Callable[[Csv], Iterable[Fault]]) -> Check:
+    """Turn a check of a ClusterServiceVersion into a check of the bundle. Results are stored with the content.
 
-    The function leaves the ``file`` of its faults open.
+    The result must depend only on content and dialect. ``file`` of the findings is filled in here.
     """
 
-    @wraps(judge)
+    @wraps(check_csv)
     def check(bundle: BundleView) -> Iterator[Fault]:
         csv = Csv.from_bundle(bundle)
         if csv is None or bundle.csv is None:
             return
-        key = (judge, bundle.dialect, csv.reading)
+        key = (check_csv, bundle.dialect, csv.mode)
         faults = csv.content.memo.get(key)
         if faults is None:
-            faults = csv.content.memo[key] = tuple(judge(csv))
+            faults = csv.content.memo[key] = tuple(check_csv(csv))
         for fault in cast("tuple[Fault, ...]", faults):
             yield replace(fault, file=bundle.csv.path)
 

@@ -163,7 +163,7 @@ class _Reader:
             if isinstance(message := fields.member(value, "failureMessage"), str | None):
                 self._require(CEL, fields.member(value, "cel"), (*path, "cel"))
             else:
-                self._refuse((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a text")
+                self._refuse((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a string")
         elif value is None or isinstance(value, dict):
             self.requirements.append(Requirement(CEL, {}, path))
         else:
@@ -179,7 +179,7 @@ class _Reader:
         self._check_members(value, (*_SIMPLE, *_COMPOUND, "failureMessage"), path)
         message = fields.member(value, "failureMessage")
         if not isinstance(message, str | None):
-            self._refuse((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a text")
+            self._refuse((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a string")
         forms = [form for form in (*_SIMPLE, *_COMPOUND) if fields.member(value, form) is not None]
         if len(forms) > 1:
             self.misshapen.append(Fault(f"a constraint has {' and '.join(forms)}, but may have one alone", path=path))

@@ -11,17 +11,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from opmkit.bundle.api_types import crd_fields
-from opmkit.bundle.api_types.decode import Decoded, decode_cached, decode_csv, format_path
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.tables import CRDS
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.decode import as_loaded, decode_fault
 from opmkit.bundle.validation.rule import Dialect, Fault
+from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.bundle.api_types.decode import TypeMismatch
+    from opmkit.bundle.api_types.decode import Decoded, TypeMismatch
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
     Told: TypeAlias = tuple[str, Fault]
@@ -60,14 +61,14 @@ def _load(bundle: BundleView) -> tuple[Told, ...]:
     return cast("tuple[Told, ...]", bundle.memo[_load])
 
 
-def type_faults(file: Manifest, typed: Decoded) -> Iterator[Fault]:
+def type_faults(file: Manifest, decoded: Decoded) -> Iterator[Fault]:
     """The fields of wrong types."""
-    return (type_fault(file, fault) for fault in typed.mismatches)
+    return (type_fault(file, fault) for fault in decoded.mismatches)
 
 
 def type_fault(file: Manifest, fault: TypeMismatch) -> Fault:
     """Tell of a field with a wrong type."""
-    return Fault(f"{format_path(fault.path)} {fault.problem}", file.path, fault.path, remedy=fault.remedy)
+    return Fault(f"{format_path(fault.path)} {fault.problem}", file.path, fault.path, remedy=fault.hint)
 
 
 def subdirectories(bundle: BundleView, directory: str) -> Iterator[Fault]:
@@ -85,22 +86,11 @@ def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Fault]:
         yield _no_csv(directory)
 
 
-def decode_crd(file: Manifest, reading: DecodeMode) -> Decoded:
-    """Read a CustomResourceDefinition of a known version; one of another has no fields, and so no faults."""
-    root = crd_fields.ROOTS.get(file.api_version)
-    return decode_cached(file.content.memo, file.content.value, root, reading) if root else Decoded({})
-
-
-def decode_object(file: Manifest, reading: DecodeMode) -> Decoded:
-    """Read what all objects have: kind, version and metadata."""
-    return decode_cached(file.content.memo, file.content.value, crd_fields.OBJECT, reading)
-
-
 def version_fault(file: Manifest) -> Fault | None:
     """What is wrong with the version of a CustomResourceDefinition."""
-    if file.api_version in crd_fields.ROOTS:
+    if file.api_version in CRDS:
         return None
-    told = f"the apiVersion is {file.api_version!r}, neither of {' and '.join(crd_fields.ROOTS)}"
+    told = f"the apiVersion is {file.api_version!r}, neither of {' and '.join(CRDS)}"
     return Fault(told, file.path, ("apiVersion",))
 
 
@@ -157,7 +147,7 @@ def _typed(file: Manifest, dialect: Dialect) -> Iterator[Told]:
     elif file.kind == CRD_KIND:
         if fault := version_fault(file):
             yield CRD_VERSION, fault
-        yield from ((CRD_TYPE, fault) for fault in type_faults(file, decode_crd(file, DecodeMode.YAML)))
+        yield from ((CRD_TYPE, fault) for fault in type_faults(file, decode_crd(file, dialect, DecodeMode.YAML)))
 
 
 def _one_by_one(bundle: BundleView) -> Iterator[Told]:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.api_types.decode import decode_csv
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, BundleView
 from opmkit.bundle.validation.decode import decode_fault
 from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import decode_crd, is_loaded, version_fault
+from opmkit.bundle.validation.loading import is_loaded, version_fault
 from opmkit.bundle.validation.media_type import HELM, REGISTRY, media_type
 from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,7 +92,8 @@ class OpmContent:
     def crd_views(self) -> tuple[BundleView, ...]:
         """Each CustomResourceDefinition whose fields have the right types, likewise."""
         crds = (file for file in self.of_kind(CRD_KIND) if version_fault(file) is None)
-        return tuple(self._view(file) for file in crds if not decode_crd(file, DecodeMode.YAML).mismatches)
+        dialect, mode = self.bundle.dialect, DecodeMode.YAML
+        return tuple(self._view(file) for file in crds if not decode_crd(file, dialect, mode).mismatches)
 
     @cached_property
     def optional_views(self) -> tuple[BundleView, ...]:

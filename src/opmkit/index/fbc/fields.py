@@ -33,7 +33,7 @@ class FieldReader:
         if isinstance(value, str):
             return value
         if value is not None:
-            self._tell(name, value, "a text")
+            self._tell(name, value, "a string")
         return ""
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class FieldReader:
             if isinstance(item, str):
                 found.append(item)
             else:
-                self._tell(name, item, "a text", number)
+                self._tell(name, item, "a string", number)
         return tuple(found)
 
     def mapping(self, name: str) -> FieldReader | None:

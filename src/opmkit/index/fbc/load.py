@@ -156,7 +156,7 @@ def _key_faults(document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
             yield f"the keys {' and '.join(keys)} differ in case alone", "Keep one of them."
     for name in ("schema", "package", "name"):
         if any(document[key] is None for key in alike.get(name, ())):
-            yield f"{name} is nothing, not a text", _WRONG_TYPE
+            yield f"{name} is nothing, not a string", _WRONG_TYPE
 
 
 def _package(fields: FieldReader, location: SourceLocation) -> PackageBlob:

@@ -16,12 +16,13 @@ from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, items, mapp
 from opmkit.bundle.validation.decode import as_loaded, decode_fault
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import decode_crd, decode_object, is_loaded, type_faults, version_fault
+from opmkit.bundle.validation.loading import is_loaded, type_faults, version_fault
 from opmkit.bundle.validation.media_type import NONE, REGISTRY, media_type
 from opmkit.bundle.validation.object_metadata import metadata_findings
 from opmkit.bundle.validation.opm_content import VALIDATOR as OPM
 from opmkit.bundle.validation.opm_content import OpmContent
 from opmkit.bundle.validation.rule import OURS, RECENT, REFERENCES, Dialect, Fault, rule
+from opmkit.bundle.validation.typed_manifests import decode_crd, decode_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -150,16 +151,14 @@ def opm_undecodable(bundle: BundleView) -> Iterator[Fault]:
     for file in content.of_kind(CSV_KIND):
         yield from list(_told(file, filter(_by_json, content.csv_type_faults(file)[:1])))
     for file in content.of_kind(CRD_KIND):
-        yield from list(type_faults(file, decode_crd(file, DecodeMode.YAML)))[:1]
+        yield from list(type_faults(file, decode_crd(file, bundle.dialect, DecodeMode.YAML)))[:1]
     for file in content.others:
         yield from list(type_faults(file, decode_object(file, DecodeMode.JSON)))[:1]
 
 
 def _by_json(fault: TypeMismatch) -> bool:
     """Whether a type has a decoder of its own, whose complaint the references take for that of the whole file."""
-    if fault.path[:1] == ("spec",) and fault.path[1:] in (("version",), ("release",)):
-        return fault.problem.endswith("not a text")
-    return fault.problem.endswith(("not a time", "not an integer or a text"))
+    return fault.scalar in ("version", "release", "time", "intOrString")
 
 
 def _told(file: Manifest, faults: Iterable[TypeMismatch]) -> Iterator[Fault]:
@@ -218,7 +217,7 @@ def opm_csv_type(bundle: BundleView) -> Iterator[Fault]:
 def opm_crd_type(bundle: BundleView) -> Iterator[Fault]:
     """Each field has a type: texts, numbers, lists. The references say that the file can't be decoded."""
     for file in OpmContent.of(bundle).of_kind(CRD_KIND):
-        yield from type_faults(file, decode_crd(file, DecodeMode.YAML))
+        yield from type_faults(file, decode_crd(file, bundle.dialect, DecodeMode.YAML))
 
 
 @rule(
@@ -318,7 +317,7 @@ def _unreadable(content: OpmContent) -> Fault | None:
         for fault in type_faults(content.csv, decode_object(content.csv, DecodeMode.OBJECT)):
             return fault
     for file in content.of_kind(CRD_KIND):
-        for fault in type_faults(file, decode_crd(file, DecodeMode.OBJECT)):
+        for fault in type_faults(file, decode_crd(file, content.bundle.dialect, DecodeMode.OBJECT)):
             return fault
     return None
 
@@ -336,8 +335,8 @@ def _unreadable(content: OpmContent) -> Fault | None:
 def opm_crds(bundle: BundleView) -> Iterator[Fault]:
     """A number or a boolean stands where a text belongs, which some tools let pass. The references blame OPM-CSV."""
     for file in OpmContent.of(bundle).of_kind(CRD_KIND):
-        if not decode_crd(file, DecodeMode.YAML).mismatches:
-            yield from type_faults(file, decode_crd(file, DecodeMode.OBJECT))
+        if not decode_crd(file, bundle.dialect, DecodeMode.YAML).mismatches:
+            yield from type_faults(file, decode_crd(file, bundle.dialect, DecodeMode.OBJECT))
 
 
 @rule(

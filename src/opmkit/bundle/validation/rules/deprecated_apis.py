@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from opmkit.bundle.api_types.decode import decode_csv, format_path
+from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import items, mapping
 from opmkit.bundle.validation.crd_view import V1BETA1
 from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.rule import EVERY, OURS, Dialect, Fault, Rule, rule
+from opmkit.bundle.validation.typed_manifests import decode_csv
 from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle.api_types.decode import Decoded, decode_struct, format_path
-from opmkit.bundle.api_types.object_fields import ROOTS
 from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.tables import OTHER_KINDS
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import items, mapping
 from opmkit.bundle.validation.rule import Dialect, Fault, rule
@@ -59,11 +59,11 @@ def _objects(bundle: BundleView, *kinds: str) -> Iterator[tuple[Manifest, Mappin
 def decode(bundle: BundleView) -> Iterator[Fault]:
     """A cluster would not take the object. The references tell the first such field of an object only."""
     for manifest in bundle.manifests:
-        if manifest.kind in ROOTS:
+        if manifest.kind in OTHER_KINDS:
             faults = _typed(manifest).mismatches
             for fault in faults if bundle.dialect is Dialect.OPMKIT else faults[:1]:
                 told = f"{format_path(fault.path)} {fault.problem}"
-                yield Fault(told, manifest.path, fault.path, manifest.object_name, fault.remedy)
+                yield Fault(told, manifest.path, fault.path, manifest.object_name, fault.hint)
 
 
 def _amount(value: object) -> int | None:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle.api_types import crd_fields
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.api_types.tables import PACKAGE_MANIFEST
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import mapping, members, text
 from opmkit.bundle.validation.decode import read_fault
@@ -76,7 +76,7 @@ def _look_at(file: Manifest, package: _Package) -> None:
         package.faults.append(fault)
         return
     reading = DecodeMode.JSON if file.content.is_json else DecodeMode.YAML
-    typed = decode_struct(file.content.value or {}, crd_fields.PACKAGE, reading)
+    typed = decode_struct(file.content.value or {}, PACKAGE_MANIFEST, reading)
     package.faults.extend(list(type_faults(file, typed))[:1])
     if not typed.mismatches and typed.value.keys() & {"packageName", "channels", "defaultChannel"}:
         package.manifests.append(PackageManifest(file, mapping(typed.value)))

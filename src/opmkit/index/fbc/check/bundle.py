@@ -96,7 +96,7 @@ def _property_faults(each: BlobProperty) -> Iterator[Issue]:
     elif each.type in _TYPED:
         since = "1.28" if each.type == CSV_METADATA else ""
         for fault in decode_struct(each.value, each.type, DecodeMode.REWRITTEN).mismatches:
-            yield Issue(f"{format_path(('value', *fault.path))} {fault.problem}", fault.remedy, since)
+            yield Issue(f"{format_path(('value', *fault.path))} {fault.problem}", fault.hint, since)
 
 
 def _object_faults(value: JsonValue) -> Iterator[Issue]:

@@ -142,7 +142,7 @@ def _definition_faults(package: PackageBlob, parts: PackageBlobs) -> Iterator[Is
     for problem in dns1123_label(package.name):
         yield Issue(f"invalid package name: {problem}", "Rename it in all its documents.", since="1.41")
     if package.icon and decode_base64(package.icon.data) is None:
-        yield Issue("icon.base64data is not encoded as base64", "Encode the image with base64, or leave out the icon.")
+        yield Issue("icon.base64data is not valid base64", "Encode the image with base64, or leave out the icon.")
     if not parts.channels:
         yield Issue("package must contain at least one channel", f"Add a document with schema: {CHANNEL}.")
     if not package.default_channel:
