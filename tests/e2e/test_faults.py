@@ -110,8 +110,8 @@ READ_FAULTS = {
         "with another digest than it should",
     ),
     "corrupted manifest": (Fault("GET", "/v2/.*/a/manifests", Corrupt(30)), "with another digest than it should"),
-    "corrupted config": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50)), "another digest than promised"),
-    "corrupted blob": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50), skip=1), "another digest than promised"),
+    "corrupted config": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50)), "digest mismatch"),
+    "corrupted blob": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50), skip=1), "digest mismatch"),
     "short blob": (
         Fault("GET", "/v2/.*/a/blobs", Answer(200, body=b"x"), skip=1, times=ALWAYS),
         "that were promised",

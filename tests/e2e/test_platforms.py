@@ -135,7 +135,7 @@ def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
         (base, "linux/ppc64le"): f"base image {base} has no image for linux/ppc64le",
         (base, "linux/arm/v5"): ", ".join(PLATFORMS),
         (base, "unknown/unknown"): "has no image for unknown/unknown",
-        (plain, "linux/amd64"): "choose among its platforms: linux/arm64\n",
+        (plain, "linux/amd64"): "choose one of its platforms: linux/arm64\n",
         (base, "arm64"): "invalid platform 'arm64'",
         (base, "linux/amd64,linux"): "invalid platform 'linux'",
     }
@@ -208,8 +208,8 @@ def test_indexes_in_indexes(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
         index = repository.put_manifest(IndexManifest.build([index]), str(depth))
     assert bundles_of(opm_http, f"{prefix}/demo:3") == ["demo.v1.0.0"]
     refused = {
-        ("registry", "add", "-b", f"{prefix}/demo:5"): "holds others, nested deeper than 4",
-        ("index", "add", "-b", "", "-i", f"{prefix}/demo:2", "-t", "x:1"): "holds another index",
+        ("registry", "add", "-b", f"{prefix}/demo:5"): "nested indexes exceed the limit of 4 levels",
+        ("index", "add", "-b", "", "-i", f"{prefix}/demo:2", "-t", "x:1"): "unsupported nested index",
     }
     for argv, problem in refused.items():
         done = opm_http.attempt(*argv)

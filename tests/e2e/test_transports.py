@@ -188,7 +188,7 @@ def test_platforms_of_a_copy(opm: Opm) -> None:
     assert opm.attempt("image", "copy", "oci:a", "oci:b", "--all", "--platform", "linux/amd64").returncode == 1
     done = opm.attempt("image", "copy", "oci:layout:1", "docker-archive:x.tar")
     assert (done.returncode, done.stdout) == (0, "docker-archive:x.tar\n")
-    assert "Warning: docker-archive:x.tar holds one platform only: the image for linux/amd64" in done.stderr
+    assert "Warning: docker-archive:x.tar: only one platform is supported here; writing linux/amd64" in done.stderr
 
 
 def test_an_archive_that_fails_leaves_nothing_behind(opm: Opm) -> None:

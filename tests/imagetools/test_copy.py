@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from opmkit.imagetools.repository import BlobOpener, Source
+    from opmkit.imagetools.repository import BlobOpener, ImageSource
     from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
     from tests.kit.engines import DockerDaemon, Engine
     from tests.kit.registry import Registry
@@ -42,11 +42,11 @@ class Recording(LayoutRepository):
     def __init__(self, path: Path, fails_on: str = "") -> None:
         super().__init__(path)
         self.blobs: list[str] = []
-        self.mounts: list[Source | None] = []
+        self.mounts: list[ImageSource | None] = []
         self.manifests: list[tuple[str, str | None]] = []
         self.fails_on = fails_on
 
-    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Source | None = None) -> None:
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
         if descriptor.media_type != media_types.OCI_MANIFEST and descriptor.media_type != media_types.OCI_INDEX:
             self.blobs.append(descriptor.digest)
             self.mounts.append(mount_from)
@@ -130,7 +130,7 @@ def test_an_old_tag_stays_when_a_layer_is_gone(tmp_path: Path) -> None:
     copy_image(old, target, "1")
     (tmp_path / "new").mkdir()
     new = small_image(tmp_path / "new", {"a": b"2"})
-    for path in new.local.values():
+    for path in new.local_layers.values():
         path.unlink()
     with pytest.raises(StoreError, match="No such file"):
         copy_image(new, target, "1")
@@ -228,8 +228,8 @@ def test_an_image_for_several_platforms(
         assert not caplog.text
         return
     assert tool.inspect(reference).config == image.images[1].config
-    assert f"{reference} holds one platform only: the image for linux/amd64" in caplog.text
-    with pytest.raises(UnsupportedImage, match=r"can hold one platform only") as caught:
+    assert f"{reference}: only one platform is supported here; writing linux/amd64" in caplog.text
+    with pytest.raises(UnsupportedImage, match=r"only one platform is supported here") as caught:
         check_platform_support(image, reference)
     assert "platform" in str(caught.value.hint)
     check_platform_support(image.images[0], reference)

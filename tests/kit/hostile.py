@@ -485,8 +485,8 @@ NAMES = {
 }
 
 DESCRIPTORS = {
-    "other layer": Hostile(partial(other_content, 1), "another digest than promised"),
-    "other configuration": Hostile(partial(other_content, 0), "another digest than promised"),
+    "other layer": Hostile(partial(other_content, 1), "digest mismatch"),
+    "other configuration": Hostile(partial(other_content, 0), "digest mismatch"),
     "layer that is shorter": Hostile(partial(first_layer, size=9_999), "9999 bytes that were promised"),
     "layer that is longer": Hostile(partial(first_layer, size=9), "9 bytes that were promised"),
     "layer that isn't there": Hostile(partial(first_layer, digest=f"sha256:{'0' * 64}"), "not found"),
@@ -539,10 +539,10 @@ DOCUMENTS = {
     "list": Hostile(partial(document, b"[]"), "manifest: expected an object"),
     "empty": Hostile(partial(document, b""), "invalid JSON"),
     "artifact": Hostile(
-        partial(config_blob, b"{}", mediaType="application/vnd.oci.empty.v1+json"), "of an artifact of type"
+        partial(config_blob, b"{}", mediaType="application/vnd.oci.empty.v1+json"), "an artifact of type"
     ),
     "index nested twice": Hostile(partial(nested_indexes, 2), holds=BUNDLE),
-    "index nested deep": Hostile(partial(nested_indexes, 9), "nested deeper than 4"),
+    "index nested deep": Hostile(partial(nested_indexes, 9), "nested indexes exceed"),
     "index of itself": Hostile(index_of_itself, "another digest than it should"),
     "index of nothing": Hostile(partial(index, []), "has no image"),
     "index of numbers": Hostile(partial(index, [1, 2]), "manifests[0]: expected an object, got 1"),

@@ -51,7 +51,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
-            self._process = interrupts.watch(process, subprocess.Popen.kill)
+            self._process = interrupts.cancel_on_signal(process, subprocess.Popen.kill)
         source, sink = self._process.stdout, self._process.stdin
         if source is None or sink is None:
             raise EOFError

@@ -108,7 +108,7 @@ def _read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=interrupts.reset) as process:
+    with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=interrupts.restore_defaults) as process:
         return process.submit(read_config_map, kubeconfig, namespace, name).result()
 
 

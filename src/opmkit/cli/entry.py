@@ -49,8 +49,8 @@ def _run(module: str, function: str) -> NoReturn:
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 1
-    interrupts.end()
-    number = interrupts.received()
+    interrupts.end_command()
+    number = interrupts.received_signal()
     sys.exit(interrupts.report(number) if number else status)
 
 

@@ -98,14 +98,14 @@ def run_app(app: typer.Typer, name: str, arguments: list[str], *, usage_status: 
     """Run one command line of a program; ``usage_status`` is what it exits with for a wrong one."""
     debug = "--debug" in arguments
     configure_logs(debug=debug)
-    interrupts.begin()
+    interrupts.begin_command()
     try:
         status = int(app(args=arguments, prog_name=name, standalone_mode=False) or 0)
         sys.stdout.flush()
     except (OpmkitError, typer.TyperException, OSError) as error:
         if debug:
             print_traceback(error)
-        return interrupts.received() or _report(error, usage_status)  # an error of what the signal broke off
+        return interrupts.received_signal() or _report(error, usage_status)  # an error of what the signal broke off
     return status
 
 

@@ -1,1 +1,1 @@
-"""Container images, registries and image stores. Knows nothing of operators."""
+"""Container images, registries and image stores, independent of OLM."""

@@ -1,4 +1,4 @@
-"""Copying images from where they are to a repository."""
+"""Copying of images to repositories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.imagetools.image import ImageIndex
-    from opmkit.imagetools.repository import BlobOpener, Repository, Source
+    from opmkit.imagetools.repository import BlobOpener, ImageSource, Repository
     from opmkit.imagetools.spec import Descriptor, IndexManifest, Manifest
 
 
@@ -30,19 +30,25 @@ def copy_image(
     workers: int = 4,
     progress: Progress = NO_PROGRESS,
 ) -> Descriptor:
-    """Make an image be in ``target``: blobs first, ``workers`` at a time, then manifests, then the tag.
+    """Copy an image to ``target``: first its blobs, ``workers`` at a time, then its manifests, then the tag.
 
-    ``replacing`` is the digest that the tag is to be moved from, see :meth:`Repository.put_manifest`. What goes wrong
-    before the end leaves the tag as it was. Raises what source and target raise.
+    A failure leaves the tag unchanged. Uncompressed layers of an archive or engine are compressed, so that the copy has
+    another digest. Raises the errors of the source and the target.
 
-    The layers of an image from an archive or engine are compressed, so that the result has another digest.
+    Args:
+        image: The image or index.
+        target: The repository.
+        tag: The tag to create or move.
+        replacing: The digest that the tag must currently name, see `Repository.put_manifest`.
+        workers: The number of concurrent transfers.
+        progress: A receiver of progress reports.
     """
-    with compressed_layers(image, progress) as whole:
-        _copy_blobs(whole, target, workers, progress)
-        *parts, top = all_manifests(whole)
-        for manifest in parts:
+    with compressed_layers(image, progress) as compressed:
+        _copy_blobs(compressed, target, workers, progress)
+        *children, root = all_manifests(compressed)
+        for manifest in children:
             target.put_manifest(manifest)
-        return target.put_manifest(top, tag, replacing=replacing)
+        return target.put_manifest(root, tag, replacing=replacing)
 
 
 def _copy_blobs(image: Image | ImageIndex, target: Repository, workers: int, progress: Progress) -> None:
@@ -50,10 +56,10 @@ def _copy_blobs(image: Image | ImageIndex, target: Repository, workers: int, pro
     progress.begin("Copying", sum(blob.descriptor.size for blob in blobs.values()))
     try:
         with WorkerPool(workers, "copy") as pool:
-            copies = [pool.submit(_put, blob, target, progress) for blob in blobs.values()]
+            futures = [pool.submit(_put, blob, target, progress) for blob in blobs.values()]
             try:
-                for copy in copies:
-                    copy.result()
+                for future in futures:
+                    future.result()
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
@@ -63,11 +69,11 @@ def _copy_blobs(image: Image | ImageIndex, target: Repository, workers: int, pro
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob of an image: how it is opened, and the place it may be mounted from."""
+    """A blob of an image, the function that opens it, and the source that it can be mounted from."""
 
     descriptor: Descriptor
     opener: BlobOpener
-    source: Source | None
+    source: ImageSource | None
 
 
 def _put(blob: Blob, target: Repository, progress: Progress) -> None:
@@ -76,20 +82,20 @@ def _put(blob: Blob, target: Repository, progress: Progress) -> None:
 
 
 def all_manifests(image: Image | ImageIndex) -> tuple[Manifest | IndexManifest, ...]:
-    """The manifests of an image, what the last one refers to before it."""
+    """Return the manifests of an image, an index after its children."""
     if isinstance(image, Image):
         return (image.manifest,)
-    return (*(part.manifest for part in image.images), *image.others, image.index)
+    return (*(child.manifest for child in image.images), *image.artifacts, image.index)
 
 
 def all_blobs(image: Image | ImageIndex) -> Iterator[Blob]:
-    """The blobs of an image, but for layers that are kept elsewhere; some may come more than once."""
-    for part in [image] if isinstance(image, Image) else image.images:
-        for descriptor, opener in part.layers:
+    """Yield the blobs of an image, without foreign layers; shared blobs are repeated."""
+    for child in [image] if isinstance(image, Image) else image.images:
+        for descriptor, opener in child.layers:
             if not media_types.is_foreign(descriptor.media_type):
-                yield Blob(descriptor, opener, None if descriptor.digest in part.local else part.source)
-        yield Blob(part.manifest.config, partial(io.BytesIO, part.config.raw), part.source)
+                yield Blob(descriptor, opener, None if descriptor.digest in child.local_layers else child.source)
+        yield Blob(child.manifest.config, partial(io.BytesIO, child.config.raw), child.source)
     if not isinstance(image, Image) and image.source is not None:
-        for manifest in image.others:
-            for descriptor in (manifest.config, *manifest.layers):
+        for manifest in image.artifacts:
+            for descriptor in manifest.children:
                 yield Blob(descriptor, partial(image.source.open_blob, descriptor), image.source)

@@ -1,4 +1,4 @@
-"""The time that images and databases bear."""
+"""SOURCE_DATE_EPOCH handling."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from opmkit.imagetools.errors import ImageToolsError
 
 
 def source_date_epoch() -> int:
-    """SOURCE_DATE_EPOCH in seconds of Unix time, 0 where unset; raises ImageToolsError for what is no time.
+    """Return SOURCE_DATE_EPOCH in seconds of Unix time, 0 if unset.
 
     See https://reproducible-builds.org/specs/source-date-epoch/.
+
+    Raises:
+        ImageToolsError: The value is not a valid time.
     """
     text = os.environ.get("SOURCE_DATE_EPOCH") or "0"
     try:
@@ -19,11 +22,11 @@ def source_date_epoch() -> int:
         datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError) as error:
         raise ImageToolsError(
-            f"SOURCE_DATE_EPOCH is {text!r}, which is no time", hint="set it to seconds since 1970, or unset it"
+            f"SOURCE_DATE_EPOCH: invalid time {text!r}", hint="set it to seconds since 1970, or unset it"
         ) from error
     return seconds
 
 
 def rfc3339(seconds: int) -> str:
-    """A Unix time as image configurations write it."""
+    """Format Unix time as image configurations do, such as ``1970-01-01T00:00:00Z``."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""The errors of this package, and the shape that the errors of every package share."""
+"""Error classes of this package, and the base class of all opmkit errors."""
 
 from __future__ import annotations
 
@@ -43,67 +43,67 @@ AdvisedError = OpmkitError
 
 
 class ImageToolsError(OpmkitError):
-    """Base of everything that goes wrong with images, registries and stores."""
+    """Base class of all errors about images, registries and image stores."""
 
 
 class InvalidReference(ImageToolsError):
-    """A text that is no image reference."""
+    """An invalid image reference or platform."""
 
 
 class NotFound(ImageToolsError):
-    """A tag, manifest, blob or repository that is not there."""
+    """A tag, manifest, blob, repository or platform does not exist."""
 
 
 class TagMoved(ImageToolsError):
-    """A tag that names another image than it was to be moved from."""
+    """Another writer moved the tag in the meantime."""
 
 
 class AuthenticationFailed(ImageToolsError):
-    """The registry wants credentials, or refuses those it was given (401, 403)."""
+    """The registry requires credentials, or rejects the given ones (401, 403)."""
 
 
 class RegistryUnavailable(ImageToolsError):
-    """The registry can't be reached, keeps failing, or takes longer than the deadline."""
+    """The registry cannot be reached, keeps failing, or exceeds the deadline."""
 
 
 class InsecureTransport(ImageToolsError):
-    """The registry speaks plain HTTP where HTTPS was asked for, or shows a certificate that is not trusted."""
+    """The registry uses plain HTTP instead of HTTPS, or its certificate is not trusted."""
 
 
 class DigestMismatch(ImageToolsError):
-    """Content that is not what its digest or size promised."""
+    """Content does not match its digest or size."""
 
 
 class LimitExceeded(ImageToolsError):
-    """Content larger, deeper or more numerous than the bound set for it."""
+    """Content exceeds a limit on size, depth or number."""
 
 
 class UnsupportedImage(ImageToolsError):
-    """An image in a format that can't be used, such as Docker schema 1."""
+    """An image in an unsupported format, such as Docker schema 1."""
 
 
 class InvalidImage(ImageToolsError):
-    """A manifest, configuration or layer that is broken."""
+    """A malformed manifest, configuration or layer."""
 
 
 class StoreError(ImageToolsError):
-    """The embedded image store or an image layout on disk can't be read or written."""
+    """The embedded image store or an image layout cannot be read or written."""
 
 
 class EngineError(ImageToolsError):
-    """A container engine failed at what it was asked for, such as a build."""
+    """A container engine failed to build, pull, push or run something."""
 
 
 class EngineUnavailable(EngineError):
-    """A container engine that isn't installed, doesn't run, or doesn't let us in."""
+    """A container engine is not installed, not running or denies access."""
 
 
 @contextmanager
-def prefix_errors(subject: str, known_by: str = "") -> Iterator[None]:
-    """Put ``subject`` before the message of an error about content, unless that is in it, or what it is known by."""
+def prefix_errors(subject: str, alias: str = "") -> Iterator[None]:
+    """Prefix errors about content with ``subject``, unless the message contains ``alias`` (default: the subject)."""
     try:
         yield
     except (InvalidImage, UnsupportedImage, LimitExceeded, DigestMismatch, NotFound) as error:
-        if (known_by or subject) in error.message:
+        if (alias or subject) in error.message:
             raise
         raise type(error)(f"{subject}: {error.message}", hint=error.hint) from error

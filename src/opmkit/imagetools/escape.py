@@ -1,11 +1,11 @@
-"""Visible escapes for text that comes from images, databases, catalogs, registries and other programs."""
+"""Escaping of untrusted text for terminals and logs."""
 
 
 def escape_controls(text: str) -> str:
     r"""Return the text on one line, with an escape such as ``\x1b`` or ``\n`` for each unprintable character.
 
-    These are the control characters (C0, C1), line and paragraph separators, controls of the writing direction and
-    surrogates: a terminal may take them for commands, or show the text in another order. Backslashes stay as they are.
+    These are control characters (C0, C1), line and paragraph separators, bidirectional controls and surrogates, which
+    a terminal may interpret as commands or display out of order. Backslashes are not escaped.
     """
     if text.isprintable():
         return text

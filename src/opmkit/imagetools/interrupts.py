@@ -1,8 +1,8 @@
-"""Signals that end a command: the main thread unwinds, worker threads are cancelled, and a time limit holds.
+"""Handling of SIGINT, SIGTERM and SIGHUP.
 
-SIGINT, SIGTERM and SIGHUP raise `Interrupted` in the main thread, so that temporary files are removed on the way out.
-What other threads wait for is closed at the same time. A thread that watches the signals ends the process where
-unwinding takes too long, for example in a call of C code that no signal interrupts.
+A signal raises `Interrupted` in the main thread, so that temporary files are removed while the stack unwinds, and
+cancels the I/O of worker threads. A watcher thread ends the process if unwinding takes too long, for example in a call
+of C code that no signal interrupts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from opmkit.imagetools.escape import escape_controls
 
-TYPE_CHECKING = False  # typing takes longer to load than all else here
+TYPE_CHECKING = False  # importing typing would take longer than the rest of this module
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
@@ -26,72 +26,72 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-GRACE = 0.4
-"""Seconds that worker threads get to unwind."""
-LIMIT = 0.8
+WORKER_GRACE_PERIOD = 0.4
+"""Seconds after a signal in which worker threads may unwind."""
+EXIT_DEADLINE = 0.8
 """Seconds after a signal at which the process ends in any case."""
-_STEP = 0.02
+_POLL_INTERVAL = 0.02
 _STOP_WATCHING = b"\0"
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal ended the command; not an error of the operation that it interrupts."""
+    """A signal interrupted the command. Not an error of the interrupted operation."""
 
 
 class _State:
-    """The signal of this process, and how far it was handled."""
+    """The signal that this process received, and the progress of its handling."""
 
     def __init__(self) -> None:
         self.received = 0
         self.deadline = 0.0
+        self.in_command = False
+        """Whether a command runs, so that there is a stack to unwind."""
         self.raised = False
         """Whether the main thread unwinds."""
-        self.unwinds = False
-        """Whether there is anything to unwind: a command runs."""
         self.cancelled = threading.Event()
         self.reported = threading.Lock()
         self.updated: list[str] = []
         self.pipe: tuple[int, int] | None = None
 
-    def note(self, number: int) -> None:
+    def record(self, number: int) -> None:
         if not self.received:
-            self.deadline = time.monotonic() + LIMIT
+            self.deadline = time.monotonic() + EXIT_DEADLINE
             self.received = number
 
 
 _state = _State()
-_watched: WeakKeyDictionary[Any, Callable[[Any], object]] = WeakKeyDictionary()
-_watched_lock = threading.Lock()
+_cancel_callbacks: WeakKeyDictionary[Any, Callable[[Any], object]] = WeakKeyDictionary()
+_callbacks_lock = threading.Lock()
 
 
 def install() -> None:
-    """Handle the signals of this process that are not ignored; until `begin`, each ends the process at once."""
+    """Install handlers for the signals that are not ignored. Until `begin_command`, a signal exits immediately."""
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _handle)
-    reading, writing = _state.pipe = os.pipe()
-    os.set_blocking(writing, False)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reading,), name="signals", daemon=True).start()
+    read_end, write_end = _state.pipe = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(read_end,), name="signals", daemon=True).start()
     sys.unraisablehook = _unraisable
 
 
-def begin() -> None:
+def begin_command() -> None:
     """Let signals raise `Interrupted` in the main thread from now on."""
-    _state.unwinds = True
+    _state.in_command = True
 
 
-def end() -> None:
-    """Let signals end the process at once from now on: nothing is left to unwind; further signals are ignored."""
-    _state.unwinds = False
+def end_command() -> None:
+    """Let signals exit immediately from now on; after a signal, ignore further ones."""
+    _state.in_command = False
     if _state.received:
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
 
-def release() -> None:
-    """Stop watching: the caller handles signals itself, and forks."""
+def stop_watching() -> None:
+    """Stop the watcher thread, for a caller that forks and handles signals itself."""
     if _state.pipe:
         os.write(_state.pipe[1], _STOP_WATCHING)
         for thread in threading.enumerate():
@@ -103,56 +103,57 @@ def release() -> None:
         _state.pipe = None
 
 
-def reset() -> None:
-    """Let signals end this process as they end any other one: it was forked, and somebody else reports."""
+def restore_defaults() -> None:
+    """Restore the default handlers, for a forked process whose parent reports the signal."""
     signal.set_wakeup_fd(-1)
     for number in SIGNALS:
         if signal.getsignal(number) is _handle:
             signal.signal(number, signal.SIG_DFL)
 
 
-def received() -> int:
-    """Return the number of the signal that ends this process, 0 if there was none."""
+def received_signal() -> int:
+    """Return the number of the first signal received, 0 if none."""
     return _state.received
 
 
 def check() -> None:
-    """Raise Interrupted after a signal: in a worker thread, where the signal itself raises nothing."""
+    """Raise `Interrupted` after a signal. Worker threads call this, since signals raise in the main thread only."""
     if _state.received:
         raise Interrupted
 
 
 def sleep(seconds: float) -> None:
-    """Sleep; raises Interrupted after a signal, in every thread."""
+    """Sleep in any thread; raise `Interrupted` after a signal."""
     _state.cancelled.wait(seconds)
     check()
 
 
-def time_left() -> float:
+def grace_period_left() -> float:
     """Return the seconds that worker threads have left to unwind after a signal."""
-    return max(0.0, _state.deadline - (LIMIT - GRACE) - time.monotonic())
+    return max(0.0, _state.deadline - (EXIT_DEADLINE - WORKER_GRACE_PERIOD) - time.monotonic())
 
 
-def watch(target: T, cancel: Callable[[T], object]) -> T:
-    """Call ``cancel`` with ``target`` at a signal, from another thread, while somebody else holds ``target``.
+def cancel_on_signal(target: T, cancel: Callable[[T], object]) -> T:
+    """Register ``cancel(target)`` to be called from another thread on a signal, for as long as ``target`` exists.
 
-    Raises Interrupted if the signal has come already.
+    Raises:
+        Interrupted: A signal was received before.
     """
-    with _watched_lock:
-        _watched[target] = cancel
+    with _callbacks_lock:
+        _cancel_callbacks[target] = cancel
     if _state.received:
         cancel(target)
         raise Interrupted
     return target
 
 
-def note_updated(name: str) -> None:
-    """Mention in the report of a signal that ``name`` was already updated."""
+def record_update(name: str) -> None:
+    """List ``name`` as already updated in the report of a later signal."""
     _state.updated.append(name)
 
 
 def report(number: int) -> int:
-    """Print the line on a signal, once, and return the exit status."""
+    """Print an error line for the signal, once, and return the exit status."""
     if _state.reported.acquire(blocking=False):
         updated = f"; already updated: {', '.join(_state.updated)}" if _state.updated else ""
         line = escape_controls(f"Error: interrupted by {signal.Signals(number).name}{updated}")
@@ -162,16 +163,16 @@ def report(number: int) -> int:
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
-    _state.note(number)
-    if not _state.unwinds:
+    _state.record(number)
+    if not _state.in_command:
         _exit(number)
-    if not _state.raised and not _imports(frame):  # else the thread that watches sends it again
+    if not _state.raised and not _is_importing(frame):  # the watcher thread sends the signal again
         _state.raised = True
         raise Interrupted
 
 
-def _imports(frame: FrameType | None) -> bool:
-    """Whether a module is being imported: extensions such as orjson crash if an exception breaks that off."""
+def _is_importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being imported. Extensions such as orjson crash if an exception interrupts that."""
     while frame is not None:
         if frame.f_code.co_filename == _IMPORTLIB:
             return True
@@ -183,32 +184,32 @@ def _exit(number: int) -> NoReturn:
     os._exit(report(_state.received or number))
 
 
-def _watch(reading: int) -> None:
+def _watch(read_end: int) -> None:
     while True:
-        numbers = os.read(reading, 64)
+        numbers = os.read(read_end, 64)
         number = next((number for number in numbers if number in SIGNALS), 0)
         if number:
             break
         if _STOP_WATCHING in numbers:
             return
-    _state.note(number)
+    _state.record(number)
     _state.cancelled.set()
-    with _watched_lock:
-        targets = list(_watched.items())
-    for target, cancel in targets:
+    with _callbacks_lock:
+        callbacks = list(_cancel_callbacks.items())
+    for target, cancel in callbacks:
         try:
             cancel(target)
-        except Exception:  # noqa: BLE001, S112 - the others are cancelled, and the limit holds
+        except Exception:  # noqa: BLE001, S112 - the other callbacks and the deadline still apply
             continue
     while time.monotonic() < _state.deadline:
-        time.sleep(_STEP)
-        if _state.unwinds and not _state.raised:
+        time.sleep(_POLL_INTERVAL)
+        if _state.in_command and not _state.raised:
             signal.pthread_kill(threading.main_thread().ident or 0, number)
     _exit(number)
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Raise Interrupted again where a destructor swallows it."""
+    """Have `Interrupted` raised again if a destructor swallowed it."""
     if issubclass(unraisable.exc_type, Interrupted):
         _state.raised = False
     else:

@@ -1,4 +1,4 @@
-"""How long work on images tells that it goes on."""
+"""Interface for progress reports."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """A listener to one piece of work at a time; ``advance`` may be called from several threads."""
+    """A receiver of progress reports on one task at a time; ``advance`` may be called from several threads."""
 
     def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
-        """Work named ``label`` starts; ``total`` is in units, or None where it isn't known."""
+        """Start a task of ``total`` units, or of unknown size."""
 
     def advance(self, count: int) -> None:
-        """``count`` more units are done."""
+        """Report that ``count`` more units are done."""
 
     def end(self) -> None:
-        """The work is over, done or failed."""
+        """End the task, whether it succeeded or failed."""
 
 
 class NullProgress:
-    """The listener that says nothing."""
+    """A receiver that ignores all reports."""
 
     def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def advance(self, count: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 NO_PROGRESS = NullProgress()

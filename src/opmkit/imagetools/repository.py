@@ -1,4 +1,4 @@
-"""What a place that holds images can do: a repository of a registry, a layout on disk, or an archive to read from."""
+"""Interfaces of image sources and repositories, and verification of blobs."""
 
 from __future__ import annotations
 
@@ -16,99 +16,108 @@ if TYPE_CHECKING:
 
 BlobOpener = Callable[[], BinaryIO]
 CHUNK_SIZE = 1 << 20
-"""Bytes of a blob that are handled at a time: with smaller pieces threads get into each other's way."""
+"""Bytes of a blob to process at a time; with smaller chunks threads contend for the interpreter lock."""
 TAG_MOVE_WINDOW = 1.0
-"""How long it may take from asking a registry what a tag names to the tag's being moved."""
+"""Seconds within which a registry should move a tag after the check of its old target."""
 
 
-class Source(Protocol):
-    """A place that images are read from. Every method may be called from several threads at once.
+class ImageSource(Protocol):
+    """A place to read images from: a registry, an image layout, an archive or the storage of an engine.
 
-    Identifiers are tags or digests. All methods raise NotFound for what is not there and the place's own
-    ImageToolsError (StoreError, RegistryUnavailable, AuthenticationFailed...) for what goes wrong.
+    Identifiers are tags or digests. All methods are thread-safe. They raise NotFound, and an ImageToolsError of the
+    place (StoreError, RegistryUnavailable, AuthenticationFailed...) for failures.
     """
 
     def resolve(self, identifier: str) -> Descriptor:
-        """The descriptor of the manifest or index that the tag or digest names now."""
+        """Return the descriptor of the manifest or index that the tag or digest currently names."""
         ...
 
     def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
-        """The manifest or index, its bytes verified against the digest."""
+        """Return the manifest or index, verified against its digest."""
         ...
 
     def get_config(self, descriptor: Descriptor) -> bytes:
-        """A small blob, verified, in memory."""
+        """Read a small blob into memory and verify it."""
         ...
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """A blob's content as a stream that raises DigestMismatch at its end if it isn't what was promised."""
+        """Open a blob as a stream that raises DigestMismatch at its end if the content does not match."""
         ...
 
     def tags(self) -> Iterator[str]:
-        """The tags there are."""
+        """List the tags."""
         ...
 
 
-class Repository(Source, Protocol):
-    """A place where images live: it can be written to as well."""
+class Repository(ImageSource, Protocol):
+    """A place to read images from and write them to."""
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether the blob is there."""
+        """Return whether the blob exists."""
         ...
 
-    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Source | None = None) -> None:
-        """Make the blob be there: not at all if it is, by mounting it from a near repository, else by sending it."""
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
+        """Store a blob unless it exists, by mounting it from ``mount_from`` if possible, else by sending it."""
         ...
 
     def put_manifest(
         self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
-        """Store a manifest whose parts are there already; the tag, where given, moves last.
+        """Store a manifest whose blobs and child manifests exist, then move the tag, if given.
 
-        With ``replacing``, a digest, the tag is only moved if it names that, or, if that is "", nothing; or if it names
-        the manifest already. Otherwise TagMoved is raised. A layout makes this one step. A registry can't: it is asked
-        right before, and TAG_MOVE_WINDOW is how long the two requests may take together.
+        Args:
+            manifest: The manifest or index.
+            tag: The tag to create or move.
+            replacing: The digest that the tag must currently name, "" if it must not exist. A tag that already names
+                ``manifest`` is accepted. Image layouts check and move the tag atomically. Registries cannot: the tag
+                is checked right before, and TAG_MOVE_WINDOW limits the time that both requests should take.
+
+        Raises:
+            TagMoved: The tag names something else than ``replacing``.
         """
         ...
 
 
 def check_tag(repository: Repository, tag: str, replacing: str, new: str) -> None:
-    """Raise TagMoved unless the tag names ``replacing`` ("": nothing) or ``new`` already; both are digests."""
+    """Raise TagMoved unless the tag names the digest ``replacing`` ("" if it must not exist) or ``new``."""
     try:
-        now = repository.resolve(tag).digest
+        current = repository.resolve(tag).digest
     except NotFound:
-        now = ""
-    if now not in (replacing, new):
+        current = ""
+    if current not in (replacing, new):
         raise TagMoved(
-            f"tag {tag} was moved by another writer in the meantime: it names {now or 'nothing'} now, not "
-            f"{replacing or 'nothing'} as before",
-            hint="look at what it names now, and start again from that",
+            f"tag {tag} was moved by another writer in the meantime: expected {replacing or 'no image'}, "
+            f"found {current or 'no image'}",
+            hint="inspect the image that it names now, and run the command again on top of it",
         )
 
 
-def verify_stream(stream: BinaryIO, descriptor: Descriptor, place: str = "") -> BinaryIO:
-    """``stream``, checked while it is read: DigestMismatch as soon as size or digest can't be the descriptor's.
+def verify_stream(stream: BinaryIO, descriptor: Descriptor, location: str = "") -> BinaryIO:
+    """Wrap ``stream`` so that reading raises DigestMismatch as soon as size or digest cannot match any more.
 
-    Who reads all of the content has it verified; who stops earlier has not. Closing it closes ``stream``. ``place``,
-    where it is given, names where the blob is in the error. A stream that is checked so already, and untouched, is
-    given as it is: hashing is what a transfer takes longest for.
+    Only content that is read to its end is verified. Closing the result closes ``stream``. A stream that already
+    verifies the descriptor, and was not read yet, is returned unchanged, since hashing dominates the time of transfers.
+
+    Args:
+        stream: The content.
+        descriptor: The expected digest and size.
+        location: The name of the repository or file, for the error message.
     """
-    inner = stream.raw if isinstance(stream, io.BufferedReader) else None
-    if isinstance(inner, _VerifiedStream) and inner.is_for(descriptor):
+    raw = stream.raw if isinstance(stream, io.BufferedReader) else None
+    if isinstance(raw, _VerifyingStream) and raw.is_unread_for(descriptor):
         return stream
-    return io.BufferedReader(_VerifiedStream(stream, descriptor, place), max(1, min(descriptor.size, CHUNK_SIZE)))
+    return io.BufferedReader(_VerifyingStream(stream, descriptor, location), max(1, min(descriptor.size, CHUNK_SIZE)))
 
 
-class _VerifiedStream(io.RawIOBase):
-    def __init__(self, stream: BinaryIO, descriptor: Descriptor, place: str) -> None:
+class _VerifyingStream(io.RawIOBase):
+    def __init__(self, stream: BinaryIO, descriptor: Descriptor, location: str) -> None:
         self._stream = stream
-        self._place = f"{place}: " if place else ""
+        self._subject = f"{location}: blob {descriptor.digest}" if location else f"blob {descriptor.digest}"
         self._descriptor = descriptor
         self._hash = new_hash(descriptor.digest)
         self._left = descriptor.size
 
-    def is_for(self, descriptor: Descriptor) -> bool:
-        """Whether it checks against this descriptor, from the first byte, which has still to come."""
+    def is_unread_for(self, descriptor: Descriptor) -> bool:
         return (self._descriptor.digest, self._left) == (descriptor.digest, descriptor.size)
 
     def readable(self) -> bool:
@@ -120,18 +129,19 @@ class _VerifiedStream(io.RawIOBase):
         view[: len(data)] = data
         self._left -= len(data)
         if self._left < 0 or (not data and self._left > 0):
-            raise self._mismatch(f"{'more' if self._left < 0 else 'fewer'} than the {self._descriptor.size} bytes")
+            comparison = "more" if self._left < 0 else "fewer"
+            raise self._mismatch(f"size mismatch: {comparison} than the expected {self._descriptor.size} bytes")
         self._hash.update(data)
         if not self._left and self._hash.hexdigest() != self._descriptor.digest.partition(":")[2]:
-            raise self._mismatch("another digest than")
+            raise self._mismatch("digest mismatch")
         return len(data)
 
     def close(self) -> None:
         self._stream.close()
         super().close()
 
-    def _mismatch(self, what: str) -> DigestMismatch:
+    def _mismatch(self, problem: str) -> DigestMismatch:
         return DigestMismatch(
-            f"{self._place}blob {self._descriptor.digest}: the content has {what} promised",
-            hint="try again; if it stays so, the copy there is damaged: push it anew",
+            f"{self._subject}: {problem}",
+            hint="try again; if the error persists, the stored copy is damaged: push the image again",
         )

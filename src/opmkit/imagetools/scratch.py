@@ -1,7 +1,7 @@
-"""Scratch directories: removed after use, and by a later process where theirs was killed.
+"""Temporary directories that a later process removes if their own process was killed.
 
-The process that creates one holds a lock (flock) on it, which the operating system releases however the process ends.
-A directory with the name of a scratch directory and without a lock is therefore stale.
+A process holds a lock (flock) on each of its scratch directories, which the operating system releases however the
+process ends. A directory with the name of a scratch directory but without a lock is therefore stale.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".scratch"
 _NAME = re.compile(rf"\.?opm-(?:[a-z]+-)*[a-z0-9_]{{8}}{re.escape(_SUFFIX)}")
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_collected: set[str] = set()
+_OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_cleaned_parents: set[str] = set()
 _log = logging.getLogger(__name__)
 
 
 class ScratchDirectory(tempfile.TemporaryDirectory[str]):
-    """A temporary directory (mode 0700) in ``near``, else in that for temporary files; ``prefix`` begins ``opm-``.
+    """A locked temporary directory (mode 0700), by default in the system's directory for temporary files.
 
-    The first of a process in a directory removes the stale ones there.
+    The first one that a process creates in a parent directory removes stale ones there.
     """
 
-    def __init__(self, prefix: str, near: Path | None = None) -> None:
-        """Create the directory; raises OSError."""
-        parent = str(near or tempfile.gettempdir())
-        if parent not in _collected:
-            _collected.add(parent)
-            remove_stale(Path(parent))
+    def __init__(self, prefix: str, parent: Path | None = None) -> None:
+        """Create the directory. ``prefix`` must begin with ``opm-`` or ``.opm-``. Raises OSError."""
+        directory = str(parent or tempfile.gettempdir())
+        if directory not in _cleaned_parents:
+            _cleaned_parents.add(directory)
+            remove_stale_directories(Path(directory))
         while True:
-            super().__init__(suffix=_SUFFIX, prefix=prefix, dir=parent)
+            super().__init__(suffix=_SUFFIX, prefix=prefix, dir=directory)
             lock = _lock(self.name)
-            if lock is None:  # another process took it for stale before it was locked
+            if lock is None:  # another process removed it as stale before it was locked
                 super().cleanup()
                 continue
             self._unlock = weakref.finalize(self, os.close, lock)
@@ -57,11 +57,11 @@ class ScratchDirectory(tempfile.TemporaryDirectory[str]):
             self._unlock()
 
 
-def remove_stale(directory: Path) -> int:
-    """Remove this user's scratch directories in ``directory`` whose processes have ended; return their number.
+def remove_stale_directories(directory: Path) -> int:
+    """Remove this user's stale scratch directories in ``directory`` and return their number.
 
-    Links and what belongs to others stay, as does what cannot be removed. Where others may rename this user's files,
-    a name proves nothing, and all stays.
+    Symbolic links, directories of other users and directories that cannot be removed are skipped. Nothing is removed
+    from a directory in which other users may rename this user's files, since names prove nothing there.
     """
     removed = 0
     with suppress(OSError):
@@ -69,17 +69,17 @@ def remove_stale(directory: Path) -> int:
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             return 0
         for path in [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]:
-            with suppress(OSError), _abandoned(path):
+            with suppress(OSError), _lock_stale(path):
                 shutil.rmtree(path)
                 removed += 1
-                _log.debug("removed the scratch directory %s of a process that was killed", path)
+                _log.debug("removed stale scratch directory %s", path)
     return removed
 
 
 @contextmanager
-def _abandoned(path: Path) -> Iterator[None]:
-    """Lock a stale directory; raises OSError for one that is in use or is not this user's."""
-    descriptor = os.open(path, _OPEN)
+def _lock_stale(path: Path) -> Iterator[None]:
+    """Lock a stale directory; raises OSError if it is in use or not a scratch directory of this user."""
+    descriptor = os.open(path, _OPEN_FLAGS)
     try:
         status = os.fstat(descriptor)
         if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
@@ -91,12 +91,12 @@ def _abandoned(path: Path) -> Iterator[None]:
 
 
 def _lock(path: str) -> int | None:
-    """Lock a new directory and return its descriptor; None if it has been removed meanwhile.
+    """Lock a new directory and return its file descriptor, or None if it was removed in the meantime.
 
-    On file systems without such locks it stays unlocked, and is never collected.
+    On file systems without flock the directory stays unlocked and is never removed as stale.
     """
     try:
-        descriptor = os.open(path, _OPEN)
+        descriptor = os.open(path, _OPEN_FLAGS)
     except FileNotFoundError:
         return None
     with suppress(OSError):

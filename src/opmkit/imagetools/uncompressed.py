@@ -1,4 +1,4 @@
-"""Images that lie somewhere with uncompressed layers, as docker and podman keep them, and their way from there."""
+"""Images with uncompressed layers, as docker and podman store them, and the compression of their layers."""
 
 from __future__ import annotations
 
@@ -22,84 +22,88 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor, Manifest
 
-PLAIN = frozenset({media_types.OCI_LAYER, media_types.DOCKER_LAYER})
-"""The media types of layers that are not compressed."""
+_UNCOMPRESSED = frozenset({media_types.OCI_LAYER, media_types.DOCKER_LAYER})
 
 
 class UncompressedImage:
-    """One image, as a Source, whose manifest was made for how its layers lie there; ``place`` names it in errors."""
+    """An `ImageSource` of one image whose layers may be uncompressed; its manifest is generated to match them."""
 
-    def __init__(self, place: str, manifest: Manifest, blobs: Mapping[str, BlobOpener]) -> None:
-        """Take the image whose blobs, not verified, are opened by these functions."""
-        self._place = place
+    def __init__(self, name: str, manifest: Manifest, blobs: Mapping[str, BlobOpener]) -> None:
+        """Create a source.
+
+        Args:
+            name: The name of the archive or engine, for error messages.
+            manifest: The manifest.
+            blobs: Functions that open the blobs, by digest.
+        """
+        self._name = name
         self._manifest = manifest
         self._blobs = blobs
 
     def resolve(self, identifier: str) -> Descriptor:
-        """The descriptor of the manifest, which has no other name than its digest, or none."""
+        """Return the manifest's descriptor; ``identifier`` is its digest or empty."""
         return self.get_manifest(identifier).descriptor
 
     def get_manifest(self, identifier: str) -> Manifest:
-        """The manifest."""
+        """Return the manifest; ``identifier`` is its digest or empty."""
         if identifier not in ("", self._manifest.digest):
-            raise NotFound(f"{self._place}: no image {identifier}", hint="name the image without a digest")
+            raise NotFound(f"{self._name}: image {identifier} not found", hint="name the image without a digest")
         return self._manifest
 
     def get_config(self, descriptor: Descriptor) -> bytes:
-        """A small blob, verified."""
+        """Read a small blob into memory and verify it."""
         with self.open_blob(descriptor) as stream:
             return stream.read()
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """A blob's content, verified when read to its end."""
+        """Open a blob; reading it to the end verifies it."""
         if descriptor.digest not in self._blobs:
-            raise NotFound(f"{self._place}: no blob {descriptor.digest}")
-        return verify_stream(self._blobs[descriptor.digest](), descriptor, self._place)
+            raise NotFound(f"{self._name}: blob {descriptor.digest} not found")
+        return verify_stream(self._blobs[descriptor.digest](), descriptor, self._name)
 
     def tags(self) -> Iterator[str]:
-        """None: the image has been chosen already."""
+        """Return an empty iterator: the source is one image, selected by name before."""
         return iter(())
 
 
 def compress_layers(image: Image | ImageIndex, directory: Path, progress: Progress = NO_PROGRESS) -> Image | ImageIndex:
-    """The image as it goes to a place that keeps manifests and compressed layers.
+    """Compress the uncompressed layers of an image from an archive or engine into files in ``directory``.
 
-    Layers that lie uncompressed in an archive or engine are compressed, always to the same bytes, into files in
-    ``directory``, which the caller owns. Other images are given as they are.
+    Compression is reproducible. Images from other sources are returned unchanged.
     """
-    return image.replace_layers(_compressed(image, directory, progress)) if _is_unpacked(image) else image
+    return image.replace_layers(_compress(image, directory, progress)) if _is_uncompressed(image) else image
 
 
 @contextmanager
 def compressed_layers(image: Image | ImageIndex, progress: Progress = NO_PROGRESS) -> Iterator[Image | ImageIndex]:
-    """What compress_layers gives, with files that are there within the block."""
-    if not _is_unpacked(image):
+    """Provide the image with compressed layers, in files that exist until the end of the block."""
+    if not _is_uncompressed(image):
         yield image
         return
     with ScratchDirectory("opm-layers-") as scratch:
         yield compress_layers(image, Path(scratch), progress)
 
 
-def _is_unpacked(image: Image | ImageIndex) -> TypeGuard[Image]:
+def _is_uncompressed(image: Image | ImageIndex) -> TypeGuard[Image]:
     return isinstance(image, Image) and isinstance(image.source, UncompressedImage)
 
 
-def _compressed(image: Image, directory: Path, progress: Progress) -> dict[str, Layer]:
-    """The uncompressed layers by their digests, compressed."""
-    plain = {
+def _compress(image: Image, directory: Path, progress: Progress) -> dict[str, Layer]:
+    """Compress the uncompressed layers; return the new layers by the old digests."""
+    layers = {
         descriptor.digest: (descriptor, opener)
         for descriptor, opener in image.layers
-        if descriptor.media_type in PLAIN and descriptor.digest not in image.local
+        if descriptor.media_type in _UNCOMPRESSED and descriptor.digest not in image.local_layers
     }
     meter = Meter(ON_DISK)
 
     def blocks(digest: str) -> Iterator[bytes]:
-        for block in read_tar(plain[digest], meter):
+        for block in read_tar(layers[digest], meter):
             yield block
             progress.advance(len(block))
 
-    progress.begin("Compressing layers", sum(descriptor.size for descriptor, _ in plain.values()))
+    progress.begin("Compressing layers", sum(descriptor.size for descriptor, _ in layers.values()))
     try:
-        return {digest: write_tar(blocks(digest), directory) for digest in plain}
+        return {digest: write_tar(blocks(digest), directory) for digest in layers}
     finally:
         progress.end()

@@ -1,4 +1,4 @@
-"""Threads that wait for the network, and that a signal does not have to wait for."""
+"""Thread pool for network I/O that shuts down quickly after a signal."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ T = TypeVar("T")
 
 
 class WorkerPool(ThreadPoolExecutor):
-    """A pool of threads that shuts down in bounded time after a signal."""
+    """A thread pool whose shutdown takes bounded time after a signal."""
 
     def __init__(self, workers: int, name: str) -> None:
-        """Set up for ``workers`` threads, named after ``name``."""
+        """Create a pool of up to ``workers`` threads, with ``name`` as the prefix of their names."""
         super().__init__(workers, thread_name_prefix=name)
         self._unfinished: set[Future[Any]] = set()
 
     def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run a function in a thread."""
+        """Schedule a function call."""
         future = super().submit(function, *args, **kwargs)
         self._unfinished.add(future)
         future.add_done_callback(self._unfinished.discard)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Wait for the threads; after a signal drop what they have not begun, and wait a moment only."""
-        if not interrupts.received():
+        """Wait for the threads; after a signal cancel pending calls and wait for the grace period at most."""
+        if not interrupts.received_signal():
             super().shutdown(wait, cancel_futures=cancel_futures)
             return
         super().shutdown(wait=False, cancel_futures=True)
-        concurrent.futures.wait(tuple(self._unfinished), interrupts.time_left())
+        concurrent.futures.wait(tuple(self._unfinished), interrupts.grace_period_left())

@@ -1,4 +1,4 @@
-"""A user's directories, from the environment (XDG Base Directory Specification); there may be none."""
+"""User directories of the XDG Base Directory Specification. All are None for a user without a home directory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def home(environ: Mapping[str, str]) -> Path | None:
-    """``HOME``, else what the system knows; None for a user that it doesn't know."""
-    if named := environ.get("HOME"):
-        return Path(named)
+    """Return ``HOME``, else the home directory in the user database."""
+    if path := environ.get("HOME"):
+        return Path(path)
     try:
         return Path.home()
     except RuntimeError:
@@ -20,17 +20,17 @@ def home(environ: Mapping[str, str]) -> Path | None:
 
 
 def config_home(environ: Mapping[str, str]) -> Path | None:
-    """``XDG_CONFIG_HOME``, else ``~/.config``."""
-    return _named_or_below_home(environ, "XDG_CONFIG_HOME", ".config")
+    """Return ``XDG_CONFIG_HOME``, else ``~/.config``."""
+    return _variable_or_default(environ, "XDG_CONFIG_HOME", ".config")
 
 
 def cache_home(environ: Mapping[str, str]) -> Path | None:
-    """``XDG_CACHE_HOME``, else ``~/.cache``."""
-    return _named_or_below_home(environ, "XDG_CACHE_HOME", ".cache")
+    """Return ``XDG_CACHE_HOME``, else ``~/.cache``."""
+    return _variable_or_default(environ, "XDG_CACHE_HOME", ".cache")
 
 
-def _named_or_below_home(environ: Mapping[str, str], variable: str, name: str) -> Path | None:
-    if named := environ.get(variable):
-        return Path(named)
+def _variable_or_default(environ: Mapping[str, str], variable: str, default: str) -> Path | None:
+    if path := environ.get(variable):
+        return Path(path)
     directory = home(environ)
-    return directory and directory / name
+    return directory and directory / default

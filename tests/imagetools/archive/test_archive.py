@@ -262,7 +262,7 @@ def test_the_same_image_gives_the_same_bytes(kind: str, image: Image, tmp_path: 
 
 @pytest.mark.parametrize("kind", ["docker", "oci"])
 def test_an_archive_appears_whole_or_not_at_all(kind: str, image: Image, tmp_path: Path) -> None:
-    for path in image.local.values():
+    for path in image.local_layers.values():
         path.write_bytes(path.read_bytes()[:-9] + b"something")
     (tmp_path / "out").mkdir()
     (tmp_path / "out/old.tar").write_bytes(b"old")

@@ -111,7 +111,7 @@ def test_the_schema_is_dated_by_the_environment(path: Path, monkeypatch: pytest.
         rows = database.connection.execute("SELECT version, timestamp FROM schema_migrations").fetchall()
     assert rows == [(13, "1970-01-02 00:00:00")]
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "yesterday")
-    with pytest.raises(ImageToolsError, match="SOURCE_DATE_EPOCH is 'yesterday'"):
+    with pytest.raises(ImageToolsError, match="SOURCE_DATE_EPOCH: invalid time 'yesterday'"):
         add(path, "1.1.0")
 
 

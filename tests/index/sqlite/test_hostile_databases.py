@@ -116,7 +116,7 @@ from opmkit.imagetools import interrupts
 interrupts.install()
 from opmkit.index.sqlite import connect, open_database
 connect._BASE_OPERATIONS = 10**15
-interrupts.begin()
+interrupts.begin_command()
 try:
     with open_database(Path(sys.argv[1])) as database:
         print("open", flush=True)

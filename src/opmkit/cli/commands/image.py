@@ -181,11 +181,11 @@ def prune(
     import tempfile
     from pathlib import Path
 
-    from opmkit.imagetools.scratch import remove_stale
+    from opmkit.imagetools.scratch import remove_stale_directories
     from opmkit.imagetools.store import ImageStore
 
     freed = _size(ImageStore.open().prune(grace=older_than * 3600))
-    removed = remove_stale(Path(tempfile.gettempdir()))
+    removed = remove_stale_directories(Path(tempfile.gettempdir()))
     with report_on(f"image store: {freed} freed"):
         print_line(f"freed {freed}")
         if removed:

@@ -147,9 +147,9 @@ class _Connection(HTTPConnection):
     response_class = _Response
 
     def connect(self) -> None:
-        interrupts.watch(self, lambda connection: _shut(connection.sock))  # within a TLS handshake
+        interrupts.cancel_on_signal(self, lambda connection: _shut(connection.sock))  # within a TLS handshake
         super().connect()
-        interrupts.watch(self.sock, _shut)  # a response may outlive its connection
+        interrupts.cancel_on_signal(self.sock, _shut)  # a response may outlive its connection
 
 
 class _TLSConnection(_Connection, HTTPSConnection):

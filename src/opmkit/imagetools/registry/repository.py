@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.registry.transport import Transport
     from opmkit.imagetools.registry_config import RepositoryLocation
-    from opmkit.imagetools.repository import BlobOpener, Source
+    from opmkit.imagetools.repository import BlobOpener, ImageSource
     from opmkit.imagetools.spec import IndexManifest, Manifest
 
 TAGS_PAGE = 1000
@@ -105,7 +105,7 @@ class RegistryRepository:
         """Whether the blob is there, by HEAD."""
         return self._has_blob(descriptor, self._pull)
 
-    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Source | None = None) -> None:
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
         """Send a blob, unless it is there or can be mounted from ``mount_from``."""
         if not self._has_blob(descriptor, self._push):
             source = self._mountable(mount_from)
@@ -190,7 +190,7 @@ class RegistryRepository:
         url, subject = self._endpoint.blob(digest), self._endpoint.subject(digest)
         return self._transport.call(Request("HEAD", url, subject, access, ok=(200, 404))).status == 200
 
-    def _mountable(self, source: Source | None) -> str:
+    def _mountable(self, source: ImageSource | None) -> str:
         """The name of ``source`` where it is another repository of the same registry, else nothing."""
         if not isinstance(source, RegistryRepository):
             return ""

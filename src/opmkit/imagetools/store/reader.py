@@ -46,7 +46,7 @@ def read_manifest(files: LayoutFiles, descriptor: Descriptor) -> Manifest | Inde
 
 
 class LayoutReader:
-    """The images of a layout, as a Source.
+    """The images of a layout, as a ImageSource.
 
     With ``name`` it shows the images whose names in the layout are ``name:TAG``, as in the embedded store; without,
     tags are names just as they stand in the layout. The identifier "" is the only image that there is.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.repository import BlobOpener, Source
+    from opmkit.imagetools.repository import BlobOpener, ImageSource
 
 
 class LayoutRepository(LayoutReader):
@@ -36,7 +36,7 @@ class LayoutRepository(LayoutReader):
         """Whether there is a blob of that digest and size."""
         return self.layout.blob_size(descriptor.digest) == descriptor.size
 
-    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: Source | None = None) -> None:
+    def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
         """Copy the blob in, unless it is there, whole."""
         if self.layout.cached(descriptor) is None:
             self.layout.make()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.registry import RegistryClient
-    from opmkit.imagetools.repository import Repository, Source
+    from opmkit.imagetools.repository import ImageSource, Repository
     from opmkit.imagetools.spec import Descriptor, Platform
     from opmkit.imagetools.store import ImageStore
 
@@ -235,15 +235,15 @@ class RegistryTool:
         tag = reference.tag if reference.digest else reference.identifier or None
         descriptor = copy_image(image, target, tag, replacing=replacing, workers=self._workers, progress=progress)
         if tag:
-            interrupts.note_updated(str(reference))
+            interrupts.record_update(str(reference))
         return descriptor
 
-    def _look_up(self, reference: ImageReference, look: Callable[[Source, str], T]) -> T:
+    def _look_up(self, reference: ImageReference, look: Callable[[ImageSource, str], T]) -> T:
         """What ``look`` gives, from the place that the reference names or, for a registry, else from the store."""
         with _naming(reference):
             return self._look_into(reference, look)
 
-    def _look_into(self, reference: ImageReference, look: Callable[[Source, str], T]) -> T:
+    def _look_into(self, reference: ImageReference, look: Callable[[ImageSource, str], T]) -> T:
         if not isinstance(reference, Reference):
             return look(*open_local(reference, self._store))
         try:
@@ -270,7 +270,7 @@ class RegistryTool:
         return [(descriptor, partial(self._open, image, descriptor)) for descriptor in image.manifest.layers]
 
     def _open(self, image: Image, descriptor: Descriptor) -> BinaryIO:
-        if descriptor.digest in image.local or not isinstance(image.source, RegistryRepository):
+        if descriptor.digest in image.local_layers or not isinstance(image.source, RegistryRepository):
             return image.open_blob(descriptor)
         try:
             path = self._store.cached(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))

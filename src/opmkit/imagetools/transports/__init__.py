@@ -1,4 +1,4 @@
-"""The places on this machine that references name: where an image is read from, and how one gets there."""
+"""Reading and writing of images by local references: layouts, archives, the store and engines."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ from opmkit.imagetools.uncompressed import compressed_layers
 if TYPE_CHECKING:
     from opmkit.imagetools.image import ImageIndex
     from opmkit.imagetools.reference import ImageReference, LocalReference
-    from opmkit.imagetools.repository import Source
+    from opmkit.imagetools.repository import ImageSource
     from opmkit.imagetools.spec import Descriptor
     from opmkit.imagetools.store import ImageStore
 
 _log = logging.getLogger(__name__)
 
 SinglePlatformReference = DockerArchiveReference | DaemonReference | StorageReference
-"""A place that can't hold an image for several platforms, and in which an image has no digest to name it by."""
+"""References to places that hold images for one platform only and do not name them by digest."""
 
 
 def pin_reference(reference: ImageReference, digest: str) -> str:
-    """The reference as text, with the digest of the image that it was given where that can name it."""
+    """Return the reference as text, with the digest if it can name an image at this place."""
     return str(reference) if isinstance(reference, SinglePlatformReference) else f"{reference}@{digest}"
 
 
 def check_platform_support(image: Image | ImageIndex, reference: ImageReference) -> None:
-    """Raise UnsupportedImage where the place that the reference names can't hold all platforms of the image."""
+    """Raise UnsupportedImage if the place cannot hold all platforms of the image."""
     if isinstance(reference, SinglePlatformReference) and not isinstance(image, Image):
         raise UnsupportedImage(
-            f"{reference}: it can hold one platform only", hint=Hint("select one with {}", Setting.PLATFORM)
+            f"{reference}: only one platform is supported here", hint=Hint("select one with {}", Setting.PLATFORM)
         )
 
 
-def open_local(reference: LocalReference, store: ImageStore) -> tuple[Source, str]:
-    """The place that the reference names, and what to ask it for; raises ImageToolsErrors."""
+def open_local(reference: LocalReference, store: ImageStore) -> tuple[ImageSource, str]:
+    """Open the place that the reference names; return it and the identifier of the image in it."""
     match reference:
         case LayoutReference():
             return LayoutRepository(reference.path), reference.identifier
@@ -88,10 +88,17 @@ def put_local(
     workers: int = 4,
     progress: Progress = NO_PROGRESS,
 ) -> Descriptor:
-    """Put an image where the reference names, and give the descriptor by which it is known there.
+    """Write an image to the place that the reference names and return its descriptor there.
 
-    An archive is written whole: what was in the file is gone. ``replacing`` is for the places with tags that others
-    move, see copy_image. Raises ImageToolsErrors; then the place is as it was.
+    An existing archive is replaced. A failure, raised as ImageToolsError, leaves the place unchanged.
+
+    Args:
+        image: The image or index.
+        reference: The reference.
+        store: The embedded image store, for ``store:`` references.
+        replacing: The digest that the tag must currently name, for layouts and the store, see `copy_image`.
+        workers: The number of concurrent transfers.
+        progress: A receiver of progress reports.
     """
     match reference:
         case LayoutReference():
@@ -102,18 +109,18 @@ def put_local(
             target = store.repository(name.name)
             return copy_image(image, target, name.tag, replacing=replacing, workers=workers, progress=progress)
         case OciArchiveReference():
-            with compressed_layers(image, progress) as whole, new_archive(reference.path) as writer:
-                return write_oci_archive(whole, writer, reference.name, progress=progress)
+            with compressed_layers(image, progress) as compressed, new_archive(reference.path) as writer:
+                return write_oci_archive(compressed, writer, reference.name, progress=progress)
         case _:
-            return _put_one(_only_image(image, reference), reference, progress)
+            return _put_single_platform(_select_image(image, reference), reference, progress)
 
 
-def _put_one(image: Image, reference: SinglePlatformReference, progress: Progress) -> Descriptor:
+def _put_single_platform(image: Image, reference: SinglePlatformReference, progress: Progress) -> Descriptor:
     match reference:
         case DockerArchiveReference():
             if reference.position is not None:
                 hint = "write docker-archive:FILE:NAME:TAG"
-                raise InvalidReference(f"{reference}: an archive of one image is written", hint=hint)
+                raise InvalidReference(f"{reference}: cannot write to a position in an archive", hint=hint)
             with new_archive(reference.path) as writer:
                 return write_docker_archive(image, writer, reference.reference, progress=progress)
         case DaemonReference():
@@ -126,10 +133,10 @@ def _put_one(image: Image, reference: SinglePlatformReference, progress: Progres
             return load_into_storage(image, reference, progress=progress)
 
 
-def _only_image(image: Image | ImageIndex, reference: SinglePlatformReference) -> Image:
-    """The image for one platform where only one can be kept."""
+def _select_image(image: Image | ImageIndex, reference: SinglePlatformReference) -> Image:
+    """Select one platform, with a warning."""
     if isinstance(image, Image):
         return image
-    chosen = image.select()
-    _log.warning("%s holds one platform only: the image for %s goes there", reference, chosen.config.platform)
-    return chosen
+    selected = image.select()
+    _log.warning("%s: only one platform is supported here; writing %s", reference, selected.config.platform)
+    return selected

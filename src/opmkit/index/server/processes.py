@@ -163,7 +163,7 @@ def _signals() -> Iterator[int]:
     os.set_blocking(reading, False)
     hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # by nohup
     names = {*_STOP, signal.SIGCHLD} - ({signal.SIGHUP} if hangup_ignored else set())
-    interrupts.release()
+    interrupts.stop_watching()
     before = {name: signal.signal(name, lambda *_: None) for name in names}
     descriptor = signal.set_wakeup_fd(writing)
     try:
