@@ -554,7 +554,7 @@ DOCUMENTS = {
 CONFIGS = {
     "configuration that is no JSON": Hostile(partial(config_blob, tar([])), "invalid JSON"),
     "configuration deep": Hostile(partial(config_blob, b'{"a":' * 900 + b"1" + b"}" * 900), "JSON nesting exceeds"),
-    "configuration too long": Hostile(partial(config_blob, b"{}", size=1 << 40), "longer than the"),
+    "configuration too long": Hostile(partial(config_blob, b"{}", size=1 << 40), "exceed the limit of"),
     "configuration that grows": Hostile(partial(config_blob, b" " * (9 * MEBIBYTE), size=2), "that were promised"),
     "labels of numbers": Hostile(partial(labels, {"a": 1}), "config.Labels.a: expected a string, got 1"),
     "labels in a list": Hostile(partial(labels, ["a"]), "config.Labels: expected an object, got ['a']"),

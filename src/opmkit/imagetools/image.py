@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.layer.archive import LayerSource
+    from opmkit.imagetools.layer.reader import LayerSource
     from opmkit.imagetools.layer.write import Layer
 
 _MAX_INDEX_DEPTH = 4
