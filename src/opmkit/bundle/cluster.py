@@ -77,6 +77,8 @@ class Cluster:
         """
         with self._errors():
             found = self._core.read_namespaced_config_map(name, namespace, _request_timeout=_TIMEOUT)
+            if found.kind != "ConfigMap":  # older clients make an empty one of any text
+                raise ValueError("not a ConfigMap")
             binary = {key: base64.b64decode(value, validate=True) for key, value in (found.binary_data or {}).items()}
         annotations = found.metadata.annotations if found.metadata else None
         return ConfigMap(namespace, name, found.data or {}, binary, annotations or {})
