@@ -19,6 +19,10 @@ check:
 test *arguments:
     scripts/test {{arguments}}
 
+# Run the unit tests
+unit *arguments:
+    {{bin}}/pytest -q -n auto -m unit tests/bundle tests/cli tests/imagetools tests/index {{arguments}}
+
 # Run the pipeline from manifests to an index image
 demo *arguments:
     scripts/demo {{arguments}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,6 @@ from tests.kit.tokenserver import TokenServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")  # how long a test takes tells of the machine
@@ -28,6 +28,23 @@ _FOREIGN = (
     *_PROXIES,
     *map(str.upper, _PROXIES),
 )
+
+
+UNIT_DIRECTORIES = ("bundle", "cli", "imagetools", "index")
+REAL_COMPONENTS = frozenset(
+    {"basic_registry", "container_storage", "docker_daemon", "forkserver", "registry", "tls_registry", "token_registry"}
+)
+"""Fixtures that start other programs; tests that use one are not unit tests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the unit tests: those of the packages that are not slow and start no other program."""
+    root = Path(__file__).parent
+    for item in items:
+        in_package = item.path.relative_to(root).parts[0] in UNIT_DIRECTORIES
+        is_pure = REAL_COMPONENTS.isdisjoint(getattr(item, "fixturenames", ()))
+        if in_package and is_pure and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.unit)
 
 
 @pytest.fixture(autouse=True)
