@@ -1,4 +1,4 @@
-"""Reading manifests in other processes."""
+"""DecodeMode manifests in other processes."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,8 @@ from opmkit.bundle.content import Content, ContentCache
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import MANIFESTS
 from opmkit.bundle.validation.bundle_view import BundleView
-from opmkit.bundle.validation.rule import OURS, Dialect, Fault, rule
+from opmkit.bundle.validation.compat import OPMKIT_ONLY, Compat
+from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.run import run_rules
 
 if TYPE_CHECKING:
@@ -89,19 +91,26 @@ def test_the_manifests_directory_stays_within_the_bundle(named: str, directory: 
     assert view({"metadata/annotations.yaml": text}).manifests_directory == directory
 
 
-@rule("DEMO-KIND", "demo", Severity.WARNING, "a kind", remedy="name another", dialects=OURS)
-def _demo(bundle: BundleView) -> Iterator[Fault]:
+@rule("DEMO-KIND", "demo", Severity.WARNING, "a kind", hint="name another", compat=OPMKIT_ONLY, variable_severity=True)
+def _demo(bundle: BundleView) -> Iterator[Finding]:
     """All of them."""
     for manifest in bundle.manifests:
-        yield Fault("it has a kind", manifest.path, ("kind",), subject=manifest.kind)
-    yield Fault("as a whole", severity=Severity.ERROR, remedy="begin anew")
+        yield Finding("it has a kind", manifest.path, ("kind",), manifest.kind, severity=Severity.WARNING)
+    yield Finding("as a whole", hint="start again")
 
 
 def test_rules_find() -> None:
     bundle = view({"manifests/a.yaml": b"\nkind: A\n"})
     assert list(run_rules(bundle, [_demo])) == [
-        Finding("DEMO-KIND", "demo", Severity.WARNING, "it has a kind", "name another", "A", "manifests/a.yaml", 2, 1),
-        Finding("DEMO-KIND", "demo", Severity.ERROR, "as a whole", "begin anew"),
+        Finding(
+            *("it has a kind", "manifests/a.yaml", ("kind",), "A", "name another", 2, 1),
+            severity=Severity.WARNING,
+            rule="DEMO-KIND",
+            validator="demo",
+        ),
+        Finding("as a whole", hint="start again", rule="DEMO-KIND", validator="demo"),
     ]
+    severities = [finding.severity for finding in run_rules(bundle, [replace(_demo, variable_severity=False)])]
+    assert severities == [Severity.WARNING, Severity.WARNING]
     assert _demo.explanation == "All of them."
-    assert list(run_rules(view(dict(bundle.files), dialect=Dialect.NEWEST), [_demo])) == []
+    assert list(run_rules(view(dict(bundle.files), compat=Compat.NEWEST), [_demo])) == []

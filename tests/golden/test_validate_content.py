@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.gvk import crd_group
-from opmkit.bundle.validation.rule import Dialect
 from tests.kit.shared import needs_shared
 from tests.kit.validation import RECORDS, deviations, found, judged
 
@@ -23,9 +23,9 @@ pytestmark = needs_shared
 _NO_SUBJECT = {"CSV-EXAMPLES-JSON", "CSV-EXAMPLES-DECODE", "OPM-CSV", "OPM-CSV-CRDS"}
 
 
-def bundles_of(dialect: Dialect, *corpora: str) -> list[Judged]:
+def bundles_of(compat: Compat, *corpora: str) -> list[Judged]:
     """Those that the references loaded from a directory of their own."""
-    return [one for one in judged(dialect, *corpora) if one.layout in ("bundle", "manifests")]
+    return [one for one in judged(compat, *corpora) if one.layout in ("bundle", "manifests")]
 
 
 def subject_of(finding: Mapping[str, str]) -> str:
@@ -48,18 +48,18 @@ def expected(bundle: Judged, validator: str) -> Counter[tuple[str, str, str]]:
     )
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
+@pytest.mark.parametrize("compat", RECORDS)
 @pytest.mark.parametrize("validator", ["load", "sdk-content"])
-def test_bundles_are_loaded_as_recorded(validator: str, dialect: Dialect) -> None:
-    bundles = bundles_of(dialect)
+def test_bundles_are_loaded_as_recorded(validator: str, compat: Compat) -> None:
+    bundles = bundles_of(compat)
     assert sum(one.expected(validator).total() for one in bundles) > 25
     assert deviations(bundles, validator) == {}
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
-def test_packages_are_loaded_as_recorded(dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", RECORDS)
+def test_packages_are_loaded_as_recorded(compat: Compat) -> None:
     """All bundles of a package are loaded as one directory is, but none at all is no fault of a package."""
-    packages = [one for one in judged(dialect, "invalid-api") if one.layout == "package"]
+    packages = [one for one in judged(compat, "invalid-api") if one.layout == "package"]
     assert sum(one.expected("load-package").total() for one in packages) >= 4
     for package in packages:
         told = found(package.view(), "load")
@@ -67,22 +67,22 @@ def test_packages_are_loaded_as_recorded(dialect: Dialect) -> None:
         assert told == package.expected("load-package"), package.path
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
-def test_the_optional_validator_of_opm_judges_as_recorded(dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", RECORDS)
+def test_the_optional_validator_of_opm_judges_as_recorded(compat: Compat) -> None:
     """It looks at the ClusterServiceVersion alone, and breaks down on an empty list of icons."""
     breaks = {"syn-hub-icon-empty-list": {("HUB-ICON-COUNT", "error", ""): 1}}
-    bundles = bundles_of(dialect)
+    bundles = bundles_of(compat)
     assert sum(one.expected("opm-content-optional").total() for one in bundles) > 150
     assert deviations(bundles, "opm-content-optional") == breaks
 
 
 @pytest.mark.parametrize(
-    ("dialect", "corpora"), [(Dialect.OPM_1_26, ("bundles", "invalid-api")), (Dialect.NEWEST, ("invalid-api",))]
+    ("compat", "corpora"), [(Compat.OPM_1_26, ("bundles", "invalid-api")), (Compat.NEWEST, ("invalid-api",))]
 )
-def test_manifests_are_judged_as_opm_judges_them(dialect: Dialect, corpora: tuple[str, ...]) -> None:
+def test_manifests_are_judged_as_opm_judges_them(compat: Compat, corpora: tuple[str, ...]) -> None:
     """The newer reference was not asked about the bundles of the catalogs."""
     counted = 0
-    for bundle in bundles_of(dialect, *corpora):
+    for bundle in bundles_of(compat, *corpora):
         wanted = expected(bundle, "opm-content")
         assert found(bundle.view(), "opm-content") == wanted, bundle.path
         counted += wanted.total()

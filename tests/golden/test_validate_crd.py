@@ -11,7 +11,7 @@ from tests.kit.shared import needs_shared
 from tests.kit.validation import RECORDS, found, judged, view_of
 
 if TYPE_CHECKING:
-    from opmkit.bundle.validation.rule import Dialect
+    from opmkit.bundle.validation.compat import Compat
     from tests.kit.validation import Judged
 
 pytestmark = needs_shared
@@ -27,10 +27,10 @@ def expected(bundle: Judged, validator: str) -> Counter[tuple[str, str, str]]:
     return counted
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
-def test_findings_are_those_of_the_reference(dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", RECORDS)
+def test_findings_are_those_of_the_reference(compat: Compat) -> None:
     counted = 0
-    for bundle in judged(dialect):
+    for bundle in judged(compat):
         if not any(one["validator"] == "load" for one in bundle.findings) and bundle.layout != "package":
             wanted = expected(bundle, "crd")
             assert found(bundle.view(), "crd") == wanted, bundle.path
@@ -38,14 +38,14 @@ def test_findings_are_those_of_the_reference(dialect: Dialect) -> None:
     assert counted > 300
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
-def test_findings_in_packages_are_those_of_the_reference(dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", RECORDS)
+def test_findings_in_packages_are_those_of_the_reference(compat: Compat) -> None:
     counted = 0
-    for package in judged(dialect, "invalid-api"):
+    for package in judged(compat, "invalid-api"):
         names = {one["validator"].partition(":")[2] for one in package.findings if one["validator"].startswith("crd:")}
         for version in package.directory.iterdir() if names else ():
             if version.is_dir():
-                view = view_of(version, "manifests", dialect)
+                view = view_of(version, "manifests", compat)
                 name = view.csv.object_name if view.csv else ""
                 wanted = expected(package, f"crd:{name}")
                 assert set(found(view, "crd")) == set(wanted), version

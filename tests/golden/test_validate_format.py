@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from tests.kit.shared import needs_shared
 from tests.kit.validation import deviations, judged
 
@@ -12,10 +12,10 @@ pytestmark = needs_shared
 
 
 @pytest.mark.parametrize(
-    ("dialect", "corpora"), [(Dialect.OPM_1_26, ("bundles", "invalid-api")), (Dialect.NEWEST, ("invalid-api",))]
+    ("compat", "corpora"), [(Compat.OPM_1_26, ("bundles", "invalid-api")), (Compat.NEWEST, ("invalid-api",))]
 )
-def test_the_format_of_bundles_is_judged_as_recorded(dialect: Dialect, corpora: tuple[str, ...]) -> None:
+def test_the_format_of_bundles_is_judged_as_recorded(compat: Compat, corpora: tuple[str, ...]) -> None:
     """Format is judged of bundles alone; the newer reference was not asked about those of the catalogs."""
-    bundles = [one for one in judged(dialect, *corpora) if one.layout == "bundle"]
+    bundles = [one for one in judged(compat, *corpora) if one.layout == "bundle"]
     assert len(bundles) > 300
     assert deviations(bundles, "format") == {}

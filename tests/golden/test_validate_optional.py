@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.rule import EVERY, Dialect
+from opmkit.bundle.validation.compat import ALL, Compat
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
 from tests.kit.fake_platforms import platforms_of
@@ -46,9 +46,9 @@ CASES = [
 NEWEST_CASES = [(name, Options(), name, _BOTH) for name in ("operatorhubv2", "capabilities", "categories")]
 
 
-def loaded(dialect: Dialect, corpora: tuple[str, ...], layouts: str = "bundle manifests") -> Iterator[Judged]:
+def loaded(compat: Compat, corpora: tuple[str, ...], layouts: str = "bundle manifests") -> Iterator[Judged]:
     """The bundles that the reference could load, for else it looks no further."""
-    for bundle in judged(dialect, *corpora):
+    for bundle in judged(compat, *corpora):
         if bundle.layout in layouts.split() and not any(one["validator"] == "load" for one in bundle.findings):
             yield bundle
 
@@ -59,15 +59,15 @@ def expected(bundle: Judged, recorded: str) -> Counter[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "validator", "options", "recorded", "corpora"),
-    [(dialect, *case) for dialect in RECORDS for case in CASES] + [(Dialect.NEWEST, *case) for case in NEWEST_CASES],
+    ("compat", "validator", "options", "recorded", "corpora"),
+    [(compat, *case) for compat in RECORDS for case in CASES] + [(Compat.NEWEST, *case) for case in NEWEST_CASES],
     ids=lambda value: value if isinstance(value, str) else getattr(value, "value", ""),
 )
 def test_findings_are_those_of_the_reference(
-    dialect: Dialect, validator: str, options: Options, recorded: str, corpora: tuple[str, ...]
+    compat: Compat, validator: str, options: Options, recorded: str, corpora: tuple[str, ...]
 ) -> None:
     counted = 0
-    for bundle in loaded(dialect, corpora):
+    for bundle in loaded(compat, corpora):
         wanted = expected(bundle, recorded)
         if validator in _HUB and bundle.path == _CRASHES:
             assert not wanted
@@ -78,11 +78,11 @@ def test_findings_are_those_of_the_reference(
     assert counted > 3
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
-def test_channels_are_looked_at_where_the_annotations_are_known(dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", RECORDS)
+def test_channels_are_looked_at_where_the_annotations_are_known(compat: Compat) -> None:
     """Given all of a bundle, the references know its channels; their command gives them the manifests alone."""
-    rules = [replace(rule, dialects=EVERY) if rule.id == "GP-CHANNEL-NAME" else rule for rule in good_practices()]
-    for bundle in loaded(dialect, _BOTH if dialect is Dialect.OPM_1_26 else ("invalid-api",), "bundle"):
+    rules = [replace(rule, compat=ALL) if rule.id == "GP-CHANNEL-NAME" else rule for rule in good_practices()]
+    for bundle in loaded(compat, _BOTH if compat is Compat.OPM_1_26 else ("invalid-api",), "bundle"):
         if not any(one["validator"] == "load@root" for one in bundle.findings):
             mine = Counter((one.rule, one.severity.value, one.subject) for one in run_rules(bundle.view(), rules))
             assert mine == expected(bundle, "good-practices@root"), bundle.path
@@ -90,25 +90,25 @@ def test_channels_are_looked_at_where_the_annotations_are_known(dialect: Dialect
 
 def good_practices() -> list:  # type: ignore[type-arg]
     return [
-        rule for rule in validators()["good-practices"] if Dialect.OPMKIT in rule.dialects and "PARTIAL" not in rule.id
+        rule for rule in validators()["good-practices"] if Compat.OPMKIT in rule.compat and "PARTIAL" not in rule.id
     ]
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
-def test_platforms_are_those_of_the_reference(dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", RECORDS)
+def test_platforms_are_those_of_the_reference(compat: Compat) -> None:
     counted = 0
-    for bundle in loaded(dialect, _BOTH):
+    for bundle in loaded(compat, _BOTH):
         wanted = expected(bundle, "multiarch@sim")
         assert found(replace(bundle.view(), inspect=platforms_of), "multiarch") == wanted, bundle.path
         counted += wanted.total()
     assert counted > 1000
 
 
-@pytest.mark.parametrize("dialect", RECORDS)
-def test_objects_are_those_of_the_reference(dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", RECORDS)
+def test_objects_are_those_of_the_reference(compat: Compat) -> None:
     """By rule and level, for the subjects are dumps of Go structs."""
     counted = 0
-    for bundle in loaded(dialect, ("invalid-api", "bundles"), "bundle manifests file"):
+    for bundle in loaded(compat, ("invalid-api", "bundles"), "bundle manifests file"):
         mine = Counter((rule, level) for rule, level, _ in found(bundle.view(), "object").elements())
         wanted = Counter((rule, level) for rule, level, _ in expected(bundle, "object").elements())
         assert mine == wanted, bundle.path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.profiles import PROFILES
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.run import run_profile
 from tests.kit.shared import SHARED, cases, needs_shared
 from tests.kit.validation import view_of
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 pytestmark = needs_shared
 
 
-@pytest.mark.parametrize("dialect", [Dialect.OPM_1_26, Dialect.NEWEST])  # the newest is that of --tag
+@pytest.mark.parametrize("compat", [Compat.OPM_1_26, Compat.NEWEST])  # the newest is that of --tag
 @pytest.mark.parametrize("case", cases("bundle-validate"), ids=str)
-def test_results_are_those_recorded(case: Case, dialect: Dialect) -> None:
+def test_results_are_those_recorded(case: Case, compat: Compat) -> None:
     record = case.record
     argv = record["argv"]
     optional = argv[argv.index("--optional-validators") + 1].split(",") if "--optional-validators" in argv else []
@@ -28,7 +28,7 @@ def test_results_are_those_recorded(case: Case, dialect: Dialect) -> None:
     directories = {path.name.lower(): path for path in root.iterdir()} if case.name == "invalid" else {}
     judged = {}
     for result in record["results"]:
-        view = view_of(directories.get(result["bundle"]) or root / result["bundle"], dialect=dialect)
+        view = view_of(directories.get(result["bundle"]) or root / result["bundle"], compat=compat)
         judged[result["bundle"]] = "fail" if run_profile(view, PROFILES["opm"], optional) else "ok"
     assert len(judged) >= 15
     assert judged == {result["bundle"]: result["verdict"] for result in record["results"]}

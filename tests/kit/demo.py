@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from tests.kit.broken import BASE
 from tests.kit.validation import view
 
@@ -23,14 +23,14 @@ FILES = {path: raw.decode() for path, raw in BASE.items()}
 
 
 def demo(
-    *changes: tuple[str, str], dialect: Dialect = Dialect.OPMKIT, more: Mapping[str, str | bytes] | None = None
+    *changes: tuple[str, str], compat: Compat = Compat.OPMKIT, more: Mapping[str, str | bytes] | None = None
 ) -> BundleView:
     """The bundle, with texts replaced (each must be in just one file) and more files."""
     files = dict(FILES)
     for old, new in changes:
         (path,) = (path for path, text in files.items() if old in text)
         files[path] = files[path].replace(old, new)
-    return view({**files, **(more or {})}, dialect)
+    return view({**files, **(more or {})}, compat)
 
 
 def line_of(bundle: BundleView, finding: Finding) -> str:

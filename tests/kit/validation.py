@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.validation.bundle_view import BundleView, Options
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
 from tests.kit.shared import SHARED
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CONTENTS = ContentCache()
 """The contents of all views of this module, so that a test run reads and judges each once."""
 
-RECORDS = {Dialect.OPM_1_26: "v1.26.5", Dialect.NEWEST: "newest"}
+RECORDS = {Compat.OPM_1_26: "v1.26.5", Compat.NEWEST: "newest"}
 """The names of the records by the dialect that they are in."""
 
 DOCKERFILES = SHARED / "corpus" / "invalid-api" / "dockerfiles"
@@ -34,13 +34,13 @@ DOCKERFILES = SHARED / "corpus" / "invalid-api" / "dockerfiles"
 def view_of(
     directory: Path,
     layout: str = "bundle",
-    dialect: Dialect = Dialect.OPMKIT,
+    compat: Compat = Compat.OPMKIT,
     options: Options = Options(),  # noqa: B008 (it is frozen)
 ) -> BundleView:
     """A directory of the corpora as a bundle; in any layout but ``bundle`` the directory itself holds the manifests."""
     files, directories = _content_of(directory)
     bare = layout != "bundle"
-    return BundleView(directory.name, files, directories, None, bare, dialect, options, CONTENTS)
+    return BundleView(directory.name, files, directories, None, bare, compat, options, CONTENTS)
 
 
 @cache
@@ -51,11 +51,11 @@ def _content_of(directory: Path) -> tuple[Mapping[str, bytes], frozenset[str]]:
     return files, frozenset(name for name, path in paths.items() if path.is_dir())
 
 
-def view(files: Mapping[str, str | bytes], dialect: Dialect = Dialect.OPMKIT, **more: Any) -> BundleView:
+def view(files: Mapping[str, str | bytes], compat: Compat = Compat.OPMKIT, **more: Any) -> BundleView:
     """A bundle of the given files; more arguments are fields of `BundleView`."""
     raw = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
     parents = {path.rsplit("/", depth)[0] for path in raw for depth in range(1, path.count("/") + 1)}
-    return BundleView("demo", raw, frozenset(parents), dialect=dialect, **more)
+    return BundleView("demo", raw, frozenset(parents), compat=compat, **more)
 
 
 def findings(bundle: BundleView, validator: str) -> list[Finding]:
@@ -75,12 +75,12 @@ class Judged:
     path: str
     directory: Path
     layout: str
-    dialect: Dialect
+    compat: Compat
     findings: tuple[Mapping[str, str], ...]
 
     def view(self, options: Options = Options()) -> BundleView:  # noqa: B008 (it is frozen)
         """The bundle under the rules of that reference."""
-        return view_of(self.directory, self.layout, self.dialect, options)
+        return view_of(self.directory, self.layout, self.compat, options)
 
     def expected(self, validator: str, subject: str = "value field") -> Counter[tuple[str, str, str]]:
         """Rule, level and subject of the findings of a validator; the subject is the first there is of those members.
@@ -114,7 +114,7 @@ def golden_lines(name: str) -> tuple[dict[str, Any], ...]:
 
 
 @cache
-def judged(dialect: Dialect, *corpora: str) -> tuple[Judged, ...]:
+def judged(compat: Compat, *corpora: str) -> tuple[Judged, ...]:
     """All bundles of the corpora (``bundles`` and ``invalid-api``, unless named) that a reference judged."""
     layouts = {case["name"]: case["layout"] for case in _cases()}
     return tuple(
@@ -122,11 +122,11 @@ def judged(dialect: Dialect, *corpora: str) -> tuple[Judged, ...]:
             line["path"],
             SHARED / "corpus" / corpus / line["path"],
             layouts[line["path"]] if corpus == "invalid-api" else "bundle",
-            dialect,
+            compat,
             tuple(line["findings"]),
         )
         for corpus in corpora or ("bundles", "invalid-api")
-        for line in golden_lines(("invalid-api." if corpus == "invalid-api" else "") + RECORDS[dialect])
+        for line in golden_lines(("invalid-api." if corpus == "invalid-api" else "") + RECORDS[compat])
     )
 
 

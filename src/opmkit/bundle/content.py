@@ -17,9 +17,9 @@ from opmkit.bundle.errors import InvalidDocument
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.go_yaml import Duplicate
     from opmkit.bundle.json_value import JsonValue
-    from opmkit.bundle.validation.rule import Path
 
 
 _EXCERPT = 160
@@ -55,7 +55,7 @@ class Content:
             return cls(raw, error=InvalidDocument("it is nested too deeply"))
         return cls(raw, document.value, None, document.is_json, document.more, document.duplicates)
 
-    def locate(self, path: Path) -> tuple[int, int]:
+    def locate(self, path: FieldPath) -> tuple[int, int]:
         """Line and column, from 1, of the value that ``path`` leads to, or of the nearest there is on the way."""
         if self.error is not None:  # it may be nested deeper than libyaml can bear
             return 0, 0
@@ -64,7 +64,7 @@ class Content:
         return self._places[path]
 
     @cached_property
-    def _places(self) -> dict[Path, tuple[int, int]]:
+    def _places(self) -> dict[FieldPath, tuple[int, int]]:
         return {}
 
     def excerpt(self, line: int) -> str:
@@ -107,7 +107,7 @@ def _compose(raw: bytes) -> yaml.Node | None:
         loader.dispose()
 
 
-def _locate(node: yaml.Node | None, path: Path) -> tuple[int, int]:
+def _locate(node: yaml.Node | None, path: FieldPath) -> tuple[int, int]:
     if node is None:
         return 0, 0
     mark = node.start_mark

@@ -1,13 +1,17 @@
-"""What validation says: findings, and how grave they are."""
+"""Findings: the problems that validation reports, for bundles and for catalogs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opmkit.bundle.field_path import FieldPath
 
 
 class Severity(StrEnum):
-    """How grave a finding is."""
+    """Severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -15,29 +19,41 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a bundle.
+    """A problem in a bundle or a catalog.
 
-    ``subject`` is what it is about, such as an API, an image or a field, "" for the whole. ``file`` is relative to the
-    bundle's root, "" where no file is at fault; ``line`` and ``column`` count from 1, and are 0 where not known.
-    ``excerpt`` is the offending line, shortened if it is long.
+    A check sets the message and the location. The rule that runs the check adds its id, validator, severity and hint.
+
+    Attributes:
+        message: The problem, without its location.
+        file: Path relative to the root of the bundle or catalog, "" if the problem is not in a file.
+        path: Path from the root of the document in ``file`` to the offending value, or to the missing one.
+        subject: The API, image, field or object that the finding is about, "" for the whole.
+        hint: How to solve it, as one sentence.
+        line: Line in ``file``, from 1, or 0 if unknown.
+        column: Column in ``line``, from 1, or 0 if unknown.
+        severity: Errors make a bundle or catalog invalid.
+        rule: Id of the rule, such as ``CSV-REPLACES-FORMAT``.
+        validator: Name of the validator that ran the rule.
+        excerpt: The offending line, truncated.
     """
 
-    rule: str
-    validator: str
-    severity: Severity
     message: str
-    remedy: str = ""
-    subject: str = ""
     file: str = ""
+    path: FieldPath = ()
+    subject: str = ""
+    hint: str = ""
     line: int = 0
     column: int = 0
+    severity: Severity = Severity.ERROR
+    rule: str = ""
+    validator: str = ""
     excerpt: str = field(default="", compare=False)
 
     @property
-    def place(self) -> str:
-        """Where it is, as compilers write it: ``file:line:column``."""
+    def location(self) -> str:
+        """The location as compilers write it: ``file:line:column``."""
         return ":".join([self.file, *(str(number) for number in (self.line, self.column) if number)])
 
     def fails(self, fail_on: Severity) -> bool:
-        """Return whether validation fails by this finding: an error always does, a warning where ``fail_on`` is one."""
+        """Return whether validation fails because of this finding: an error, or a warning if ``fail_on`` is WARNING."""
         return self.severity is Severity.ERROR or fail_on is not Severity.ERROR

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.api_types import decode
-from opmkit.bundle.api_types.decode import Decoded, TypeMismatch, decode_struct, format_path
+from opmkit.bundle.api_types.decode import Decoded, TypeMismatch, decode_struct
 from opmkit.bundle.api_types.scalars import SCALARS, DecodeMode
 from opmkit.bundle.api_types.tables import Tables
 from opmkit.bundle.content import Content
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.field_path import format_path
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.typed_manifests import decode_csv
 
 if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
 
 
-def decode_spec(text: str, mode: DecodeMode | None = None, dialect: Dialect = Dialect.NEWEST) -> Decoded:
-    return decode_csv(Content.read(f"spec: {{{text}}}".encode()), dialect, mode)
+def decode_spec(text: str, mode: DecodeMode | None = None, compat: Compat = Compat.NEWEST) -> Decoded:
+    return decode_csv(Content.read(f"spec: {{{text}}}".encode()), compat, mode)
 
 
 def test_all_mismatches_are_reported_with_their_paths() -> None:
@@ -59,11 +60,11 @@ def test_only_yaml_mode_accepts_other_scalars_as_strings(value: str) -> None:
 
 def test_opm_1_26_decodes_json_in_json_mode_and_has_no_release() -> None:
     content = Content.read(b'{"spec": {"displayName": 1, "release": "01"}}')
-    mismatches = {dialect: decode_csv(content, dialect).mismatches for dialect in Dialect}
-    assert {dialect: [mismatch.path[-1] for mismatch in found] for dialect, found in mismatches.items()} == {
-        Dialect.OPM_1_26: ["displayName"],
-        Dialect.NEWEST: ["release"],
-        Dialect.OPMKIT: ["release"],
+    mismatches = {compat: decode_csv(content, compat).mismatches for compat in Compat}
+    assert {compat: [mismatch.path[-1] for mismatch in found] for compat, found in mismatches.items()} == {
+        Compat.OPM_1_26: ["displayName"],
+        Compat.NEWEST: ["release"],
+        Compat.OPMKIT: ["release"],
     }
 
 
@@ -123,7 +124,7 @@ def test_scalars(kind: str, valid: list[JsonValue], invalid: list[JsonValue]) ->
 
 @pytest.mark.parametrize("raw", [b"", b"- a", b"a: b: c", b"text"])
 def test_a_document_that_is_not_a_mapping_is_a_mismatch(raw: bytes) -> None:
-    decoded = decode_csv(Content.read(raw), Dialect.OPMKIT)
+    decoded = decode_csv(Content.read(raw), Compat.OPMKIT)
     assert (decoded.value, [mismatch.path for mismatch in decoded.mismatches]) == ({}, [()])
 
 

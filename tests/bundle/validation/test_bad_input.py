@@ -10,10 +10,10 @@ import pytest
 
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.parallel_validator import Judging
 from opmkit.bundle.validation.profiles import profile_named
-from opmkit.bundle.validation.rule import Dialect
-from opmkit.bundle.validation.run import ProfileJudge
+from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import Source
 from opmkit.bundle.validation.validator import Validation
 from tests.kit.broken import BASE
@@ -65,7 +65,7 @@ UNREADABLE = {
 
 def verdict_of(root: Path) -> Verdict:
     """What the profile ``all`` makes of a directory."""
-    judging = Judging(ProfileJudge(profile_named("all")), Dialect.OPMKIT, Options())
+    judging = Judging(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
     validation = Validation(cast("Tool", None), judging)
     (verdict,) = validation.run([Source(str(root), root)])
     return verdict

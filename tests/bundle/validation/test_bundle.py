@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.rules.bundle import MAX_SIZE
 from tests.kit.demo import CRD, CSV, FILES, demo, line_of
@@ -52,15 +52,15 @@ def test_the_size_is_bounded(size: int, rules: list[str]) -> None:
     assert [(one.rule, one.subject) for one in told] == [(rule, "demo.v1.2.3") for rule in rules]
 
 
-@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("compat", Compat)
 @pytest.mark.parametrize("version", ["  version: v1\n", "  versions: []\n", ""])
-def test_a_v1beta1_crd_without_a_list_of_versions_has_to_be_owned(version: str, dialect: Dialect) -> None:
+def test_a_v1beta1_crd_without_a_list_of_versions_has_to_be_owned(version: str, compat: Compat) -> None:
     crd = (
         "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"
         "metadata: {name: extras.demo.example.com}\nspec:\n  group: demo.example.com\n"
         f"{version}  names: {{kind: Extra, plural: extras}}\n"
     )
-    told = found(demo(more={"manifests/extra.yaml": crd}, dialect=dialect), "bundle")
+    told = found(demo(more={"manifests/extra.yaml": crd}, compat=compat), "bundle")
     subject = f"demo.example.com/{'v1' if version.startswith('  version:') else ''}, Kind=Extra"
     assert told == Counter({("BUNDLE-CRD-NOT-OWNED", "error", subject): 1})
 
@@ -68,7 +68,7 @@ def test_a_v1beta1_crd_without_a_list_of_versions_has_to_be_owned(version: str, 
 def test_the_metadata_counts_too_but_not_for_the_references() -> None:
     more = {"manifests/big.yaml": noise(1_000_000), "metadata/big.yaml": noise(1_000_000)}
     assert [one.rule for one in findings(demo(more=more), "bundle")] == ["BUNDLE-SIZE-MAX"]
-    assert findings(demo(more=more, dialect=Dialect.NEWEST), "bundle") == []
+    assert findings(demo(more=more, compat=Compat.NEWEST), "bundle") == []
     assert MAX_SIZE == 1024 * 1024
 
 
@@ -79,9 +79,9 @@ def test_every_rule_is_tested_and_explained() -> None:
     assert all(one.explanation and one.bad and one.good for one in rules)
 
 
-@pytest.mark.parametrize("dialect", Dialect)
-def test_nothing_is_found_in_a_sound_bundle(dialect: Dialect) -> None:
-    assert findings(demo(dialect=dialect), "bundle") == []
+@pytest.mark.parametrize("compat", Compat)
+def test_nothing_is_found_in_a_sound_bundle(compat: Compat) -> None:
+    assert findings(demo(compat=compat), "bundle") == []
 
 
 def test_the_same_owned_twice_is_missing_for_the_references_alone() -> None:
@@ -89,21 +89,21 @@ def test_the_same_owned_twice_is_missing_for_the_references_alone() -> None:
     assert found(demo(change), "bundle") == Counter()
     subject = "demo.example.com/v1, Kind=Demo"
     recorded = Counter({("BUNDLE-OWNED-CRD-MISSING", "error", subject): 1})
-    assert found(demo(change, dialect=Dialect.NEWEST), "bundle") == recorded
+    assert found(demo(change, compat=Compat.NEWEST), "bundle") == recorded
 
 
 def test_deployments_without_an_account_do_not_clash_with_an_account_without_a_name() -> None:
     change = ("              serviceAccountName: demo-account\n", "")
     more = {"manifests/account.yaml": ACCOUNT.format("''")}
     assert findings(demo(change, more=more), "bundle") == []
-    assert found(demo(change, more=more, dialect=Dialect.OPM_1_26), "bundle").total() == 1
+    assert found(demo(change, more=more, compat=Compat.OPM_1_26), "bundle").total() == 1
 
 
 def test_a_release_is_named_by_the_package_of_the_annotations() -> None:
     changes = [("  version: 1.2.3", "  version: 1.2.3\n  release: '1'"), ("name: demo.v1.2.3", "name: demo-v1.2.3-1")]
     assert findings(demo(*changes), "bundle") == []
-    assert found(demo(*changes, dialect=Dialect.NEWEST), "bundle").total() == 1
-    assert findings(demo(*changes, dialect=Dialect.OPM_1_26), "bundle") == []
+    assert found(demo(*changes, compat=Compat.NEWEST), "bundle").total() == 1
+    assert findings(demo(*changes, compat=Compat.OPM_1_26), "bundle") == []
 
 
 @pytest.mark.parametrize("files", [{}, {"manifests/csv.yaml": ""}])

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from tests.kit.broken import BASE
 from tests.kit.validation import findings, view
 
@@ -59,17 +59,17 @@ FILES = {"manifests/csv.yaml": CSV, "manifests/crd.yaml": CRD, "manifests/other.
 
 
 def told(bundle: BundleView, validator: str) -> list[tuple[str, str]]:
-    return [(one.rule, one.place) for one in findings(bundle, validator)]
+    return [(one.rule, one.location) for one in findings(bundle, validator)]
 
 
-def with_file(name: str, text: str | bytes, dialect: Dialect = Dialect.OPMKIT) -> BundleView:
-    return view({**FILES, f"manifests/{name}": text}, dialect)
+def with_file(name: str, text: str | bytes, compat: Compat = Compat.OPMKIT) -> BundleView:
+    return view({**FILES, f"manifests/{name}": text}, compat)
 
 
-@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("compat", Compat)
 @pytest.mark.parametrize("validator", ["load", "sdk-content", "opm-content"])
-def test_a_sound_bundle_passes(validator: str, dialect: Dialect) -> None:
-    assert told(view(FILES, dialect), validator) == []
+def test_a_sound_bundle_passes(validator: str, compat: Compat) -> None:
+    assert told(view(FILES, compat), validator) == []
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_all_that_keeps_a_bundle_from_loading_is_told_at_once_except_by_the_refe
     ours = ["LOAD-DECODE", "LOAD-CSV-TYPE", "LOAD-CSV-TYPE", "LOAD-CRD-TYPE"]
     assert sorted(rule for rule, _ in told(view(files), "load")) == sorted(ours)
     theirs = ["LOAD-CRD-TYPE", "LOAD-NO-BUNDLE-CSV", "LOAD-NO-BUNDLE"]
-    assert sorted(rule for rule, _ in told(view(files, Dialect.NEWEST), "load")) == sorted(theirs)
+    assert sorted(rule for rule, _ in told(view(files, Compat.NEWEST), "load")) == sorted(theirs)
 
 
 def test_a_missing_csv() -> None:
     files = {"manifests/crd.yaml": CRD, "metadata/annotations.yaml": "annotations: {}"}
-    for dialect in Dialect:
-        assert told(view(files, dialect), "load") == [("LOAD-NO-CSV", "")]
-        assert told(view(files, dialect), "opm-content") == [("LOAD-NO-CSV", "")]
+    for compat in Compat:
+        assert told(view(files, compat), "load") == [("LOAD-NO-CSV", "")]
+        assert told(view(files, compat), "opm-content") == [("LOAD-NO-CSV", "")]
     assert told(view({"metadata/annotations.yaml": "annotations: {}"}), "load") == [("FMT-EMPTY-MANIFESTS", "")]
 
 
@@ -121,15 +121,15 @@ def test_a_csv_with_a_fault_in_its_yaml_is_told_by_the_fault_except_by_the_refer
     broken = with_file("csv.yaml", CSV.replace("displayName: Demo", "displayName: Demo: new"))
     assert told(broken, "load") == [("LOAD-DECODE", "manifests/csv.yaml:7:20")]
     assert told(broken, "opm-content") == [("LOAD-DECODE", "manifests/csv.yaml:7:20")]
-    theirs = view(dict(broken.files), Dialect.OPM_1_26)
+    theirs = view(dict(broken.files), Compat.OPM_1_26)
     assert told(theirs, "load") == [("LOAD-NO-CSV", "")]
 
 
 def test_the_newest_reference_takes_json_for_yaml() -> None:
     text = '{"kind": "ConfigMap", "metadata": {"name": "demo",},}'
-    assert told(with_file("other.yaml", text, Dialect.NEWEST), "load") == []
-    for dialect in (Dialect.OPMKIT, Dialect.OPM_1_26):
-        assert told(with_file("other.yaml", text, dialect), "load") == [("LOAD-DECODE", "manifests/other.yaml:1:51")]
+    assert told(with_file("other.yaml", text, Compat.NEWEST), "load") == []
+    for compat in (Compat.OPMKIT, Compat.OPM_1_26):
+        assert told(with_file("other.yaml", text, compat), "load") == [("LOAD-DECODE", "manifests/other.yaml:1:51")]
 
 
 @pytest.mark.parametrize("validator", ["sdk-content", "opm-content"])
@@ -137,10 +137,10 @@ def test_kinds(validator: str) -> None:
     newer = with_file("other.yaml", OTHER.replace("ConfigMap", "NetworkPolicy"))
     assert told(newer, validator) == []
     found = findings(with_file("other.yaml", OTHER.replace("ConfigMap", "CronJob")), validator)
-    assert [(one.rule, one.place, one.subject) for one in found] == [
+    assert [(one.rule, one.location, one.subject) for one in found] == [
         ("KIND-UNSUPPORTED", "manifests/other.yaml:2:1", "/v1, Kind=CronJob")
     ]
-    older = view(dict(newer.files), Dialect.OPM_1_26)
+    older = view(dict(newer.files), Compat.OPM_1_26)
     assert [rule for rule, _ in told(older, validator)] == ["KIND-UNSUPPORTED"]
 
 
@@ -152,7 +152,7 @@ def test_a_document_of_comments_is_an_object_without_a_kind() -> None:
 def test_metadata() -> None:
     found = findings(with_file("other.yaml", BAD_METADATA), "sdk-content")
     assert [(one.rule, one.line, one.subject) for one in found] == [("OBJ-META", 5, "demo"), ("OBJ-META", 6, "demo")]
-    theirs = findings(with_file("other.yaml", BAD_METADATA, Dialect.NEWEST), "opm-content")
+    theirs = findings(with_file("other.yaml", BAD_METADATA, Compat.NEWEST), "opm-content")
     assert [(one.rule, one.line) for one in theirs] == [("OBJ-META", 5)]
     assert "namespace" in theirs[0].message
     assert "labels" in theirs[0].message
@@ -224,13 +224,13 @@ NO_SPEC = CSV[: CSV.index("spec:")]
 )
 def test_the_manifests_as_opm_takes_them(name: str, text: str, ours: list[str], theirs: list[str] | None) -> None:
     assert Counter(rule for rule, _ in told(with_file(name, text), "opm-content")) == Counter(ours)
-    found = findings(with_file(name, text, Dialect.OPM_1_26), "opm-content")
+    found = findings(with_file(name, text, Compat.OPM_1_26), "opm-content")
     assert Counter(one.rule for one in found) == Counter(ours if theirs is None else theirs)
     assert {one.severity for one in found} <= {Severity.ERROR}
 
 
 def test_a_csv_without_a_spec() -> None:
-    found = [rule for rule, _ in told(with_file("csv.yaml", NO_SPEC, Dialect.OPM_1_26), "opm-content")]
+    found = [rule for rule, _ in told(with_file("csv.yaml", NO_SPEC, Compat.OPM_1_26), "opm-content")]
     assert {"OPM-CSV", "OPM-CSV-CRDS"} <= set(found)
 
 
@@ -241,7 +241,7 @@ OWNED = "- {name: demos.example.com, version: v1, kind: Demo"
 def test_a_group_and_an_entry_listed_twice_hide_no_crd_except_from_the_references(owned: str) -> None:
     text = CSV.replace(f"{OWNED}}}", owned)
     assert told(with_file("csv.yaml", text), "opm-content") == []
-    found = findings(with_file("csv.yaml", text, Dialect.OPM_1_26), "opm-content")
+    found = findings(with_file("csv.yaml", text, Compat.OPM_1_26), "opm-content")
     assert [(one.rule, one.subject) for one in found] == [("BUNDLE-OWNED-CRD-MISSING", "example.com/v1, Kind=Demo")]
 
 
@@ -250,7 +250,7 @@ def test_all_versions_of_an_older_crd_count_except_for_the_references() -> None:
         "  scope:", "  version: v1alpha1\n  preserveUnknownFields: false\n  scope:"
     )
     assert "BUNDLE-OWNED-CRD-MISSING" not in str(told(with_file("crd.yaml", old), "opm-content"))
-    assert "BUNDLE-OWNED-CRD-MISSING" in str(told(with_file("crd.yaml", old, Dialect.OPM_1_26), "opm-content"))
+    assert "BUNDLE-OWNED-CRD-MISSING" in str(told(with_file("crd.yaml", old, Compat.OPM_1_26), "opm-content"))
 
 
 def test_a_release_does_not_go_with_substitutes() -> None:
@@ -258,7 +258,7 @@ def test_a_release_does_not_go_with_substitutes() -> None:
         "version: 1.0.0\n", "version: 1.0.0\n  release: '1'\n"
     )
     assert ("BUNDLE-RELEASE-SUBSTITUTES", "manifests/csv.yaml:9:3") in told(with_file("csv.yaml", text), "opm-content")
-    assert "SUBSTITUTES" not in str(told(with_file("csv.yaml", text, Dialect.OPM_1_26), "opm-content"))
+    assert "SUBSTITUTES" not in str(told(with_file("csv.yaml", text, Compat.OPM_1_26), "opm-content"))
 
 
 @pytest.mark.parametrize("value", ["a", 1, 1.5, True, None, [], {}, [[]], [None], {"a": None}])
@@ -266,13 +266,13 @@ def test_a_release_does_not_go_with_substitutes() -> None:
 def test_values_of_any_type_break_nothing(key: str, value: object) -> None:
     for name, text in (("csv.yaml", CSV), ("crd.yaml", CRD), ("other.yaml", OTHER)):
         changed = {**yaml.safe_load(text), key: value}
-        for dialect in Dialect:
-            bundle = with_file(name, orjson.dumps(changed), dialect)
+        for compat in Compat:
+            bundle = with_file(name, orjson.dumps(changed), compat)
             for validator in ("load", "sdk-content", "opm-content", "format", "packagemanifest"):
                 findings(bundle, validator)
 
 
-@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("compat", Compat)
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
@@ -282,10 +282,10 @@ def test_values_of_any_type_break_nothing(key: str, value: object) -> None:
         ("strategy", "CSV-REQUIRED-FIELD"),
     ],
 )
-def test_the_case_of_a_csv_field_counts_for_opm_alone(name: str, rule: str, dialect: Dialect) -> None:
+def test_the_case_of_a_csv_field_counts_for_opm_alone(name: str, rule: str, compat: Compat) -> None:
     path = "manifests/demo.clusterserviceversion.yaml"
     text = re.sub(rf"^( *){name}:", rf"\1{name[0].upper()}{name[1:]}:", BASE[path].decode(), flags=re.MULTILINE)
-    bundle = view({**BASE, path: text}, dialect)
+    bundle = view({**BASE, path: text}, compat)
     errors = {name: Counter(one.rule for one in findings(bundle, name)) for name in ("opm-content", "csv")}
     assert errors["opm-content"] == Counter([rule])
     assert rule not in errors["csv"]
@@ -293,5 +293,5 @@ def test_the_case_of_a_csv_field_counts_for_opm_alone(name: str, rule: str, dial
 
 def test_the_case_of_metadata_fields_counts_for_a_cluster_but_not_for_opm() -> None:
     text = OTHER.replace("name: demo", "Name: demo")
-    assert told(with_file("other.yaml", text, Dialect.NEWEST), "opm-content") == []
+    assert told(with_file("other.yaml", text, Compat.NEWEST), "opm-content") == []
     assert told(with_file("other.yaml", text), "opm-content") == [("OBJ-META", "manifests/other.yaml:3:1")]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from tests.kit.validation import findings, view
 
 FILE = "manifests/crd.yaml"
@@ -54,9 +54,9 @@ spec:
 """
 
 
-def told(text: str, dialect: Dialect = Dialect.OPMKIT) -> list[tuple[str, str, int]]:
+def told(text: str, compat: Compat = Compat.OPMKIT) -> list[tuple[str, str, int]]:
     """Rule, subject and line of all findings."""
-    return [(one.rule, one.subject, one.line) for one in findings(view({FILE: text}, dialect), "crd")]
+    return [(one.rule, one.subject, one.line) for one in findings(view({FILE: text}, compat), "crd")]
 
 
 @pytest.mark.parametrize("text", [GOOD, OLD])
@@ -175,7 +175,7 @@ def test_the_version_at_the_top_is_the_first() -> None:
     text = OLD + "  versions: [{name: v2, served: true, storage: true}]\n"
     assert told(text) == [("CRD-V1BETA1-VERSION", "v1", 7)]
     named = GOOD.replace("- name: v1", "- name: V1")
-    assert [rule for rule, _, _ in told(named, Dialect.NEWEST)] == ["CRD-VERSION-NAME", "CRD-V1BETA1-VERSION"]
+    assert [rule for rule, _, _ in told(named, Compat.NEWEST)] == ["CRD-VERSION-NAME", "CRD-V1BETA1-VERSION"]
     assert [rule for rule, _, _ in told(named)] == ["CRD-VERSION-NAME"]
 
 
@@ -239,7 +239,7 @@ def test_schemas_that_clusters_refuse(rule: str, schema: dict[str, Any], place: 
     text = with_schema(schema)
     found = {(one.rule, one.subject) for one in findings(view({FILE: text}), "crd")}
     assert found == {(rule, f"spec.versions[0].schema.openAPIV3Schema.{place}")}
-    assert told(text, Dialect.NEWEST) == []  # the references drop them
+    assert told(text, Compat.NEWEST) == []  # the references drop them
 
 
 def with_schema(more: dict[str, Any]) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from opmkit.bundle.validation.cross_bundle import AcrossRule, Summary, judge_across
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.cross_bundle import CrossBundleRule, Summary, run_cross_bundle_rules
 from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import demo
 from tests.kit.shared import needs_shared
@@ -23,7 +23,7 @@ def bundle(version: str, replaces: str = "", /, **more: Any) -> Summary:
 
 def told(*bundles: Summary) -> list[tuple[str, str, str]]:
     """Rule, bundle and subject of what is found."""
-    found = judge_across(bundles, validators()["across"])
+    found = run_cross_bundle_rules(bundles, validators()["across"])
     return [(finding.rule, summary.name, finding.subject) for summary, finding in found]
 
 
@@ -74,7 +74,7 @@ def test_a_fault_is_found(bundles: tuple[Summary, ...], wanted: list[tuple[str, 
 def test_every_rule_is_tested_and_explained() -> None:
     rules = validators()["across"]
     assert {one.id for one in rules} == {rule for _, wanted in FAULTS for rule, _, _ in wanted}
-    assert all(isinstance(one, AcrossRule) and one.explanation and one.bad and one.good for one in rules)
+    assert all(isinstance(one, CrossBundleRule) and one.explanation and one.bad and one.good for one in rules)
     assert findings(demo(), "across") == []
 
 
@@ -96,7 +96,7 @@ def test_what_is_no_fault(bundles: tuple[Summary, ...]) -> None:
 
 def test_a_message_names_a_few_of_many() -> None:
     many = [bundle("1.0.0"), *(bundle(f"1.{minor}.0", "1.0.0") for minor in range(1, 9))]
-    (pair,) = judge_across(many, validators()["across"])
+    (pair,) = run_cross_bundle_rules(many, validators()["across"])
     assert pair[1].message == (
         "the channel stable of the package demo has the heads demo.v1.8.0, demo.v1.7.0, demo.v1.6.0, demo.v1.5.0,"
         " demo.v1.4.0 and 3 more"
@@ -125,10 +125,11 @@ def test_a_bundle_is_summed_up() -> None:
 @needs_shared
 def test_the_corpus_has_broken_chains() -> None:
     views = (
-        dataclasses.replace(one.view(), dialect=Dialect.OPMKIT, name=one.path)
-        for one in judged(Dialect.NEWEST, "bundles")
+        dataclasses.replace(one.view(), compat=Compat.OPMKIT, name=one.path) for one in judged(Compat.NEWEST, "bundles")
     )
     summaries = [summary for one in views if (summary := Summary.of(one))]
-    found = {(finding.rule, summary.target) for summary, finding in judge_across(summaries, validators()["across"])}
+    found = {
+        (finding.rule, summary.target) for summary, finding in run_cross_bundle_rules(summaries, validators()["across"])
+    }
     assert ("ACROSS-REPLACES-CYCLE", "syn-cycle/1.0.0") in found
     assert len({rule for rule, _ in found}) >= 5

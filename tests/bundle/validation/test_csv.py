@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import CSV, FILES, demo, line_of
 from tests.kit.validation import findings, found
@@ -51,9 +51,9 @@ FAULTS = [
 ]
 
 
-def of_rule(rule: str, *changes: tuple[str, str], dialect: Dialect = Dialect.OPMKIT) -> list[tuple[Finding, str]]:
+def of_rule(rule: str, *changes: tuple[str, str], compat: Compat = Compat.OPMKIT) -> list[tuple[Finding, str]]:
     """What a rule finds, with the line that it points at."""
-    bundle = demo(*changes, dialect=dialect)
+    bundle = demo(*changes, compat=compat)
     return [(one, line_of(bundle, one)) for one in findings(bundle, "csv") if one.rule == rule]
 
 
@@ -61,7 +61,7 @@ def of_rule(rule: str, *changes: tuple[str, str], dialect: Dialect = Dialect.OPM
 def test_a_fault_is_found_in_its_line(rule: str, change: tuple[str, str], line: str) -> None:
     (told,) = of_rule(rule, change)
     assert told[1].startswith(line)
-    assert told[0].remedy
+    assert told[0].hint
 
 
 def test_every_rule_is_tested_and_explained() -> None:
@@ -70,15 +70,15 @@ def test_every_rule_is_tested_and_explained() -> None:
     assert all(one.explanation and one.bad and one.good for one in rules)
 
 
-@pytest.mark.parametrize("dialect", Dialect)
-def test_nothing_is_found_in_a_sound_bundle(dialect: Dialect) -> None:
-    assert findings(demo(dialect=dialect), "csv") == []
+@pytest.mark.parametrize("compat", Compat)
+def test_nothing_is_found_in_a_sound_bundle(compat: Compat) -> None:
+    assert findings(demo(compat=compat), "csv") == []
 
 
 def test_required_fields_are_named_as_in_the_file_or_as_in_the_reference() -> None:
     change = ("displayName: Demo\n", "displayName:\n")
     assert [one.subject for one, _ in of_rule("CSV-REQUIRED-FIELD", change)] == ["spec.displayName"]
-    told = of_rule("CSV-REQUIRED-FIELD", change, dialect=Dialect.NEWEST)
+    told = of_rule("CSV-REQUIRED-FIELD", change, compat=Compat.NEWEST)
     assert [one.subject for one, _ in told] == ["Spec.DisplayName"]
 
 
@@ -90,7 +90,7 @@ def test_a_field_of_a_wrong_type_stops_the_references_and_is_not_taken_for_missi
         ("replaces: demo.v1.2.2", "replaces: A B"),
     ]
     assert set(found(demo(*changes), "csv")) == {("CSV-REPLACES-FORMAT", "error", "")}
-    assert findings(demo(*changes, dialect=Dialect.NEWEST), "csv") == []
+    assert findings(demo(*changes, compat=Compat.NEWEST), "csv") == []
 
 
 def test_all_examples_at_fault_are_told() -> None:
@@ -99,8 +99,8 @@ def test_all_examples_at_fault_are_told() -> None:
         "number 1 is no object",
         "number 3 has no kind",
     ]
-    assert len(of_rule("CSV-EXAMPLES-DECODE", change, dialect=Dialect.OPM_1_26)) == 1
+    assert len(of_rule("CSV-EXAMPLES-DECODE", change, compat=Compat.OPM_1_26)) == 1
 
 
 def test_the_older_reference_does_not_look_at_the_kubernetes_version() -> None:
-    assert of_rule("MINKUBE-MISSING", ("minKubeVersion: 1.27.0", ""), dialect=Dialect.OPM_1_26) == []
+    assert of_rule("MINKUBE-MISSING", ("minKubeVersion: 1.27.0", ""), compat=Compat.OPM_1_26) == []

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.profiles import PROFILES, profile_named
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.rule_registry import rules
 from opmkit.bundle.validation.run import run_profile
 from tests.kit.broken import BASE, Broken, broken_bundles
@@ -21,11 +21,11 @@ BUNDLES = broken_bundles()
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@pytest.mark.parametrize("dialect", Dialect)
-def test_the_sound_bundle_passes(profile: str, dialect: Dialect) -> None:
+@pytest.mark.parametrize("compat", Compat)
+def test_the_sound_bundle_passes(profile: str, compat: Compat) -> None:
     optional = [name for name in PROFILES[profile].optional if name not in ("multiarch", "operatorhub")]
-    chosen = [name for name in optional if dialect in PROFILES[profile].optional[name].dialects]
-    assert run_profile(view(BASE, dialect), profile_named(profile), chosen) == []
+    chosen = [name for name in optional if compat in PROFILES[profile].optional[name].compat]
+    assert run_profile(view(BASE, compat), profile_named(profile), chosen) == []
 
 
 @pytest.mark.parametrize("broken", BUNDLES, ids=str)

@@ -9,7 +9,7 @@ import pytest
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.cel import compile_problem
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from tests.kit.validation import findings, view
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ FILES = {"manifests/csv.yaml": CSV, "metadata/annotations.yaml": ANNOTATIONS}
 
 def told(bundle: BundleView) -> list[tuple[str, str]]:
     """Rules and places of what is wrong with the format."""
-    return [(one.rule, one.place) for one in findings(bundle, "format")]
+    return [(one.rule, one.location) for one in findings(bundle, "format")]
 
 
 def test_a_sound_bundle_passes() -> None:
-    for dialect in Dialect:
-        assert told(view(FILES, dialect)) == []
+    for compat in Compat:
+        assert told(view(FILES, compat)) == []
 
 
 def test_directories() -> None:
@@ -91,9 +91,9 @@ def test_media_types(files: dict[str, str], media_type: str) -> None:
     assert told(view({**files, "metadata/annotations.yaml": annotations})) == []
 
 
-def depending(text: str, dialect: Dialect = Dialect.OPMKIT) -> list[tuple[str, int]]:
+def depending(text: str, compat: Compat = Compat.OPMKIT) -> list[tuple[str, int]]:
     """Rules and lines of what is wrong with dependencies."""
-    bundle = view({**FILES, "metadata/dependencies.yaml": text}, dialect)
+    bundle = view({**FILES, "metadata/dependencies.yaml": text}, compat)
     return [(one.rule, one.line) for one in findings(bundle, "format")]
 
 
@@ -111,13 +111,13 @@ SOUND = [
 ]
 
 
-@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("compat", Compat)
 @pytest.mark.parametrize("text", SOUND)
-def test_sound_dependencies_pass(text: str, dialect: Dialect) -> None:
-    assert depending(text, dialect) == []
+def test_sound_dependencies_pass(text: str, compat: Compat) -> None:
+    assert depending(text, compat) == []
 
 
-@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("compat", Compat)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -138,8 +138,8 @@ def test_sound_dependencies_pass(text: str, dialect: Dialect) -> None:
         (dependency("olm.constraint", "{cel: {rule: 'properties[0].value'}}"), [("DEP-CEL-INVALID", 4)]),
     ],
 )
-def test_dependencies(text: str, expected: list[tuple[str, int]], dialect: Dialect) -> None:
-    assert depending(text, dialect) == expected
+def test_dependencies(text: str, expected: list[tuple[str, int]], compat: Compat) -> None:
+    assert depending(text, compat) == expected
 
 
 COMPOUND = """\
@@ -164,7 +164,7 @@ EMPTY_AND_UNKNOWN = [("DEP-CONSTRAINT-SHAPE", 6), ("DEP-CONSTRAINT-SHAPE", 4)]
 
 def test_constraints_of_all_forms_are_taken_except_by_the_references() -> None:
     assert depending(COMPOUND) == []
-    assert depending(COMPOUND, Dialect.NEWEST) == [("DEP-CEL-MISSING", 3)]
+    assert depending(COMPOUND, Compat.NEWEST) == [("DEP-CEL-MISSING", 3)]
 
 
 @pytest.mark.parametrize(
@@ -194,13 +194,13 @@ def test_constraints_are_bounded() -> None:
 def test_a_dependencies_file_that_cannot_be_read_is_told_except_by_the_references() -> None:
     for text, line in (("dependencies: [\n", 2), ("dependencies: none\n", 1), ("dependencies:\n- text\n", 2)):
         assert depending(text) == [("DEP-UNPARSABLE", line)]
-        assert depending(text, Dialect.OPM_1_26) == []
+        assert depending(text, Compat.OPM_1_26) == []
 
 
 def test_an_alternative_without_versions_is_refused_except_by_the_references() -> None:
     text = dependency("olm.package", "{packageName: demo, version: 1.0.0 || || 2.0.0}")
     assert depending(text) == [("DEP-PACKAGE-RANGE", 4)]
-    assert depending(text, Dialect.NEWEST) == []
+    assert depending(text, Compat.NEWEST) == []
 
 
 @pytest.mark.parametrize(
@@ -227,4 +227,4 @@ def test_without_the_compiler_a_bundle_with_rules_does_not_pass(monkeypatch: pyt
     found = findings(view({**FILES, "metadata/dependencies.yaml": text}), "format")
     assert [(one.rule, one.severity) for one in found] == [("DEP-CEL-INVALID", Severity.ERROR)]
     assert found[0].message.startswith("the rule cannot be checked: cel-expr-python cannot be loaded: ")
-    assert "Install cel-expr-python" in found[0].remedy
+    assert "Install cel-expr-python" in found[0].hint

@@ -20,10 +20,10 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import CHANNELS, PACKAGE
 from opmkit.bundle.validation import reports
 from opmkit.bundle.validation.bundle_view import Options
-from opmkit.bundle.validation.cross_bundle import Summary, judge_across
+from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.cross_bundle import Summary, run_cross_bundle_rules
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.result import Verdict
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.rule_registry import rules, validators
 from opmkit.bundle.validation.run import run_profile, run_rules
 from tests.kit.mutants import VALUES, mutants
@@ -42,8 +42,8 @@ LABELS = st.none() | st.dictionaries(
     st.sampled_from([value for value in VALUES if isinstance(value, str) and value != "\ud800"]),
 )
 RUNS = [
-    (Dialect.OPMKIT, "all", ("multiarch", "operatorhub")),
-    *((dialect, name, ()) for dialect in (Dialect.OPM_1_26, Dialect.NEWEST) for name in ("opm", "operator-sdk")),
+    (Compat.OPMKIT, "all", ("multiarch", "operatorhub")),
+    *((compat, name, ()) for compat in (Compat.OPM_1_26, Compat.NEWEST) for name in ("opm", "operator-sdk")),
 ]
 
 
@@ -56,8 +56,8 @@ RUNS = [
 @given(mutants(), LABELS, st.booleans())
 def judge_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | None, bare: bool) -> None:
     more = {"image_labels": labels, "bare": bare, "options": Options(k8s_version="1.25"), "contents": ContentCache()}
-    for dialect, profile, optional in RUNS:
-        bundle = view(files, dialect, **more)
+    for compat, profile, optional in RUNS:
+        bundle = view(files, compat, **more)
         findings = run_profile(bundle, profile_named(profile), optional)
         findings += run_rules(bundle, validators()["packagemanifest"])
         report([verdict_on(bundle, findings)])
@@ -66,7 +66,9 @@ def judge_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | None, 
 def verdict_on(bundle: BundleView, findings: list[Finding]) -> Verdict:
     name = bundle.csv.object_name if bundle.csv else ""
     summary = Summary.of(bundle)
-    across = [finding for _, finding in judge_across([summary] * 2, validators()["across"])] if summary else []
+    across = (
+        [finding for _, finding in run_cross_bundle_rules([summary] * 2, validators()["across"])] if summary else []
+    )
     return Verdict("mutant", (*findings, *across), name, bundle.annotations.get(PACKAGE, ""), summary)
 
 
@@ -75,7 +77,7 @@ def report(verdicts: list[Verdict]) -> None:
     for finding in verdicts[0].findings:
         assert finding.rule in known
         assert finding.message
-        assert finding.remedy
+        assert finding.hint
         assert finding.line >= 0
     for line, _ in reports.text.lines(verdicts):
         assert not CONTROL.search(line), line

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from opmkit.bundle import labels
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.rules.opmkit_annotations import channels_odd
 from tests.kit.demo import ANNOTATIONS, CRD, CSV, FILES, demo, line_of
@@ -93,7 +93,7 @@ def test_a_fault_is_found_in_its_line(rule: str, change: tuple[str, str], line: 
     bundle = demo(change)
     (told,) = (one for one in findings(bundle, "opmkit") if one.rule == rule)
     assert line_of(bundle, told).startswith(line)
-    assert told.remedy
+    assert told.hint
 
 
 def test_every_rule_is_tested_and_explained() -> None:
@@ -109,9 +109,9 @@ def test_nothing_is_found_in_a_sound_bundle() -> None:
     assert findings(demo(), "opmkit") == []
 
 
-@pytest.mark.parametrize("dialect", [Dialect.OPM_1_26, Dialect.NEWEST])
-def test_the_references_have_none_of_these_rules(dialect: Dialect) -> None:
-    assert findings(demo(("minKubeVersion", "miniKubeVersion"), dialect=dialect), "opmkit") == []
+@pytest.mark.parametrize("compat", [Compat.OPM_1_26, Compat.NEWEST])
+def test_the_references_have_none_of_these_rules(compat: Compat) -> None:
+    assert findings(demo(("minKubeVersion", "miniKubeVersion"), compat=compat), "opmkit") == []
 
 
 def of_rule(rule: str, *changes: tuple[str, str], more: dict[str, str | bytes] | None = None) -> list[str]:
@@ -208,7 +208,7 @@ def test_what_the_metadata_holds_is_read_once() -> None:
 def test_duplicate_keys_of_json_are_told_as_well() -> None:
     bundle = view({"manifests/a.json": '{"kind": "A",\n "kind": "B"}'})
     (told,) = findings(bundle, "opmkit")
-    assert (told.rule, told.place) == ("YAML-DUPLICATE-KEY", "manifests/a.json:2:2")
+    assert (told.rule, told.location) == ("YAML-DUPLICATE-KEY", "manifests/a.json:2:2")
 
 
 @pytest.mark.parametrize(("mark", "encoding"), [(b"", "utf-16"), (b"\xfe\xff", "utf-16-be"), (b"", "utf-32")])

@@ -9,8 +9,8 @@ import pytest
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.platforms import ImagePlatforms
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.imagetools.spec import Platform
 from tests.kit.demo import CSV, demo, line_of
@@ -127,7 +127,7 @@ def test_what_is_right_passes(validator: str) -> None:
 
 def test_a_provider_may_be_blank_in_the_older_reference() -> None:
     blank = (PROVIDER, "  provider: {name: ' '}\n")
-    assert ("HUB-PROVIDER", "provider: {name: ' '}") not in told(demo(blank, dialect=Dialect.OPM_1_26), "operatorhub")
+    assert ("HUB-PROVIDER", "provider: {name: ' '}") not in told(demo(blank, compat=Compat.OPM_1_26), "operatorhub")
 
 
 def test_categories_of_a_file(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_objects_of_removed_apis(api_version: str, kind: str, rule: str) -> None
     text = f"\napiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: x}}\n"
     bundle = demo(("  minKubeVersion: 1.27.0\n", ""), more={"manifests/x.yaml": text})
     ((found),) = findings(bundle, "alpha-deprecated-apis")
-    assert (found.rule, found.severity, found.place, found.subject) == (
+    assert (found.rule, found.severity, found.location, found.subject) == (
         rule,
         Severity.WARNING,
         "manifests/x.yaml:2:1",
@@ -203,11 +203,11 @@ def test_how_far_a_bundle_with_removed_apis_goes(value: str, rule: str) -> None:
 
 def test_what_the_references_make_of_a_missing_index_path() -> None:
     files = {"manifests/old.yaml": OLD_CRD}
-    levels = [(one.rule, one.severity.value) for one in findings(demo(more=files, dialect=Dialect.NEWEST), "community")]
+    levels = [(one.rule, one.severity.value) for one in findings(demo(more=files, compat=Compat.NEWEST), "community")]
     missing = "COMM-MAXOCP-MISSING"
     assert levels == [(missing, "error"), (missing, "warning"), ("COMM-INDEX-PATH", "warning")]
     assert [one.rule for one in findings(demo(more=files), "community")] == [missing, "COMM-INDEX-PATH"]
-    patch = demo(("    capabilities:", PROPERTIES % '"4.8.1"'), more=files, dialect=Dialect.NEWEST)
+    patch = demo(("    capabilities:", PROPERTIES % '"4.8.1"'), more=files, compat=Compat.NEWEST)
     assert [one.rule for one in findings(patch, "community")] == ["COMM-INDEX-PATH"]
 
 
@@ -229,7 +229,7 @@ def test_the_label_of_openshift_versions(line: str, rule: str, tmp_path: Path) -
     dockerfile.write_text(f"FROM scratch\n{line}\n")
     bundle = demo(("    capabilities:", PROPERTIES % '"4.8"'), more={"manifests/old.yaml": OLD_CRD})
     found = findings(replace(bundle, options=Options(index_path=str(dockerfile))), "community")
-    assert [(one.rule, one.place) for one in found] == [(rule, f"{dockerfile}:2")] * bool(rule)
+    assert [(one.rule, one.location) for one in found] == [(rule, f"{dockerfile}:2")] * bool(rule)
 
 
 def test_a_dockerfile_that_is_none(tmp_path: Path) -> None:
@@ -271,13 +271,13 @@ def test_objects(text: str, rules: list[str]) -> None:
 
 def test_percentages_are_numbers_to_us_alone() -> None:
     files = {"manifests/x.yaml": PDB % "maxUnavailable: 50%"}
-    assert [one.rule for one in findings(demo(more=files, dialect=Dialect.NEWEST), "object")] == ["OBJECT-PDB-MAX"]
+    assert [one.rule for one in findings(demo(more=files, compat=Compat.NEWEST), "object")] == ["OBJECT-PDB-MAX"]
 
 
 def test_keys_of_operator_groups() -> None:
     text = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {annotations: {olm.providedapis: x}}\n"
     ((found),) = findings(demo(more={"manifests/x.yaml": text}), "operatorgroup")
-    assert (found.rule, found.place) == ("ANNOTATION-KEY-CASE", "manifests/x.yaml:3:26")
+    assert (found.rule, found.location) == ("ANNOTATION-KEY-CASE", "manifests/x.yaml:3:26")
 
 
 MANAGER = "quay.io/example/demo@sha256:0123456789012345678901234567890123456789012345678901234567890123"
@@ -298,12 +298,12 @@ def arches(*architectures: str, index: bool = True) -> ImagePlatforms:
 
 
 def judged(
-    platforms: ImagePlatforms | None, labels: str = "", affinity: str = "", dialect: Dialect = Dialect.OPMKIT
+    platforms: ImagePlatforms | None, labels: str = "", affinity: str = "", compat: Compat = Compat.OPMKIT
 ) -> list[tuple[str, str]]:
     changes = [("  annotations:\n    alm", f"  labels: {{{labels}}}\n  annotations:\n    alm")]
     if affinity:
         changes.append(("              containers:\n", AFFINITY % affinity))
-    bundle = replace(demo(*changes, dialect=dialect), inspect=lambda _image: platforms)
+    bundle = replace(demo(*changes, compat=compat), inspect=lambda _image: platforms)
     return [(rule, line.partition(":")[0]) for rule, line in told(bundle, "multiarch")]
 
 
@@ -342,7 +342,7 @@ def test_platforms_that_cannot_be_learnt() -> None:
 
 
 def test_what_the_references_make_of_an_image_without_index() -> None:
-    assert ("ARCH-IMAGE-UNSUPPORTED", "image") in judged(arches("amd64", index=False), dialect=Dialect.NEWEST)
+    assert ("ARCH-IMAGE-UNSUPPORTED", "image") in judged(arches("amd64", index=False), compat=Compat.NEWEST)
 
 
 def test_a_tool_that_there_is_not() -> None:
@@ -356,8 +356,8 @@ def test_a_manager_of_two_deployments_leaves_the_others_what_they_are() -> None:
     first = text[text.index("      - name: demo-manager\n") :]
     second = first.replace("demo-manager", "demo-again") + "              - {name: side, image: side}\n"
     platforms = {MANAGER: arches("amd64"), "side": arches("amd64", "arm64")}
-    for dialect, expected in ((Dialect.OPMKIT, []), (Dialect.NEWEST, ["ARCH-LABEL-MISSING"])):
-        bundle = replace(demo((first, first + second), dialect=dialect), inspect=platforms.get)
+    for compat, expected in ((Compat.OPMKIT, []), (Compat.NEWEST, ["ARCH-LABEL-MISSING"])):
+        bundle = replace(demo((first, first + second), compat=compat), inspect=platforms.get)
         assert [one.rule for one in findings(bundle, "multiarch") if "LABEL" in one.rule] == expected
 
 
@@ -380,8 +380,8 @@ def test_no_type_is_taken_for_granted(value: str) -> None:
     }
     for field in (*fields, "customresourcedefinitions"):
         text = f"kind: ClusterServiceVersion\nmetadata: {value}\nspec: {{{field}: {value}}}\n"
-        for dialect in Dialect:
-            bundle = demo(dialect=dialect, more={CSV: text, "manifests/old.yaml": OLD_CRD, **objects})
+        for compat in Compat:
+            bundle = demo(compat=compat, more={CSV: text, "manifests/old.yaml": OLD_CRD, **objects})
             for name in names:
                 assert isinstance(findings(bundle, name), list)
 
@@ -400,7 +400,7 @@ def test_every_rule_explains_itself() -> None:
         for rule in validators()[name]:
             assert rule.explanation, rule.id
             assert rule.summary, rule.id
-            assert rule.remedy.endswith("."), rule.id
+            assert rule.hint.endswith("."), rule.id
             assert rule.bad, rule.id
             assert rule.good not in ("", rule.bad), rule.id
 

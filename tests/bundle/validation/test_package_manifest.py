@@ -18,7 +18,7 @@ channels:
 
 
 def told(files: dict[str, str]) -> list[tuple[str, str]]:
-    return [(one.rule, one.place) for one in findings(view(files, bare=True), "packagemanifest")]
+    return [(one.rule, one.location) for one in findings(view(files, bare=True), "packagemanifest")]
 
 
 def test_a_sound_package_passes() -> None:

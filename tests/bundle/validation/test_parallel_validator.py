@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.content import ContentCache
-from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation import parallel_validator as module
 from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.parallel_validator import Case, JudgeAhead, Judging
 from opmkit.bundle.validation.profiles import profile_named
-from opmkit.bundle.validation.rule import Dialect
-from opmkit.bundle.validation.run import ProfileJudge
+from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import BundleFiles
 from tests.kit.broken import BASE
 from tests.kit.demo import CSV
@@ -50,11 +50,11 @@ def judged(judging: Judging, cases: list[Case], processes: int) -> list[Verdict]
 
 def where_judged(bundle: BundleView) -> list[Finding]:
     """Find the process that judges; other processes know this by its name."""
-    return [Finding("DEMO", "demo", Severity.ERROR, str(os.getpid()))]
+    return [Finding(str(os.getpid()), rule="DEMO", validator="demo")]
 
 
 def test_verdicts_are_the_same_wherever_they_come_from() -> None:
-    judging = Judging(ProfileJudge(profile_named("all")), Dialect.OPMKIT, Options())
+    judging = Judging(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
     cases = [case(number) for number in range(20)]
     here = judged(judging, cases, 0)
     assert judged(judging, cases, 2) == here
@@ -64,7 +64,7 @@ def test_verdicts_are_the_same_wherever_they_come_from() -> None:
 @pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/false", "/bin/echo", ""])
 def test_without_a_usable_process_all_are_judged_here(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", program)
-    verdicts = judged(Judging(where_judged, Dialect.OPMKIT, Options()), [case(1), case(2)], 1)
+    verdicts = judged(Judging(where_judged, Compat.OPMKIT, Options()), [case(1), case(2)], 1)
     assert {verdict.findings[0].message for verdict in verdicts} == {str(os.getpid())}
 
 
@@ -72,7 +72,7 @@ def test_what_a_judge_raises_comes_to_who_asks() -> None:
     def broken(bundle: BundleView) -> list[Finding]:
         raise ZeroDivisionError(bundle.name)
 
-    with JudgeAhead(Judging(broken, Dialect.OPMKIT, Options()), ContentCache(), 0) as judges:
+    with JudgeAhead(Judging(broken, Compat.OPMKIT, Options()), ContentCache(), 0) as judges:
         pending = judges.submit(case(1))
         with pytest.raises(ZeroDivisionError, match="bundle 1"):
             judges.verdict(pending)
@@ -81,7 +81,7 @@ def test_what_a_judge_raises_comes_to_who_asks() -> None:
 def test_few_bundles_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "WORTHWHILE", 2)
     monkeypatch.setattr(subprocess, "Popen", None)
-    with JudgeAhead(Judging(where_judged, Dialect.OPMKIT, Options()), ContentCache(), 1) as judges:
+    with JudgeAhead(Judging(where_judged, Compat.OPMKIT, Options()), ContentCache(), 1) as judges:
         waiting = [judges.submit(case(number)) for number in range(2)]
         verdicts = [judges.verdict(one) for one in waiting]
     assert [verdict.findings[0].message for verdict in verdicts] == [str(os.getpid())] * 2

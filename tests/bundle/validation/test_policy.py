@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RULES = ("CSV-A", "CSV-B", "GP-C")
-A = Finding("CSV-A", "csv", Severity.ERROR, "a", subject="one", file="manifests/csv.yaml", line=3)
-B = Finding("CSV-B", "csv", Severity.WARNING, "b", file="manifests/csv.yaml")
-C = Finding("GP-C", "good-practices", Severity.WARNING, "c", subject="manager")
+A = Finding("a", rule="CSV-A", validator="csv", subject="one", file="manifests/csv.yaml", line=3)
+B = Finding("b", rule="CSV-B", validator="csv", severity=Severity.WARNING, file="manifests/csv.yaml")
+C = Finding("c", rule="GP-C", validator="good-practices", severity=Severity.WARNING, subject="manager")
 VERDICT = Verdict("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
 
 
@@ -92,8 +92,16 @@ def test_a_baseline_lets_new_findings_through_only(tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     path.write_bytes(baseline([VERDICT]))
     known = read_baseline(path)
-    moved = Finding("CSV-A", "csv", Severity.ERROR, "a, elsewhere", subject="one", file="manifests/csv.yaml", line=90)
-    new = Finding("GP-C", "good-practices", Severity.WARNING, "c", subject="sidecar")
+    moved = Finding(
+        "a, elsewhere",
+        rule="CSV-A",
+        validator="csv",
+        severity=Severity.ERROR,
+        subject="one",
+        file="manifests/csv.yaml",
+        line=90,
+    )
+    new = Finding("c", rule="GP-C", validator="good-practices", severity=Severity.WARNING, subject="sidecar")
     later = Verdict("elsewhere", (moved, moved, B, C, new), "demo.v1.0.0", "demo")
     assert without_known(later, known).findings == (moved, new)
     assert without_known(VERDICT, known).findings == ()

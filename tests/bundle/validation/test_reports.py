@@ -21,10 +21,18 @@ from opmkit.imagetools.hints import Hint
 from tests.kit.uris import is_uri_reference
 
 BAD = Finding(
-    "CSV-X", "csv", Severity.ERROR, "spec.x is 7%", "Write 6,\nor: less.", "x", "manifests/a b.yaml", 3, 5, "x: 7%"
+    "spec.x is 7%",
+    "manifests/a b.yaml",
+    subject="x",
+    hint="Write 6,\nor: less.",
+    line=3,
+    column=5,
+    rule="CSV-X",
+    validator="csv",
+    excerpt="x: 7%",
 )
-MEDIOCRE = Finding("GP-Y", "good-practices", Severity.WARNING, "y is \x00 odd & <long>")
-LONELY = Finding("GP-Z", "good-practices", Severity.WARNING, "z")
+MEDIOCRE = Finding("y is \x00 odd & <long>", severity=Severity.WARNING, rule="GP-Y", validator="good-practices")
+LONELY = Finding("z", severity=Severity.WARNING, rule="GP-Z", validator="good-practices")
 VERDICTS = [
     Verdict("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
     Verdict("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
@@ -32,7 +40,7 @@ VERDICTS = [
 ]
 
 
-@rule("CSV-X", "csv", Severity.ERROR, "x is too large", remedy="Write less.")
+@rule("CSV-X", "csv", Severity.ERROR, "x is too large", hint="Write less.")
 def _x(_bundle: object) -> list[object]:
     """Large x break clusters."""
     return []
@@ -180,12 +188,12 @@ def test_sarif_names_sources_by_uris(target: str, root: str, file: str) -> None:
 
 
 def test_sarif_knows_a_finding_again_when_lines_have_moved() -> None:
-    moved = Finding(*(getattr(BAD, name) for name in ("rule", "validator", "severity", "message", "remedy", "subject")))
+    moved = Finding(BAD.message, subject=BAD.subject, hint=BAD.hint, rule=BAD.rule, validator=BAD.validator)
     results = [
         sarif.report([Verdict("./demo", (one,), "demo.v1.0.0")], {})["runs"][0]["results"][0]["partialFingerprints"]
         for one in (
             BAD,
-            Finding(BAD.rule, "csv", BAD.severity, "x", "", BAD.subject, BAD.file, 99, 1, BAD.excerpt),
+            replace(BAD, message="x", hint="", line=99, column=1),
             moved,
         )
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from opmkit.bundle.validation.bundle_view import Options
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.optional_validators import InvalidOption, read_options, selected
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.selectors import InvalidSelector, Selector
 
 LABELS = {"name": "multiarch", "suite": "all", "size": "5"}
@@ -47,30 +47,30 @@ def test_what_is_no_selector(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("selector", "dialect", "names"),
+    ("selector", "compat", "names"),
     [
-        ("name=operatorhub", Dialect.OPM_1_26, ["operatorhub"]),
-        ("name in (community, multiarch)", Dialect.OPMKIT, ["community", "multiarch"]),
+        ("name=operatorhub", Compat.OPM_1_26, ["operatorhub"]),
+        ("name in (community, multiarch)", Compat.OPMKIT, ["community", "multiarch"]),
         (
             "suite=operatorframework",
-            Dialect.NEWEST,
+            Compat.NEWEST,
             ["operatorhubv2", "capabilities", "categories", "alpha-deprecated-apis", "good-practices"],
         ),
         (
             "suite=operatorframework",
-            Dialect.OPM_1_26,
+            Compat.OPM_1_26,
             ["operatorhub", "alpha-deprecated-apis", "good-practices"],
         ),
     ],
 )
-def test_what_is_selected(selector: str, dialect: Dialect, names: list[str]) -> None:
-    assert [one.name for one in selected(selector, dialect)] == names
+def test_what_is_selected(selector: str, compat: Compat, names: list[str]) -> None:
+    assert [one.name for one in selected(selector, compat)] == names
 
 
 @pytest.mark.parametrize("selector", ["name=none", "name=operatorhubv2"])
 def test_a_selector_must_select_something(selector: str) -> None:
     with pytest.raises(InvalidSelector, match="selects no optional validator"):
-        selected(selector, Dialect.OPM_1_26)
+        selected(selector, Compat.OPM_1_26)
 
 
 def test_options() -> None:

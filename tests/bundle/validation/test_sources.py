@@ -10,11 +10,11 @@ import pytest
 
 from opmkit.bundle.cache import digest_of_files
 from opmkit.bundle.errors import NotABundle
-from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation.bundle_view import BundleView, Options
 from opmkit.bundle.validation.cache import VerdictCache
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.parallel_validator import Judging
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.sources import Source, expand, read_files, read_labels
 from opmkit.bundle.validation.validator import Validation
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, LimitExceeded
@@ -114,9 +114,9 @@ def test_what_is_no_bundle_or_too_large(tmp_path: Path) -> None:
 def judged(views: list[str]) -> Validation:
     def judge(view: BundleView) -> list[Finding]:
         views.append(view.name)
-        return [Finding("DEMO", "demo", Severity.ERROR, f"{len(view.files)} files")]
+        return [Finding(f"{len(view.files)} files", rule="DEMO", validator="demo")]
 
-    return Validation(NO_TOOL, Judging(judge, Dialect.OPMKIT, Options()), processes=0)
+    return Validation(NO_TOOL, Judging(judge, Compat.OPMKIT, Options()), processes=0)
 
 
 def test_what_cannot_be_read_is_told_and_the_others_go_on(tmp_path: Path) -> None:

@@ -16,12 +16,11 @@ from opmkit.bundle.api_types.tables import Tables, load
 from opmkit.bundle.fields import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.json_value import JsonValue
-
-    Path = tuple[str | int, ...]
 
 
 MAX_VALUES = 1_000_000
@@ -36,7 +35,7 @@ class TypeMismatch:
     value has another type.
     """
 
-    path: Path
+    path: FieldPath
     problem: str
     hint: str = ""
     scalar: str = ""
@@ -46,7 +45,7 @@ class TypeMismatch:
 class UnknownField:
     """A field that the struct does not have; ``known`` are those that it has."""
 
-    path: Path
+    path: FieldPath
     known: tuple[str, ...]
 
     @property
@@ -99,12 +98,6 @@ def decode_cached(
         decoded = decode_struct(value, struct, mode, tables)
         memo[any_mode if decoded.same_in_all_modes else this_mode] = decoded
     return decoded
-
-
-def format_path(path: Iterable[str | int]) -> str:
-    """Return a path as text, such as ``spec.links[0].url``."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".")
 
 
 @dataclass(frozen=True, slots=True)

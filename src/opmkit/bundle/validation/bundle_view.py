@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from opmkit.bundle import labels as names
 from opmkit.bundle.content import Content, ContentCache
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.api_types.scalars import DecodeMode
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.platforms import Inspect
-    from opmkit.bundle.validation.rule import Path
 
 CSV_KIND = "ClusterServiceVersion"
 CRD_KIND = "CustomResourceDefinition"
@@ -89,7 +89,7 @@ class BundleView:
     directories: frozenset[str] = frozenset()
     image_labels: Mapping[str, str] | None = None
     bare: bool = False
-    dialect: Dialect = Dialect.OPMKIT
+    compat: Compat = Compat.OPMKIT
     options: Options = Options()
     contents: ContentCache = field(default_factory=ContentCache, repr=False)
     inspect: Inspect | None = field(default=None, compare=False, repr=False)
@@ -196,7 +196,7 @@ def scalar_text(value: object) -> str | None:
     return str(value) if isinstance(value, str | int | float) else None
 
 
-def members(value: object, base: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def members(value: object, base: FieldPath) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
     """The mappings in a list, each with the path to it, where ``base`` leads to the list."""
     for number, item in enumerate(items(value)):
         if isinstance(item, dict):

@@ -35,7 +35,7 @@ class VerdictCache:
         """The verdict on the bundle of that digest, named as it is now; None if there is none."""
         try:
             value = orjson.loads(self.kept.get(content) or b"")
-            findings = tuple(Finding(**{**one, "severity": Severity(one["severity"])}) for one in value["findings"])
+            findings = tuple(map(_finding, value["findings"]))
             summary = value["summary"] and _summary(value["summary"], target)
             return Verdict(target, findings, value["name"], value["package"], summary)
         except (ValueError, TypeError, KeyError):
@@ -53,3 +53,7 @@ class VerdictCache:
 def _summary(value: Mapping[str, Any], target: str) -> Summary:
     fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
     return Summary(**{**fields, "target": target})
+
+
+def _finding(value: Mapping[str, Any]) -> Finding:
+    return Finding(**{**value, "path": tuple(value["path"]), "severity": Severity(value["severity"])})

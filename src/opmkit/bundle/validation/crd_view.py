@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.validation.node import Node
 from opmkit.bundle.validation.per_file import each_file
-from opmkit.bundle.validation.structural_schema import schema_problems
+from opmkit.bundle.validation.structural_schema import schema_findings
 from opmkit.bundle.validation.subschemas import has_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
-    from opmkit.bundle.validation.rule import Check, Fault
-    from opmkit.bundle.validation.structural_schema import Problem
+    from opmkit.bundle.validation.rule import Check
 
 V1 = "apiextensions.k8s.io/v1"
 V1BETA1 = "apiextensions.k8s.io/v1beta1"
@@ -115,12 +115,12 @@ class Crd:
         return any(has_default(part.child("openAPIV3Schema")) for part in self.schemas.written)
 
     @cached_property
-    def schema_problems(self) -> tuple[tuple[Node, list[Problem]], ...]:
+    def schema_findings(self) -> tuple[tuple[Node, list[Finding]], ...]:
         """The schemas with what is wrong with them; none where unknown fields are kept, as then anything goes."""
         if self.preserves_unknown_fields:
             return ()
         roots = [part.child("openAPIV3Schema") for part in self.schemas.written]
-        return tuple((root, schema_problems(root.value, has_status=self._has_status)) for root in roots if root.present)
+        return tuple((root, schema_findings(root.value, has_status=self._has_status)) for root in roots if root.present)
 
     @property
     def _has_status(self) -> bool:
@@ -168,11 +168,11 @@ def _defaulted(node: Node, default: str) -> Node:
     return node if node.text else Node(default or None, node.path, node.field)
 
 
-def crd_check(judge: Callable[[Crd], Iterable[Fault]]) -> Check:
+def crd_check(judge: Callable[[Crd], Iterable[Finding]]) -> Check:
     """Make a check of a function that judges one definition, by its content alone."""
 
     @wraps(judge)
-    def judged(manifest: Manifest) -> Iterable[Fault]:
+    def judged(manifest: Manifest) -> Iterable[Finding]:
         return judge(Crd.from_manifest(manifest))
 
     return each_file(known_crds)(judged)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import Csv
-from opmkit.bundle.validation.rule import OURS, Rule
+from opmkit.bundle.validation.rule import Rule
 from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.finding import Severity
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.rule import Fault
 
 VALIDATOR = "across"
 
@@ -81,40 +81,52 @@ def _order(version: str) -> Version:
         return tolerant_version("0")
 
 
-Found: TypeAlias = "tuple[Summary, Fault]"
-"""The bundle that a fault is told of, and the fault."""
+BundleFinding: TypeAlias = tuple[Summary, Finding]
+"""A bundle and a finding about it."""
+
+CrossBundleCheck: TypeAlias = "Callable[[Sequence[Summary]], Iterable[BundleFinding]]"
 
 
-def _nothing(_: object) -> tuple[()]:
+def _no_findings(_: object) -> tuple[()]:
     return ()
 
 
 @dataclass(frozen=True, slots=True)
-class AcrossRule(Rule):
-    """A rule over many bundles: ``find`` looks at the summaries of all. In a single bundle it finds nothing."""
+class CrossBundleRule(Rule):
+    """A rule whose check takes the summaries of several bundles; it finds nothing in a single bundle."""
 
-    find: Callable[[Sequence[Summary]], Iterable[Found]] = _nothing
+    check_bundles: CrossBundleCheck = _no_findings
 
 
-def across_rule(
-    rule_id: str, severity: Severity, summary: str, *, remedy: str, bad: str = "", good: str = ""
-) -> Callable[[Callable[[Sequence[Summary]], Iterable[Found]]], AcrossRule]:
-    """Make a rule of a function over summaries; its docstring explains it at length."""
+def cross_bundle_rule(
+    rule_id: str, severity: Severity, summary: str, *, hint: str, bad: str = "", good: str = ""
+) -> Callable[[CrossBundleCheck], CrossBundleRule]:
+    """Return a decorator that makes a rule of a check; the function's docstring is the explanation."""
 
-    def register(find: Callable[[Sequence[Summary]], Iterable[Found]]) -> AcrossRule:
-        told = (find.__doc__ or "").strip()
-        return AcrossRule(rule_id, VALIDATOR, severity, summary, remedy, _nothing, told, bad, good, OURS, find)
+    def register(check: CrossBundleCheck) -> CrossBundleRule:
+        return CrossBundleRule(
+            rule_id,
+            VALIDATOR,
+            severity,
+            summary,
+            hint,
+            _no_findings,
+            (check.__doc__ or "").strip(),
+            bad,
+            good,
+            OPMKIT_ONLY,
+            check_bundles=check,
+        )
 
     return register
 
 
-def judge_across(summaries: Iterable[Summary], rules: Iterable[Rule]) -> Iterator[tuple[Summary, Finding]]:
-    """What those of the rules that are over many bundles find, each with the bundle that it is told of."""
-    different: dict[str, Summary] = {}
+def run_cross_bundle_rules(summaries: Iterable[Summary], rules: Iterable[Rule]) -> Iterator[BundleFinding]:
+    """Yield the findings of the cross-bundle rules among ``rules``, each with its bundle."""
+    distinct: dict[str, Summary] = {}
     for number, summary in enumerate(summaries):
-        different.setdefault(summary.digest or f"#{number}", summary)
+        distinct.setdefault(summary.digest or f"#{number}", summary)
     for rule in rules:
-        if isinstance(rule, AcrossRule):
-            for summary, fault in rule.find(tuple(different.values())):
-                severity, remedy = fault.severity or rule.severity, fault.remedy or rule.remedy
-                yield summary, Finding(rule.id, rule.validator, severity, fault.message, remedy, fault.subject)
+        if isinstance(rule, CrossBundleRule):
+            for summary, finding in rule.check_bundles(tuple(distinct.values())):
+                yield summary, rule.complete(finding)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from opmkit.bundle.validation.bundle_view import mapping, members
+from opmkit.bundle.lenient import mapping, members
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.gvk import Gvk, crd_group
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.typed_manifests import decode_csv
 
 if TYPE_CHECKING:
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from opmkit.bundle.api_types.decode import Decoded
     from opmkit.bundle.api_types.scalars import DecodeMode
     from opmkit.bundle.content import Content
+    from opmkit.bundle.field_path import FieldPath
+    from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.rule import Check, Fault, Path
+    from opmkit.bundle.validation.rule import Check
 
-    Entry: TypeAlias = tuple[Path, Mapping[str, Any]]
+    Entry: TypeAlias = tuple[FieldPath, Mapping[str, Any]]
     """A mapping in a list of the ClusterServiceVersion, with its path."""
 
-OWNED_CRDS: Path = ("spec", "customresourcedefinitions", "owned")
-OWNED_SERVICES: Path = ("spec", "apiservicedefinitions", "owned")
-DEPLOYMENTS: Path = ("spec", "install", "spec", "deployments")
-RELATED_IMAGES: Path = ("spec", "relatedImages")
-POD: Path = ("spec", "template", "spec")
+OWNED_CRDS: FieldPath = ("spec", "customresourcedefinitions", "owned")
+OWNED_SERVICES: FieldPath = ("spec", "apiservicedefinitions", "owned")
+DEPLOYMENTS: FieldPath = ("spec", "install", "spec", "deployments")
+RELATED_IMAGES: FieldPath = ("spec", "relatedImages")
+POD: FieldPath = ("spec", "template", "spec")
 """The path of the pod in a deployment."""
 
 
@@ -40,7 +42,7 @@ class Csv:
 
     content: Content
     decoded: Decoded
-    dialect: Dialect
+    compat: Compat
     mode: DecodeMode | None = None
 
     @classmethod
@@ -58,10 +60,10 @@ class Csv:
         if bundle.csv is None:
             return None
         content, mode = bundle.csv.content, bundle.csv_decode_mode
-        decoded = decode_csv(content, bundle.dialect, mode)
-        if decoded.mismatches and bundle.dialect is not Dialect.OPMKIT:
+        decoded = decode_csv(content, bundle.compat, mode)
+        if decoded.mismatches and bundle.compat is not Compat.OPMKIT:
             return None
-        return cls(content, decoded, bundle.dialect, None if decoded.same_in_all_modes else mode)
+        return cls(content, decoded, bundle.compat, None if decoded.same_in_all_modes else mode)
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -88,23 +90,23 @@ class Csv:
         ends = range(1, len(path) + 1)
         return self.at(path) is None and not any(self.decoded.has_mismatch(*path[:end]) for end in ends)
 
-    def is_well_typed(self, path: Path) -> bool:
+    def is_well_typed(self, path: FieldPath) -> bool:
         """Return True if no value at, above or below a path has the wrong type."""
         return not any(path[: len(at)] == at[: len(path)] for at in (one.path for one in self.decoded.mismatches))
 
-    def at(self, path: Path) -> Any:
+    def at(self, path: FieldPath) -> Any:
         """Return the value at a path of field names, None if it is absent."""
         value: Any = self.decoded.value
         for step in path:
             value = mapping(value).get(cast("str", step))
         return value
 
-    def entries(self, path: Path) -> Iterator[Entry]:
+    def entries(self, path: FieldPath) -> Iterator[Entry]:
         """Return the mappings in the list at a path, with their paths."""
         return members(self.at(path), path)
 
     @property
-    def pods(self) -> Iterator[tuple[str, Path, Mapping[str, Any]]]:
+    def pods(self) -> Iterator[tuple[str, FieldPath, Mapping[str, Any]]]:
         """The name of each deployment, and the path and value of its pod spec."""
         for path, deployment in self.entries(DEPLOYMENTS):
             pod: object = deployment
@@ -113,7 +115,7 @@ class Csv:
             yield deployment.get("name", ""), (*path, *POD), mapping(pod)
 
     @property
-    def owned_crds(self) -> Iterator[tuple[Path, Gvk | None, str]]:
+    def owned_crds(self) -> Iterator[tuple[FieldPath, Gvk | None, str]]:
         """The path, API and name of each owned CRD; the API is None if the name has no group."""
         for path, entry in self.entries(OWNED_CRDS):
             name = entry.get("name", "")
@@ -122,28 +124,28 @@ class Csv:
             yield path, api, name
 
     @property
-    def owned_services(self) -> Iterator[tuple[Path, Gvk]]:
+    def owned_services(self) -> Iterator[tuple[FieldPath, Gvk]]:
         """The path and API of each owned API service."""
         for path, entry in self.entries(OWNED_SERVICES):
             yield path, Gvk(*(entry.get(name, "") for name in ("group", "version", "kind")))
 
 
-def csv_check(check_csv: Callable[[Csv], Iterable[Fault]]) -> Check:
+def csv_check(check_csv: Callable[[Csv], Iterable[Finding]]) -> Check:
     """Turn a check of a ClusterServiceVersion into a check of the bundle. Results are stored with the content.
 
     The result must depend only on content and dialect. ``file`` of the findings is filled in here.
     """
 
     @wraps(check_csv)
-    def check(bundle: BundleView) -> Iterator[Fault]:
+    def check(bundle: BundleView) -> Iterator[Finding]:
         csv = Csv.from_bundle(bundle)
         if csv is None or bundle.csv is None:
             return
-        key = (check_csv, bundle.dialect, csv.mode)
-        faults = csv.content.memo.get(key)
-        if faults is None:
-            faults = csv.content.memo[key] = tuple(check_csv(csv))
-        for fault in cast("tuple[Fault, ...]", faults):
-            yield replace(fault, file=bundle.csv.path)
+        key = (check_csv, bundle.compat, csv.mode)
+        findings = csv.content.memo.get(key)
+        if findings is None:
+            findings = csv.content.memo[key] = tuple(check_csv(csv))
+        for finding in cast("tuple[Finding, ...]", findings):
+            yield replace(finding, file=bundle.csv.path)
 
     return cast("Check", check)

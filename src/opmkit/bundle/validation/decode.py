@@ -11,8 +11,9 @@ from opmkit.bundle import go_yaml
 from opmkit.bundle.content import Content
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe
+from opmkit.bundle.finding import Finding
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.gvk import Gvk
-from opmkit.bundle.validation.rule import Dialect, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,28 +25,28 @@ _NO_NUMBER = re.compile(rb"\.(?:inf|nan)", re.IGNORECASE)
 _SOMETHING = re.compile(rb"^(?!---\s*$).", re.MULTILINE | re.DOTALL)
 
 
-def decode_fault(manifest: Manifest) -> Fault | None:
+def decode_finding(manifest: Manifest) -> Finding | None:
     """What keeps a file from holding an object, with its place; None if it holds one.
 
     A document of comments alone, or null, passes for an object that says nothing, not even its kind.
     """
-    if (fault := read_fault(manifest)) or manifest.content.value is None:
-        return fault
+    if (finding := read_finding(manifest)) or manifest.content.value is None:
+        return finding
     problem = _problem(manifest)
-    return Fault(f"the file {problem}", manifest.path) if problem else None
+    return Finding(f"the file {problem}", manifest.path) if problem else None
 
 
-def read_fault(manifest: Manifest) -> Fault | None:
+def read_finding(manifest: Manifest) -> Finding | None:
     """What keeps a file from holding a mapping, of whatever kind, with its place; None if it holds one, or null."""
     content = manifest.content
     if content.error is not None:
         error = content.error
         told = f"the file can't be read as YAML or JSON: {error.problem}"
-        return Fault(told, manifest.path, line=error.line, column=error.column)
+        return Finding(told, manifest.path, line=error.line, column=error.column)
     if content.value is None and not _SOMETHING.search(content.raw):
-        return Fault("the file is empty", manifest.path)
+        return Finding("the file is empty", manifest.path)
     if not isinstance(content.value, dict | None):
-        return Fault(f"the file is {describe(content.value)}, not an object", manifest.path)
+        return Finding(f"the file is {describe(content.value)}, not an object", manifest.path)
     return None
 
 
@@ -67,10 +68,10 @@ def _floats(value: JsonValue) -> Iterator[float]:
             yield from _floats(member)
 
 
-def as_loaded(manifest: Manifest, dialect: Dialect) -> Manifest:
+def as_loaded(manifest: Manifest, compat: Compat) -> Manifest:
     """The file as the loader of a dialect reads it; that of the newest reference takes JSON for YAML."""
     content = manifest.content
-    if dialect is not Dialect.NEWEST or content.error is None or not content.raw.lstrip().startswith(b"{"):
+    if compat is not Compat.NEWEST or content.error is None or not content.raw.lstrip().startswith(b"{"):
         return manifest
     if "as_yaml" not in content.memo:
         content.memo["as_yaml"] = _as_yaml(content)

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Final, cast
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.fields import describe
+from opmkit.bundle.finding import Finding
 from opmkit.bundle.json_value import UINT64, encode
-from opmkit.bundle.validation.bundle_view import scalar_text
-from opmkit.bundle.validation.rule import Dialect, Fault
+from opmkit.bundle.lenient import scalar_text
+from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
-    from opmkit.bundle.validation.rule import Path
 
 MAX_CONSTRAINT_BYTES = 131072
 """Bytes that a constraint may have as JSON; the resolver refuses larger ones."""
@@ -55,9 +56,9 @@ class Requirement:
 
     type: str
     members: Mapping[str, str]
-    path: Path
+    path: FieldPath
 
-    def at(self, member: str) -> Path:
+    def at(self, member: str) -> FieldPath:
         """The way to a member."""
         return (*self.path, member)
 
@@ -68,13 +69,13 @@ class Dependencies:
 
     file: str = ""
     requirements: tuple[Requirement, ...] = ()
-    unreadable: tuple[Fault, ...] = ()
-    misshapen: tuple[Fault, ...] = ()
+    unreadable: tuple[Finding, ...] = ()
+    misshapen: tuple[Finding, ...] = ()
 
 
 def read_dependencies(bundle: BundleView) -> Dependencies:
     """Read the dependencies of a bundle: the first file of its metadata, beside the annotations, that has some."""
-    compound = bundle.dialect is Dialect.OPMKIT
+    compound = bundle.compat is Compat.OPMKIT
     for file in bundle.below("metadata"):
         if bundle.annotations_file is not None and file.path == bundle.annotations_file.path:
             continue
@@ -93,8 +94,8 @@ class _Reader:
 
     compound: bool
     requirements: list[Requirement] = field(default_factory=list)
-    unreadable: list[Fault] = field(default_factory=list)
-    misshapen: list[Fault] = field(default_factory=list)
+    unreadable: list[Finding] = field(default_factory=list)
+    misshapen: list[Finding] = field(default_factory=list)
 
     def read(self, file: Manifest) -> Dependencies | None:
         """Give what the file says, None if it has no dependencies."""
@@ -113,14 +114,14 @@ class _Reader:
     def _check_file(self, file: Manifest, named: JsonValue) -> None:
         if (error := file.content.error) is not None:
             told = f"the dependencies can't be read: {error.problem}"
-            self.unreadable.append(Fault(told, line=error.line, column=error.column))
+            self.unreadable.append(Finding(told, line=error.line, column=error.column))
         elif named is not None and not isinstance(named, list):
             self._refuse(("dependencies",), f"dependencies is {describe(named)}, not a list")
 
-    def _refuse(self, path: Path, told: str) -> None:
-        self.unreadable.append(Fault(told, path=path))
+    def _refuse(self, path: FieldPath, told: str) -> None:
+        self.unreadable.append(Finding(told, path=path))
 
-    def _dependency(self, entry: JsonValue, path: Path) -> None:
+    def _dependency(self, entry: JsonValue, path: FieldPath) -> None:
         if entry is not None and not isinstance(entry, dict):
             self._refuse(path, f"a dependency is {describe(entry)}, not a mapping of type and value")
             return
@@ -136,7 +137,7 @@ class _Reader:
         else:
             self._require(kind, fields.member(parts, "value"), (*path, "value"))
 
-    def _require(self, kind: str, value: JsonValue, path: Path, renamed: Mapping[str, str] | None = None) -> None:
+    def _require(self, kind: str, value: JsonValue, path: FieldPath, renamed: Mapping[str, str] | None = None) -> None:
         """Take a requirement; ``renamed`` are the names that its members have there, where they are others."""
         members = {}
         try:
@@ -149,16 +150,16 @@ class _Reader:
         else:
             self.requirements.append(Requirement(kind, members, path))
 
-    def _constraint(self, value: JsonValue, path: Path) -> None:
+    def _constraint(self, value: JsonValue, path: FieldPath) -> None:
         if not self.compound:
             self._rule_alone(value, path)
         elif len(encoded := _encoded(value)) > MAX_CONSTRAINT_BYTES:
             told = f"the constraint has {len(encoded)} bytes, but may have {MAX_CONSTRAINT_BYTES} at most"
-            self.misshapen.append(Fault(told, path=path))
+            self.misshapen.append(Finding(told, path=path))
         else:
             self._any_constraint(value, path, 0)
 
-    def _rule_alone(self, value: JsonValue, path: Path) -> None:
+    def _rule_alone(self, value: JsonValue, path: FieldPath) -> None:
         if isinstance(value, dict) and fields.member(value, "cel") is not None:
             if isinstance(message := fields.member(value, "failureMessage"), str | None):
                 self._require(CEL, fields.member(value, "cel"), (*path, "cel"))
@@ -169,12 +170,12 @@ class _Reader:
         else:
             self._refuse(path, f"the value of {CONSTRAINT} is {describe(value)}, not a mapping")
 
-    def _any_constraint(self, value: JsonValue, path: Path, depth: int) -> None:
+    def _any_constraint(self, value: JsonValue, path: FieldPath, depth: int) -> None:
         if not isinstance(value, dict):
             self._refuse(path, f"a constraint is {describe(value)}, not a mapping")
             return
         if depth > MAX_CONSTRAINT_DEPTH:
-            self.misshapen.append(Fault(f"constraints are nested deeper than {MAX_CONSTRAINT_DEPTH}", path=path))
+            self.misshapen.append(Finding(f"constraints are nested deeper than {MAX_CONSTRAINT_DEPTH}", path=path))
             return
         self._check_members(value, (*_SIMPLE, *_COMPOUND, "failureMessage"), path)
         message = fields.member(value, "failureMessage")
@@ -182,13 +183,13 @@ class _Reader:
             self._refuse((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a string")
         forms = [form for form in (*_SIMPLE, *_COMPOUND) if fields.member(value, form) is not None]
         if len(forms) > 1:
-            self.misshapen.append(Fault(f"a constraint has {' and '.join(forms)}, but may have one alone", path=path))
+            self.misshapen.append(Finding(f"a constraint has {' and '.join(forms)}, but may have one alone", path=path))
         elif not forms:
             self.requirements.append(Requirement(CEL, {}, path))
         for form in forms:
             self._form(form, fields.member(value, form), (*path, form), depth)
 
-    def _form(self, form: str, value: JsonValue, path: Path, depth: int) -> None:
+    def _form(self, form: str, value: JsonValue, path: FieldPath, depth: int) -> None:
         if form in _COMPOUND:
             self._compound(form, value, path, depth)
             return
@@ -198,7 +199,7 @@ class _Reader:
             self._check_members(value, tuple(renamed.get(name, name) for name in _MEMBERS[kind]), path)
         self._require(kind, value, path, renamed)
 
-    def _compound(self, form: str, value: JsonValue, path: Path, depth: int) -> None:
+    def _compound(self, form: str, value: JsonValue, path: FieldPath, depth: int) -> None:
         if not isinstance(value, dict):
             self._refuse(path, f"{form} is {describe(value)}, not a mapping with constraints")
             return
@@ -208,14 +209,14 @@ class _Reader:
             self._refuse((*path, "constraints"), f"constraints is {describe(constraints)}, not a list")
             return
         if not constraints:
-            self.misshapen.append(Fault(f"{form} has no constraints", path=path))
+            self.misshapen.append(Finding(f"{form} has no constraints", path=path))
         for number, constraint in enumerate(constraints or ()):
             self._any_constraint(constraint, (*path, "constraints", number), depth + 1)
 
-    def _check_members(self, value: Mapping[str, JsonValue], known: tuple[str, ...], path: Path) -> None:
+    def _check_members(self, value: Mapping[str, JsonValue], known: tuple[str, ...], path: FieldPath) -> None:
         for name in _unknown(value, known):
             told = f"a constraint has {name!r} where it may have {', '.join(known)}"
-            self.misshapen.append(Fault(told, path=(*path, name)))
+            self.misshapen.append(Finding(told, path=(*path, name)))
 
 
 def _unknown(value: Mapping[str, JsonValue], known: tuple[str, ...]) -> Iterator[str]:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from opmkit.bundle.json_value import without_halves
-from opmkit.bundle.validation.bundle_view import mapping, text
+from opmkit.bundle.lenient import mapping, text
 from opmkit.bundle.validation.gvk import Gvk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import NoReturn
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.csv_view import Csv
-    from opmkit.bundle.validation.rule import Path
 
 ANNOTATIONS = ("alm-examples", "olm.examples")
 """Where examples may be; of both, the first counts."""
@@ -40,7 +40,7 @@ class Examples:
     @classmethod
     def of(cls, csv: Csv) -> Examples:
         """Read those of a ClusterServiceVersion, once."""
-        memo, key = csv.content.memo, (cls, csv.dialect)
+        memo, key = csv.content.memo, (cls, csv.compat)
         if key not in memo:
             memo[key] = _read(csv.annotations)
         return cast("Examples", memo[key])
@@ -51,7 +51,7 @@ class Examples:
         return bool(self.annotation) and not self.no_json and not self.problems
 
     @property
-    def path(self) -> Path:
+    def path(self) -> FieldPath:
         """Where they are."""
         return "metadata", "annotations", self.annotation
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.validation.compat import Compat
 
 _FIRST = frozenset(
     {
@@ -31,6 +31,6 @@ _FIRST = frozenset(
 _SINCE = frozenset({"ConsolePlugin", "NetworkPolicy", "PodMonitor"})
 
 
-def supported_kinds(dialect: Dialect) -> frozenset[str]:
+def supported_kinds(compat: Compat) -> frozenset[str]:
     """The kinds by their texts alone; group and version are not looked at."""
-    return _FIRST if dialect is Dialect.OPM_1_26 else _FIRST | _SINCE
+    return _FIRST if compat is Compat.OPM_1_26 else _FIRST | _SINCE

@@ -1,22 +1,23 @@
-"""The loading of a bundle: what keeps its files from being read into objects of their types.
+"""Loading of a bundle's manifests into the types of their API.
 
-The references load the directory of each ClusterServiceVersion that they come upon, and give up at the first fault that
-they can't pass over. Our own dialect tells all that is wrong there at once.
+The Go tools load the directory of each ClusterServiceVersion that they find, and stop at the first error that they
+cannot skip. Without ``--compat``, all errors are reported.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
-from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import CRDS
+from opmkit.bundle.field_path import format_path
+from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
-from opmkit.bundle.validation.decode import as_loaded, decode_fault
-from opmkit.bundle.validation.rule import Dialect, Fault
+from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.decode import as_loaded, decode_finding
 from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
 
 if TYPE_CHECKING:
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.api_types.decode import Decoded, TypeMismatch
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
-
-    Told: TypeAlias = tuple[str, Fault]
-    """The id of a rule, and a fault that it is to tell."""
 
 NO_FILES = "FMT-EMPTY-MANIFESTS"
 NO_CSV = "LOAD-NO-CSV"
@@ -44,54 +42,55 @@ ANNOTATIONS = "LOAD-ANNOTATIONS"
 _LOOKS_LIKE_CSV = re.compile(rb"""^\s*["']?kind["']?\s*:\s*["']?ClusterServiceVersion\b""", re.MULTILINE)
 
 
-def load_faults(bundle: BundleView, rule_id: str) -> Iterator[Fault]:
-    """What a rule is to tell of the loading of a bundle; it is loaded once for all of them."""
-    return (fault for told, fault in _load(bundle) if told == rule_id)
+def load_findings(bundle: BundleView, rule_id: str) -> Iterator[Finding]:
+    """Yield the findings of one rule; the bundle is loaded once for all of them."""
+    return (finding for finding in _load(bundle) if finding.rule == rule_id)
 
 
 def is_loaded(bundle: BundleView) -> bool:
-    """Whether a bundle can be loaded."""
+    """Return whether the bundle loads without findings."""
     return not _load(bundle)
 
 
-def _load(bundle: BundleView) -> tuple[Told, ...]:
+def _load(bundle: BundleView) -> tuple[Finding, ...]:
     if _load not in bundle.memo:
-        ours = bundle.dialect is Dialect.OPMKIT
-        bundle.memo[_load] = tuple(_all_at_once(bundle) if ours else _one_by_one(bundle))
-    return cast("tuple[Told, ...]", bundle.memo[_load])
+        load = _load_all if bundle.compat is Compat.OPMKIT else _load_as_go
+        bundle.memo[_load] = tuple(load(bundle))
+    return cast("tuple[Finding, ...]", bundle.memo[_load])
 
 
-def type_faults(file: Manifest, decoded: Decoded) -> Iterator[Fault]:
-    """The fields of wrong types."""
-    return (type_fault(file, fault) for fault in decoded.mismatches)
+def type_findings(file: Manifest, decoded: Decoded) -> Iterator[Finding]:
+    """Yield a finding for each value of the wrong type."""
+    return (type_finding(file, mismatch) for mismatch in decoded.mismatches)
 
 
-def type_fault(file: Manifest, fault: TypeMismatch) -> Fault:
-    """Tell of a field with a wrong type."""
-    return Fault(f"{format_path(fault.path)} {fault.problem}", file.path, fault.path, remedy=fault.hint)
+def type_finding(file: Manifest, mismatch: TypeMismatch) -> Finding:
+    """Return the finding for a value of the wrong type."""
+    message = f"{format_path(mismatch.path)} {mismatch.problem}"
+    return Finding(message, file.path, mismatch.path, hint=mismatch.hint)
 
 
-def subdirectories(bundle: BundleView, directory: str) -> Iterator[Fault]:
-    """The directories in a directory of manifests."""
+def subdirectories(bundle: BundleView, directory: str) -> Iterator[Finding]:
+    """Yield a finding for each directory in a directory of manifests."""
     for path in sorted(bundle.directories):
         if path and posixpath.dirname(path) == directory:
-            yield Fault(f"{path} is a directory, but manifests are not looked for there", path)
+            yield Finding(f"{path} is a directory; manifests in it are ignored", path, rule=SUBDIRECTORY)
 
 
-def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Fault]:
-    """Tell that no file is a ClusterServiceVersion, unless one looks like it that can't be read, which is told too."""
-    unreadable = [file for file in files if decode_fault(file)]
-    has_csv = any(file.kind == CSV_KIND for file in files if file not in unreadable)
-    if not has_csv and not any(_LOOKS_LIKE_CSV.search(file.content.raw) for file in unreadable):
+def no_csv(directory: str, files: Sequence[Manifest]) -> Iterator[Finding]:
+    """Yield a finding if no file is a ClusterServiceVersion, or looks like one that cannot be decoded."""
+    undecodable = [file for file in files if decode_finding(file)]
+    has_csv = any(file.kind == CSV_KIND for file in files if file not in undecodable)
+    if not has_csv and not any(_LOOKS_LIKE_CSV.search(file.content.raw) for file in undecodable):
         yield _no_csv(directory)
 
 
-def version_fault(file: Manifest) -> Fault | None:
-    """What is wrong with the version of a CustomResourceDefinition."""
+def version_finding(file: Manifest) -> Finding | None:
+    """Return a finding if a CustomResourceDefinition has an unknown version."""
     if file.api_version in CRDS:
         return None
-    told = f"the apiVersion is {file.api_version!r}, neither of {' and '.join(CRDS)}"
-    return Fault(told, file.path, ("apiVersion",))
+    message = f"unsupported apiVersion {file.api_version!r}, not one of {', '.join(CRDS)}"
+    return Finding(message, file.path, ("apiVersion",), rule=CRD_VERSION)
 
 
 @dataclass(frozen=True)
@@ -103,58 +102,58 @@ class _Directory:
 
     @property
     def files(self) -> list[Manifest]:
-        """The files that are not hidden, as they are loaded."""
+        """The files that are not hidden, as the loader decodes them."""
         below = self.bundle.below(self.path)
-        return [as_loaded(file, self.bundle.dialect) for file in below if not file.name.startswith(".")]
+        return [as_loaded(file, self.bundle.compat) for file in below if not file.name.startswith(".")]
 
-    def entries(self) -> Iterator[Told]:
-        """What is wrong with the entries by themselves: in order, the faults that loading can pass over."""
-        for fault in subdirectories(self.bundle, self.path):
-            yield SUBDIRECTORY, fault
+    def entry_findings(self) -> Iterator[Finding]:
+        """Yield the findings that loading can skip: subdirectories, hidden files, undecodable files."""
+        yield from subdirectories(self.bundle, self.path)
         for file in self.bundle.below(self.path):
             if file.name.startswith("."):
-                yield HIDDEN, Fault(f"{file.name} is a hidden file, which is no manifest", file.path)
+                yield Finding(f"{file.name} is a hidden file, not a manifest", file.path, rule=HIDDEN)
         for file in self.files:
-            if undecodable := decode_fault(file):
-                yield UNDECODABLE, undecodable
+            if finding := decode_finding(file):
+                yield replace(finding, rule=UNDECODABLE)
 
 
-def _all_at_once(bundle: BundleView) -> Iterator[Told]:
-    """All faults, of the directories with a ClusterServiceVersion, or of that of the manifests if there is none."""
+def _load_all(bundle: BundleView) -> Iterator[Finding]:
+    """Yield all findings of the manifests directory and of the directories with a ClusterServiceVersion."""
     top = _Directory(bundle, bundle.manifests_directory)
     if not any(bundle.below(top.path)):
-        yield NO_FILES, _no_files(top.path)
+        yield _no_files(top.path)
         return
     csvs = list(_csvs(bundle))
     paths = sorted({posixpath.dirname(csv.path) for csv in csvs} | {top.path})
     for directory in (_Directory(bundle, path) for path in paths):
-        yield from directory.entries()
+        yield from directory.entry_findings()
         for file in directory.files:
-            yield from _typed(file, bundle.dialect)
+            yield from _type_findings(file, bundle.compat)
     yield from _annotations(bundle)
     for csv in csvs[1:]:
-        told = f"{csv.path} is a ClusterServiceVersion, as {csvs[0].path} is, but a bundle has one alone"
-        yield SEVERAL_CSVS, Fault(told, csv.path, ("kind",))
+        yield _second_csv(csv, csvs[0])
     if not csvs:
-        yield from ((NO_CSV, fault) for fault in no_csv(top.path, top.files))
+        yield from no_csv(top.path, top.files)
 
 
-def _typed(file: Manifest, dialect: Dialect) -> Iterator[Told]:
-    if decode_fault(file):
+def _type_findings(file: Manifest, compat: Compat) -> Iterator[Finding]:
+    if decode_finding(file):
         return
     if file.kind == CSV_KIND:
-        yield from ((CSV_TYPE, fault) for fault in type_faults(file, decode_csv(file.content, dialect)))
+        for finding in type_findings(file, decode_csv(file.content, compat)):
+            yield replace(finding, rule=CSV_TYPE)
     elif file.kind == CRD_KIND:
-        if fault := version_fault(file):
-            yield CRD_VERSION, fault
-        yield from ((CRD_TYPE, fault) for fault in type_faults(file, decode_crd(file, dialect, DecodeMode.YAML)))
+        if version := version_finding(file):
+            yield version
+        for finding in type_findings(file, decode_crd(file, compat, DecodeMode.YAML)):
+            yield replace(finding, rule=CRD_TYPE)
 
 
-def _one_by_one(bundle: BundleView) -> Iterator[Told]:
-    """The faults as the references come upon them, with those that follow from them."""
+def _load_as_go(bundle: BundleView) -> Iterator[Finding]:
+    """Yield the findings that the Go tools report, with those that follow from them."""
     top = bundle.manifests_directory
     if not any(bundle.below(top)):
-        yield NO_FILES, _no_files(top)
+        yield _no_files(top)
         return
     yield from _annotations(bundle)
     csvs, loaded = list(_csvs(bundle)), False
@@ -163,56 +162,60 @@ def _one_by_one(bundle: BundleView) -> Iterator[Told]:
         fatal = _fatal(directory)
         if fatal is not None:
             yield fatal
-            told = "nothing could be loaded beside it, for a fault that is told elsewhere"
-            yield NO_BUNDLE_CSV, Fault(told, csv.path)
+            message = "the bundle of this ClusterServiceVersion was not loaded because of another error"
+            yield Finding(message, csv.path, rule=NO_BUNDLE_CSV)
             continue
         loaded = True
-        # the references tell the faults of a directory in one error
-        told_first = {rule_id: (rule_id, fault) for rule_id, fault in reversed(list(directory.entries()))}
-        yield from [told_first[key] for key in (SUBDIRECTORY, HIDDEN, UNDECODABLE) if key in told_first][:1]
+        # the Go tools join the errors of a directory into one, which the first determines
+        first = {finding.rule: finding for finding in reversed(list(directory.entry_findings()))}
+        yield from [first[rule_id] for rule_id in (SUBDIRECTORY, HIDDEN, UNDECODABLE) if rule_id in first][:1]
     if not csvs:
-        yield NO_CSV, _no_csv(top)
+        yield _no_csv(top)
     elif not loaded:
-        yield NO_BUNDLE, Fault(f"no bundle could be loaded from {top or 'the directory'}", csvs[0].path)
+        yield Finding(f"no bundle could be loaded from {top or 'the directory'}", csvs[0].path, rule=NO_BUNDLE)
 
 
-def _fatal(directory: _Directory) -> Told | None:
-    """The fault that ends the loading of a directory."""
+def _fatal(directory: _Directory) -> Finding | None:
+    """Return the finding that ends the loading of a directory."""
     first = None
-    dialect = directory.bundle.dialect
+    compat = directory.bundle.compat
     for file in directory.files:
-        if decode_fault(file):
+        if decode_finding(file):
             continue
         if file.kind == CSV_KIND and first is not None:
-            told = f"{file.path} is a ClusterServiceVersion, as {first.path} is, but a bundle has one alone"
-            return SEVERAL_CSVS, Fault(told, file.path, ("kind",))
+            return _second_csv(file, first)
         if file.kind == CSV_KIND:
             first = file
-        for told_fault in _typed(file, dialect):
-            return told_fault
+        for finding in _type_findings(file, compat):
+            return finding
     return None
 
 
 def _csvs(bundle: BundleView) -> Iterator[Manifest]:
-    """The ClusterServiceVersions at any depth, but not in hidden directories."""
+    """Yield the ClusterServiceVersions at any depth, except in hidden directories."""
     top = bundle.manifests_directory
     for file in bundle.below(top, deep=True):
         parts = file.path.removeprefix(f"{top}/" if top else "").split("/")
-        if not any(part.startswith(".") for part in parts) and file.kind == CSV_KIND and decode_fault(file) is None:
+        if not any(part.startswith(".") for part in parts) and file.kind == CSV_KIND and decode_finding(file) is None:
             yield file
 
 
-def _annotations(bundle: BundleView) -> Iterator[Told]:
+def _annotations(bundle: BundleView) -> Iterator[Finding]:
     for file in bundle.below(bundle.manifests_directory, deep=True):
         error = file.content.error
         if file.name.startswith("annotations") and error is not None:
-            told = f"the annotations can't be read: {error.problem}"
-            yield ANNOTATIONS, Fault(told, file.path, line=error.line, column=error.column)
+            message = f"invalid annotations file: {error.problem}"
+            yield Finding(message, file.path, line=error.line, column=error.column, rule=ANNOTATIONS)
 
 
-def _no_files(path: str) -> Fault:
-    return Fault(f"the directory {path or 'of the manifests'} has no files")
+def _second_csv(csv: Manifest, first: Manifest) -> Finding:
+    message = f"{csv.path} and {first.path} are both ClusterServiceVersions; a bundle has exactly one"
+    return Finding(message, csv.path, ("kind",), rule=SEVERAL_CSVS)
 
 
-def _no_csv(path: str) -> Fault:
-    return Fault(f"no file in {path or 'the directory'} is a ClusterServiceVersion")
+def _no_files(path: str) -> Finding:
+    return Finding(f"the directory {path or 'of the manifests'} has no files", rule=NO_FILES)
+
+
+def _no_csv(path: str) -> Finding:
+    return Finding(f"no file in {path or 'the directory'} is a ClusterServiceVersion", rule=NO_CSV)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.bundle_view import CSV_KIND, text
-from opmkit.bundle.validation.decode import decode_fault
+from opmkit.bundle.lenient import text
+from opmkit.bundle.validation.bundle_view import CSV_KIND
+from opmkit.bundle.validation.decode import decode_finding
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView
@@ -25,6 +26,6 @@ def media_type(bundle: BundleView, directory: str) -> str:
         return NONE
     if any(manifest.name == CHART and text(manifest.object.get("name")) for manifest in manifests):
         return HELM
-    if any(manifest.kind == CSV_KIND and decode_fault(manifest) is None for manifest in manifests):
+    if any(manifest.kind == CSV_KIND and decode_finding(manifest) is None for manifest in manifests):
         return REGISTRY
     return PLAIN

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import fields
-from opmkit.bundle.api_types.decode import format_path
-from opmkit.bundle.validation.bundle_view import items, mapping, scalar_text
-from opmkit.bundle.validation.rule import Fault
+from opmkit.bundle.field_path import format_path
+from opmkit.bundle.finding import Finding
+from opmkit.bundle.lenient import items, mapping, scalar_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.json_value import JsonValue
-    from opmkit.bundle.validation.rule import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Node:
     """
 
     value: JsonValue
-    path: Path = ()
+    path: FieldPath = ()
     field: str = ""
 
     def child(self, name: str, field: str = "") -> Node:
@@ -70,14 +70,14 @@ class Node:
         """The path as people write it: ``spec.versions[0].name``."""
         return format_path(self.path)
 
-    def fault(self, problem: str, *, subject: str = "") -> Fault:
+    def finding(self, problem: str, *, subject: str = "") -> Finding:
         """A fault of this value, ``problem`` being what to say of it; its subject is the value if that is a text, else
         the field.
         """
         told = self.value if isinstance(self.value, str) else ""
-        return Fault(f"{self.where} {problem}", path=self.path, subject=subject or told or self.field)
+        return Finding(f"{self.where} {problem}", path=self.path, subject=subject or told or self.field)
 
-    def misspelt(self, problems: list[str]) -> Iterator[Fault]:
+    def misspelt(self, problems: list[str]) -> Iterator[Finding]:
         """The fault of this text if there are problems with its spelling."""
         if problems:
-            yield self.fault(f"is {self.text!r}: {', and '.join(problems)}")
+            yield self.finding(f"is {self.text!r}: {', and '.join(problems)}")

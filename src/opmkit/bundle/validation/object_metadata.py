@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.api_types.decode import format_path
+from opmkit.bundle.field_path import format_path
+from opmkit.bundle.finding import Finding
 from opmkit.bundle.kubernetes_names import label_value, qualified_name
-from opmkit.bundle.validation.bundle_view import items, mapping, members, text
-from opmkit.bundle.validation.rule import Fault
+from opmkit.bundle.lenient import items, mapping, members, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.validation.rule import Path
+    from opmkit.bundle.field_path import FieldPath
 
 MAX_ANNOTATIONS = 256 * 1024
 """Bytes that the keys and values of all annotations of an object may have."""
 
-_METADATA: Path = ("metadata",)
+_METADATA: FieldPath = ("metadata",)
 _MAX_MANAGER = 128
 _MAX_SUBRESOURCE = 256
 _EVENT = ("v1", "Event")
 _DELETIONS = {"orphan", "foregroundDeletion"}
 
 
-def metadata_findings(metadata: Mapping[str, Any]) -> Iterator[Fault]:
+def metadata_findings(metadata: Mapping[str, Any]) -> Iterator[Finding]:
     """What is wrong with an object's metadata; the subject of each fault is the object's name, else the field.
 
     A map or list with a value that is no text is passed over, for its type is another matter.
@@ -35,10 +35,10 @@ def metadata_findings(metadata: Mapping[str, Any]) -> Iterator[Fault]:
     name = text(metadata.get("name"))
     for path, problem in _problems(metadata):
         where = format_path(path)
-        yield Fault(f"{where} {problem}", path=path, subject=name or where)
+        yield Finding(f"{where} {problem}", path=path, subject=name or where)
 
 
-def _problems(metadata: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+def _problems(metadata: Mapping[str, Any]) -> Iterator[tuple[FieldPath, str]]:
     if not text(metadata.get("name")):
         yield (*_METADATA, "name"), "is missing"
     if namespace := text(metadata.get("namespace")):
@@ -58,7 +58,7 @@ def _texts(value: object) -> Mapping[str, str]:
     return found if all(isinstance(one, str) for one in found.values()) else {}
 
 
-def _labels(labels: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def _labels(labels: Mapping[str, str]) -> Iterator[tuple[FieldPath, str]]:
     for key, value in labels.items():
         path = (*_METADATA, "labels", key)
         for problem in qualified_name(key):
@@ -67,7 +67,7 @@ def _labels(labels: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
             yield path, f"is {value!r}, which is misspelt: {problem}"
 
 
-def _annotations(annotations: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def _annotations(annotations: Mapping[str, str]) -> Iterator[tuple[FieldPath, str]]:
     for key in annotations:
         for problem in qualified_name(key.lower()):
             yield (*_METADATA, "annotations", key), f"has a key that is misspelt: {problem}"
@@ -76,7 +76,7 @@ def _annotations(annotations: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
         yield (*_METADATA, "annotations"), f"has {size} bytes, but may have {MAX_ANNOTATIONS} at most"
 
 
-def _owners(value: object) -> Iterator[tuple[Path, str]]:
+def _owners(value: object) -> Iterator[tuple[FieldPath, str]]:
     controllers = 0
     base = (*_METADATA, "ownerReferences")
     for path, owner in members(value, base):
@@ -90,7 +90,7 @@ def _owners(value: object) -> Iterator[tuple[Path, str]]:
             yield (*path, "controller"), "is true for a second owner, but one alone may be the controller"
 
 
-def _finalizers(value: object) -> Iterator[tuple[Path, str]]:
+def _finalizers(value: object) -> Iterator[tuple[FieldPath, str]]:
     finalizers = items(value)
     if not all(isinstance(one, str) for one in finalizers):
         return
@@ -102,7 +102,7 @@ def _finalizers(value: object) -> Iterator[tuple[Path, str]]:
         yield base, "has both orphan and foregroundDeletion, which exclude each other"
 
 
-def _managed(value: object) -> Iterator[tuple[Path, str]]:
+def _managed(value: object) -> Iterator[tuple[FieldPath, str]]:
     for path, entry in members(value, (*_METADATA, "managedFields")):
         if entry.get("operation") not in ("Apply", "Update"):
             yield (*path, "operation"), "is neither Apply nor Update"

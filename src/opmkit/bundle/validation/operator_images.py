@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from opmkit.bundle.validation.bundle_view import items, mapping, members
+from opmkit.bundle.lenient import items, mapping, members
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, Csv
-from opmkit.bundle.validation.rule import Dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.rule import Path
 
     Pair: TypeAlias = tuple[str, str]
     """An operating system and an architecture."""
 
-    Container: TypeAlias = tuple[Path, str, str]
+    Container: TypeAlias = tuple[FieldPath, str, str]
     """The path, the name and the image of a container."""
 
 MANAGER = "manager"
@@ -26,7 +26,7 @@ OS_LABEL, ARCH_LABEL = "operatorframework.io/os.", "operatorframework.io/arch."
 _PROXY = "kube-rbac-proxy"
 _MAX_CLAIMS = 100
 """Operating systems, or architectures, that are looked at; there are not as many."""
-_RELATED: Path = ("spec", "relatedImages")
+_RELATED: FieldPath = ("spec", "relatedImages")
 _AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 
 
@@ -39,9 +39,9 @@ class OperatorImages:
     """
 
     csv: Csv
-    managers: Mapping[str, Path]
-    others: Mapping[str, Path]
-    related: Mapping[str, Path]
+    managers: Mapping[str, FieldPath]
+    others: Mapping[str, FieldPath]
+    related: Mapping[str, FieldPath]
     affinities: Mapping[str, Sequence[Pair]]
     provided: Mapping[str, Sequence[Pair] | None]
 
@@ -75,40 +75,40 @@ class OperatorImages:
         return (pair for image in self.managers for pair in self.provided[image] or ())
 
     @property
-    def everywhere(self) -> dict[str, Path]:
+    def everywhere(self) -> dict[str, FieldPath]:
         """All images."""
         return {**self.related, **self.others, **self.managers}
 
     @property
-    def companions(self) -> list[tuple[str, Path]]:
+    def companions(self) -> list[tuple[str, FieldPath]]:
         """The images that should run wherever the managers do; the older reference looks at each image once."""
-        if self.csv.dialect is Dialect.OPM_1_26:
+        if self.csv.compat is Compat.OPM_1_26:
             return list({**self.related, **self.others}.items())
         return [*self.others.items(), *self.related.items()]
 
 
 def _gather(bundle: BundleView, csv: Csv) -> OperatorImages:
-    managers: dict[str, Path] = {}
+    managers: dict[str, FieldPath] = {}
     affinities: dict[str, Sequence[Pair]] = {}
     pods = [(list(_containers(path, pod)), pod) for path, pod in _pods(csv)]
     for containers, pod in pods:
         for _, _, image in containers:
             if image not in managers:
                 affinities[image] = _affinity(pod)
-        managers |= _managers(containers, managers, mended=csv.dialect is Dialect.OPMKIT)
-    others: dict[str, Path] = {}
+        managers |= _managers(containers, managers, mended=csv.compat is Compat.OPMKIT)
+    others: dict[str, FieldPath] = {}
     for containers, _ in pods:
         for path, _, image in containers:
             if image not in managers:
                 others.setdefault(image, path)
-    related: dict[str, Path] = {}
+    related: dict[str, FieldPath] = {}
     for path, entry in csv.entries(_RELATED):
         related.setdefault(str(entry.get("image", "")), (*path, "image"))
     provided = {image: _provided(bundle, image) for image in (*managers, *others, *related)}
     return OperatorImages(csv, managers, others, related, affinities, provided)
 
 
-def _pods(csv: Csv) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _pods(csv: Csv) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
     for path, deployment in csv.entries(DEPLOYMENTS):
         pod: Any = deployment
         for step in POD:
@@ -116,12 +116,12 @@ def _pods(csv: Csv) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         yield (*path, *POD), mapping(pod)
 
 
-def _containers(path: Path, pod: Mapping[str, Any]) -> Iterator[Container]:
+def _containers(path: FieldPath, pod: Mapping[str, Any]) -> Iterator[Container]:
     for place, container in members(pod.get("containers"), (*path, "containers")):
         yield (*place, "image"), str(container.get("name", "")), str(container.get("image", ""))
 
 
-def _managers(containers: list[Container], known: Mapping[str, Path], *, mended: bool) -> dict[str, Path]:
+def _managers(containers: list[Container], known: Mapping[str, FieldPath], *, mended: bool) -> dict[str, FieldPath]:
     """The managers of a pod: the container of that name, else all but the proxy that is generated for each operator.
 
     The references do not find the manager of a second deployment if it has the image of the first one's.
@@ -154,7 +154,7 @@ def _provided(bundle: BundleView, image: str) -> list[Pair] | None:
     found = bundle.inspect(image) if bundle.inspect else None
     if found is None:
         return None
-    if not found.is_index and bundle.dialect is not Dialect.OPMKIT:
+    if not found.is_index and bundle.compat is not Compat.OPMKIT:
         return []
-    platforms = found.platforms if bundle.dialect is Dialect.OPM_1_26 else found.known
+    platforms = found.platforms if bundle.compat is Compat.OPM_1_26 else found.known
     return [(one.os, one.architecture) for one in platforms]

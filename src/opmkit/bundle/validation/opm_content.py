@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, cast
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, BundleView
-from opmkit.bundle.validation.decode import decode_fault
+from opmkit.bundle.validation.compat import Compat
+from opmkit.bundle.validation.decode import decode_finding
 from opmkit.bundle.validation.kinds import supported_kinds
-from opmkit.bundle.validation.loading import is_loaded, version_fault
+from opmkit.bundle.validation.loading import is_loaded, version_finding
 from opmkit.bundle.validation.media_type import HELM, REGISTRY, media_type
-from opmkit.bundle.validation.rule import Dialect
 from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.api_types.decode import TypeMismatch
+    from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import Manifest
-    from opmkit.bundle.validation.rule import Check, Fault, Rule
+    from opmkit.bundle.validation.rule import Rule
 
 VALIDATOR = "opm-content"
 OPTIONAL = "opm-content-optional"
@@ -59,11 +60,11 @@ class OpmContent:
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
         """Those that hold an object."""
-        return tuple(file for file in self.files if decode_fault(file) is None)
+        return tuple(file for file in self.files if decode_finding(file) is None)
 
     def supports(self, file: Manifest) -> bool:
         """Tell whether the bundle may hold objects of that kind."""
-        return self.media_type != REGISTRY or file.kind in supported_kinds(self.bundle.dialect)
+        return self.media_type != REGISTRY or file.kind in supported_kinds(self.bundle.compat)
 
     def of_kind(self, kind: str) -> tuple[Manifest, ...]:
         """The objects of a kind."""
@@ -79,60 +80,56 @@ class OpmContent:
         """The objects of supported kinds that are judged by their metadata alone."""
         return tuple(one for one in self.objects if one.kind not in (CSV_KIND, CRD_KIND) and self.supports(one))
 
-    def csv_type_faults(self, file: Manifest) -> tuple[TypeMismatch, ...]:
+    def csv_mismatches(self, file: Manifest) -> tuple[TypeMismatch, ...]:
         """The fields of a ClusterServiceVersion that have wrong types, where no number is taken for a text."""
-        return decode_csv(file.content, self.bundle.dialect, DecodeMode.OBJECT).mismatches
+        return decode_csv(file.content, self.bundle.compat, DecodeMode.OBJECT).mismatches
 
     @cached_property
     def csv_views(self) -> tuple[BundleView, ...]:
         """Each ClusterServiceVersion whose fields have the right types, as a bundle of its own."""
-        return tuple(self._view(file) for file in self.of_kind(CSV_KIND) if not self.csv_type_faults(file))
+        return tuple(self._view(file) for file in self.of_kind(CSV_KIND) if not self.csv_mismatches(file))
 
     @cached_property
     def crd_views(self) -> tuple[BundleView, ...]:
         """Each CustomResourceDefinition whose fields have the right types, likewise."""
-        crds = (file for file in self.of_kind(CRD_KIND) if version_fault(file) is None)
-        dialect, mode = self.bundle.dialect, DecodeMode.YAML
-        return tuple(self._view(file) for file in crds if not decode_crd(file, dialect, mode).mismatches)
+        crds = (file for file in self.of_kind(CRD_KIND) if version_finding(file) is None)
+        compat, mode = self.bundle.compat, DecodeMode.YAML
+        return tuple(self._view(file) for file in crds if not decode_crd(file, compat, mode).mismatches)
 
     @cached_property
     def optional_views(self) -> tuple[BundleView, ...]:
         """Each ClusterServiceVersion, as a bundle of its own; the references look at none unless the bundle loads."""
-        judged = self.bundle.dialect is Dialect.OPMKIT or is_loaded(self.bundle)
+        judged = self.bundle.compat is Compat.OPMKIT or is_loaded(self.bundle)
         return tuple(self._view(file) for file in self.of_kind(CSV_KIND)) if judged else ()
 
     def _view(self, file: Manifest) -> BundleView:
         directories = frozenset({self.directory} - {""})
-        reading = None if file.kind != CSV_KIND or self.csv_type_faults(file) else DecodeMode.OBJECT
+        reading = None if file.kind != CSV_KIND or self.csv_mismatches(file) else DecodeMode.OBJECT
         files = {file.path: self.bundle.files[file.path]}
         return replace(self.bundle, files=files, directories=directories, csv_decode_mode=reading)
 
 
-def composed(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:
-    """The rules of other validators that run in these: their errors count, their warnings are dropped."""
-    csv = [_reused(rule, VALIDATOR, _csv_views) for rule in validators.get("csv", ())]
-    crd = [_reused(rule, VALIDATOR, _crd_views) for rule in validators.get("crd", ())]
-    hub = [_reused(rule, OPTIONAL, _optional_views) for rule in validators.get("operatorhub", ())]
-    return {VALIDATOR: csv + crd, OPTIONAL: hub}
+def composed_rules(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:
+    """Return the rules of other validators that these validators include; only their errors are reported."""
+    return {
+        name: [_include(rule, name, views) for source, views in sources for rule in validators.get(source, ())]
+        for name, sources in _INCLUDED.items()
+    }
 
 
-def _csv_views(bundle: BundleView) -> tuple[BundleView, ...]:
-    return OpmContent.of(bundle).csv_views
+_INCLUDED: Mapping[str, tuple[tuple[str, Callable[[OpmContent], tuple[BundleView, ...]]], ...]] = {
+    VALIDATOR: (
+        ("csv", lambda content: content.csv_views),
+        ("crd", lambda content: content.crd_views),
+    ),
+    OPTIONAL: (("operatorhub", lambda content: content.optional_views),),
+}
+"""Validators whose rules run in these, and the bundles that they run on."""
 
 
-def _optional_views(bundle: BundleView) -> tuple[BundleView, ...]:
-    return OpmContent.of(bundle).optional_views
+def _include(rule: Rule, validator: str, views: Callable[[OpmContent], tuple[BundleView, ...]]) -> Rule:
+    def check(bundle: BundleView) -> Iterator[Finding]:
+        for view in views(OpmContent.of(bundle)):
+            yield from (finding for finding in rule.run(view) if finding.severity is Severity.ERROR)
 
-
-def _crd_views(bundle: BundleView) -> tuple[BundleView, ...]:
-    return OpmContent.of(bundle).crd_views
-
-
-def _reused(rule: Rule, validator: str, views: Callable[[BundleView], tuple[BundleView, ...]]) -> Rule:
-    def check(bundle: BundleView) -> Iterator[Fault]:
-        for view in views(bundle):
-            for fault in rule.check(view):
-                if (fault.severity or rule.severity) is Severity.ERROR:
-                    yield fault
-
-    return replace(rule, validator=validator, check=cast("Check", check))
+    return replace(rule, validator=validator, check=check)

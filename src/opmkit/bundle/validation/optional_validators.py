@@ -12,7 +12,7 @@ from opmkit.bundle.validation.selectors import InvalidSelector, Selector
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opmkit.bundle.validation.rule import Dialect
+    from opmkit.bundle.validation.compat import Compat
 
 CATEGORIES_VARIABLE = "OPERATOR_BUNDLE_CATEGORIES"
 """The environment variable that names a file of categories."""
@@ -25,21 +25,21 @@ class InvalidOption(BundleError):
     """A value for optional validators that none of them takes."""
 
 
-def available(dialect: Dialect) -> tuple[OptionalValidator, ...]:
+def available(compat: Compat) -> tuple[OptionalValidator, ...]:
     """The optional validators of a dialect."""
-    return tuple(one for one in OPTIONAL if dialect in one.dialects)
+    return tuple(one for one in OPTIONAL if compat in one.compat)
 
 
-def selected(selector: str, dialect: Dialect) -> tuple[OptionalValidator, ...]:
+def selected(selector: str, compat: Compat) -> tuple[OptionalValidator, ...]:
     """Those that a label selector chooses, such as ``name=operatorhub`` or ``suite=operatorframework``.
 
     Raises:
         InvalidSelector: if it is no selector, or chooses none.
     """
     parsed = Selector.parse(selector)
-    chosen = tuple(one for one in available(dialect) if parsed.matches(one.labels(dialect)))
+    chosen = tuple(one for one in available(compat) if parsed.matches(one.labels(compat)))
     if not chosen:
-        names = ", ".join(one.name for one in available(dialect))
+        names = ", ".join(one.name for one in available(compat))
         raise InvalidSelector(
             f"{selector!r} selects no optional validator", hint=f"Select by name, which is one of {names}."
         )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import Options
+    from opmkit.bundle.validation.compat import Compat
     from opmkit.bundle.validation.platforms import Inspect
-    from opmkit.bundle.validation.rule import Dialect
     from opmkit.bundle.validation.sources import BundleFiles
 
 WORTHWHILE = 8
@@ -44,13 +44,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How bundles are judged: by ``judge``, in ``dialect``, with ``options``.
+    """How bundles are judged: by ``judge``, in ``compat``, with ``options``.
 
     ``inspect`` asks for the platforms of images; other processes can't.
     """
 
     judge: Callable[[BundleView], Iterable[Finding]]
-    dialect: Dialect
+    compat: Compat
     options: Options
     inspect: Inspect | None = None
 
@@ -63,7 +63,7 @@ class Judging:
             bundle.directories,
             bundle.labels,
             bundle.bare,
-            self.dialect,
+            self.compat,
             self.options,
             contents,
             self.inspect,

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
-    from opmkit.bundle.validation.rule import Check, Fault
+    from opmkit.bundle.validation.rule import Check
 
-    Judge: TypeAlias = Callable[[Manifest], Iterable[Fault]]
+    Judge: TypeAlias = Callable[[Manifest], Iterable[Finding]]
     Choice: TypeAlias = Callable[[BundleView], Iterable[Manifest]]
 
 
@@ -24,18 +25,18 @@ def each_file(files: Choice) -> Callable[[Judge], Check]:
 
     def decorate(judge: Judge) -> Check:
         @wraps(judge)
-        def check(bundle: BundleView) -> Iterator[Fault]:
+        def check(bundle: BundleView) -> Iterator[Finding]:
             for manifest in files(bundle):
-                for fault in _judged(manifest, judge):
-                    yield replace(fault, file=manifest.path)
+                for finding in _judged(manifest, judge):
+                    yield replace(finding, file=manifest.path)
 
         return cast("Check", check)
 
     return decorate
 
 
-def _judged(manifest: Manifest, judge: Judge) -> tuple[Fault, ...]:
+def _judged(manifest: Manifest, judge: Judge) -> tuple[Finding, ...]:
     memo = manifest.content.memo
     if judge not in memo:
         memo[judge] = tuple(judge(manifest))
-    return cast("tuple[Fault, ...]", memo[judge])
+    return cast("tuple[Finding, ...]", memo[judge])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.rule import EVERY, OURS, RECENT, Dialect
+from opmkit.bundle.validation.compat import ALL, OPMKIT_ONLY, RECENT, Compat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,12 +23,12 @@ class Step:
 
     validators: tuple[str, ...]
     final: bool = False
-    dialects: frozenset[Dialect] = EVERY
+    compat: frozenset[Compat] = ALL
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A sequence of steps; findings less grave than ``least`` are not shown.
+    """A sequence of steps; findings less grave than ``min_severity`` are not shown.
 
     ``optional`` are the steps that are added if they are asked for by name; ``everything`` adds all validators that no
     profile leaves to be asked for.
@@ -37,11 +37,11 @@ class Profile:
     name: str
     summary: str
     steps: tuple[Step, ...]
-    least: Severity = Severity.WARNING
+    min_severity: Severity = Severity.WARNING
     optional: Mapping[str, Step] = field(default_factory=dict)
     everything: bool = False
 
-    def chosen(self, dialect: Dialect, optional: Iterable[str] = (), known: Iterable[str] = ()) -> list[Step]:
+    def select_steps(self, compat: Compat, optional: Iterable[str] = (), known: Iterable[str] = ()) -> list[Step]:
         """The steps in a dialect, those asked for last. ``known`` are all validators there are.
 
         Raises:
@@ -56,7 +56,7 @@ class Profile:
                 told = f"the profile {self.name} has no optional validator {name!r}"
                 raise UnknownName(told, hint=f"It has {', '.join(self.optional)}.")
             steps.append(self.optional[name])
-        return [step for step in steps if dialect in step.dialects]
+        return [step for step in steps if compat in step.compat]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +65,16 @@ class OptionalValidator:
 
     name: str
     summary: str
-    dialects: frozenset[Dialect] = EVERY
-    suite: frozenset[Dialect] = EVERY
+    compat: frozenset[Compat] = ALL
+    suite: frozenset[Compat] = ALL
 
-    def labels(self, dialect: Dialect) -> Mapping[str, str]:
+    def labels(self, compat: Compat) -> Mapping[str, str]:
         """The labels by which it is selected."""
-        return {"name": self.name, **({"suite": "operatorframework"} if dialect in self.suite else {})}
+        return {"name": self.name, **({"suite": "operatorframework"} if compat in self.suite else {})}
 
 
-_OLDER = frozenset({Dialect.OPM_1_26})
-_NOWHERE: frozenset[Dialect] = frozenset()
+_OLDER = frozenset({Compat.OPM_1_26})
+_NOWHERE: frozenset[Compat] = frozenset()
 
 OPTIONAL: tuple[OptionalValidator, ...] = (
     OptionalValidator("operatorhubv2", "what OperatorHub.io asks for", RECENT, RECENT),
@@ -89,15 +89,15 @@ OPTIONAL: tuple[OptionalValidator, ...] = (
 """The optional validators of operator-sdk."""
 
 _HUB = (
-    Step(("operatorhub",), dialects=_OLDER),
-    Step(("operatorhubv2", "capabilities", "categories"), dialects=RECENT),
+    Step(("operatorhub",), compat=_OLDER),
+    Step(("operatorhubv2", "capabilities", "categories"), compat=RECENT),
 )
 _SDK = (
     Step(("load",), final=True),
     Step(("format",)),
     Step(("sdk-content", "bundle", "csv", "crd")),
 )
-_OPTIONAL_STEPS = {one.name: Step((one.name,), dialects=one.dialects) for one in OPTIONAL}
+_OPTIONAL_STEPS = {one.name: Step((one.name,), compat=one.compat) for one in OPTIONAL}
 _ON_REQUEST = frozenset({"operatorhub", "opm-content-optional", "multiarch", "packagemanifest"})
 """Validators that repeat what others do, ask registries, or are about packages."""
 
@@ -108,10 +108,10 @@ PROFILES: Mapping[str, Profile] = {
             "opm",
             "as opm alpha bundle validate: errors alone, and the manifests only if the format is right",
             (Step(("format",), final=True), Step(("opm-content",))),
-            least=Severity.ERROR,
+            min_severity=Severity.ERROR,
             optional={
                 "operatorhub": Step(("opm-content-optional",)),
-                "bundle-objects": Step(("object",), dialects=OURS),  # the references find nothing, whatever is there
+                "bundle-objects": Step(("object",), compat=OPMKIT_ONLY),  # the Go tools find nothing
             },
         ),
         Profile("operator-sdk", "as operator-sdk bundle validate", _SDK, optional=_OPTIONAL_STEPS),

@@ -1,4 +1,4 @@
-"""Rules: plain functions that look at a bundle and yield what is wrong, registered by id.
+"""Rules: functions that take a bundle and yield findings, registered by id.
 
 A new rule is one function below :func:`rule` in a module that :mod:`opmkit.bundle.validation.rule_registry` lists, and
 one test. Other distributions add rules by an entry point of the group ``opmkit.rules`` that names a module with rules.
@@ -6,72 +6,63 @@ one test. Other distributions add rules by an entry point of the group ``opmkit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from opmkit.bundle.validation.compat import ALL, Compat
 
-    from opmkit.bundle.finding import Severity
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from opmkit.bundle.finding import Finding, Severity
     from opmkit.bundle.validation.bundle_view import BundleView
 
-Path: TypeAlias = tuple[str | int, ...]
-"""Where a value is in a document: the keys and indexes that lead to it."""
-
-
-class Dialect(Enum):
-    """Whose rules hold: ours, or those of one of the references, with their defects."""
-
-    OPMKIT = "opmkit"
-    OPM_1_26 = "opm-1.26"
-    NEWEST = "newest"
-
-
-OURS = frozenset({Dialect.OPMKIT})
-RECENT = frozenset({Dialect.OPMKIT, Dialect.NEWEST})
-REFERENCES = frozenset({Dialect.OPM_1_26, Dialect.NEWEST})
-EVERY = frozenset(Dialect)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What a rule found: where, and what is wrong there; all else a rule knows beforehand.
-
-    ``path`` leads from the root of the document in ``file`` to the value at fault, or to what lacks it. ``line`` (from
-    1) is for faults that no path leads to. ``severity`` and ``remedy`` stand for the rule's own where they are given.
-    """
-
-    message: str
-    file: str = ""
-    path: Path = ()
-    subject: str = ""
-    remedy: str = ""
-    line: int = 0
-    column: int = 0
-    severity: Severity | None = None
-
-
-Check: TypeAlias = "Callable[[BundleView], Iterable[Fault]]"
+Check: TypeAlias = "Callable[[BundleView], Iterable[Finding]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. ``bad`` is content that breaks it, ``good`` the same content put right; both are for people.
+    """A check with its metadata.
 
-    ``validator`` is the set that it belongs to. It holds in the ``dialects`` alone.
+    Attributes:
+        id: Unique within the validator, such as ``CSV-REPLACES-FORMAT``.
+        validator: Name of the set of rules that it belongs to.
+        severity: Severity of its findings.
+        summary: The problem that it finds, in one line.
+        hint: How to solve it, for findings without a hint.
+        check: Function that yields the findings.
+        explanation: Why this is a problem.
+        bad: Example that breaks the rule.
+        good: The same example, corrected.
+        compat: Compatibility modes in which the rule runs.
+        variable_severity: Whether the check sets the severity of each finding; ``severity`` is then only documentation.
     """
 
     id: str
     validator: str
     severity: Severity
     summary: str
-    remedy: str
+    hint: str
     check: Check
     explanation: str = ""
     bad: str = ""
     good: str = ""
-    dialects: frozenset[Dialect] = EVERY
+    compat: frozenset[Compat] = ALL
+    variable_severity: bool = False
+
+    def run(self, bundle: BundleView) -> Iterator[Finding]:
+        """Yield the findings of the check, with the rule's id, validator, severity and hint."""
+        return map(self.complete, self.check(bundle))
+
+    def complete(self, finding: Finding) -> Finding:
+        """Add the rule's id, validator, severity and hint to a finding of its check."""
+        return replace(
+            finding,
+            rule=self.id,
+            validator=self.validator,
+            severity=finding.severity if self.variable_severity else self.severity,
+            hint=finding.hint or self.hint,
+        )
 
 
 def rule(
@@ -80,15 +71,18 @@ def rule(
     severity: Severity,
     summary: str,
     *,
-    remedy: str,
+    hint: str,
     bad: str = "",
     good: str = "",
-    dialects: frozenset[Dialect] = EVERY,
+    compat: frozenset[Compat] = ALL,
+    variable_severity: bool = False,
 ) -> Callable[[Check], Rule]:
-    """Make a rule of a function; its docstring explains it at length."""
+    """Return a decorator that makes a `Rule` of a check function; the function's docstring is the explanation."""
 
     def register(check: Check) -> Rule:
         explanation = (check.__doc__ or "").strip()
-        return Rule(rule_id, validator, severity, summary, remedy, check, explanation, bad, good, dialects)
+        return Rule(
+            rule_id, validator, severity, summary, hint, check, explanation, bad, good, compat, variable_severity
+        )
 
     return register

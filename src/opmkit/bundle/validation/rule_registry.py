@@ -7,9 +7,10 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.extensions import extensions
-from opmkit.bundle.validation.opm_content import composed
-from opmkit.bundle.validation.rule import Dialect, Rule
+from opmkit.bundle.validation.opm_content import composed_rules
+from opmkit.bundle.validation.rule import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,7 +63,7 @@ def validators() -> Mapping[str, tuple[Rule, ...]]:
     for name, parts in _INCLUDED.items():
         for part in parts:
             found.setdefault(name, []).extend(replace(one, validator=name) for one in found.get(part, ()))
-    for name, more in composed(found).items():
+    for name, more in composed_rules(found).items():
         found.setdefault(name, []).extend(more)
     return {name: tuple(rules) for name, rules in found.items()}
 
@@ -72,7 +73,7 @@ def rules() -> Mapping[str, Rule]:
     found: dict[str, Rule] = {}
     for group in validators().values():
         for one in group:
-            if one.id not in found or Dialect.OPMKIT not in found[one.id].dialects:
+            if one.id not in found or Compat.OPMKIT not in found[one.id].compat:
                 found[one.id] = one
     return found
 

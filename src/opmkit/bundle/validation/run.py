@@ -1,20 +1,21 @@
-"""Running rules over a bundle."""
+"""Run rules over one bundle."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.bundle_view import text
-from opmkit.bundle.validation.rule import Dialect
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.lenient import text
+from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.profiles import Profile
-    from opmkit.bundle.validation.rule import Fault, Rule
+    from opmkit.bundle.validation.rule import Rule
 
 FORMAT = "format"
 LABELS = "labels"
@@ -22,55 +23,60 @@ PACKAGE = "packagemanifest"
 
 
 def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
-    """What the rules that hold in the bundle's dialect find, in the order of the rules."""
-    for one in rules:
-        if bundle.dialect in one.dialects:
-            for fault in one.check(bundle):
-                yield _finding(bundle, one, fault)
+    """Yield the findings of the rules for the bundle's compatibility mode, in the order of the rules."""
+    for rule in rules:
+        if bundle.compat in rule.compat:
+            for finding in rule.run(bundle):
+                yield _locate(bundle, finding)
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileJudge:
-    """Judges bundles by a profile and the ``optional`` validators asked for by name."""
+class ProfileValidator:
+    """Validates bundles with a profile and further ``optional`` validators."""
 
     profile: Profile
     optional: tuple[str, ...] = ()
 
     def __call__(self, bundle: BundleView) -> list[Finding]:
-        """Do as `run_profile` does."""
+        """Return the findings, see `run_profile`."""
         return run_profile(bundle, self.profile, self.optional)
 
 
-def judge_labels(bundle: BundleView) -> list[Finding]:
-    """Judge the labels of a bundle's image."""
-    from opmkit.bundle.validation.rule_registry import validators  # all rules, which take a while to load
+def validate_labels(bundle: BundleView) -> list[Finding]:
+    """Return the findings for the labels of the bundle's image."""
+    from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
 
     return list(run_rules(bundle, validators()[LABELS]))
 
 
 def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = ()) -> list[Finding]:
-    """What the validators of a profile find, and those asked for by name, until a step ends the run.
+    """Return the findings of a profile's validators and of the ``optional`` ones, until a step ends the run.
 
-    A directory of manifests alone has no format to judge, and that of a package manifest has no other validator.
-    Where validators repeat each other, our own dialect tells each fault but once.
+    The validator ``format`` is skipped for a bare manifests directory. For a directory in the package manifest format,
+    only the validator ``packagemanifest`` runs. Without ``--compat``, a problem that several validators find is
+    reported once.
 
     Raises:
-        UnknownName: for an optional validator that the profile does not have.
+        UnknownName: if the profile has no optional validator of such a name.
     """
-    from opmkit.bundle.validation.rule_registry import validators  # all rules, which take a while to load
+    from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
 
     known = validators()
     if _is_package(bundle):
         return list(run_rules(bundle, known[PACKAGE]))
-    found: list[Finding] = []
-    for step in profile.chosen(bundle.dialect, optional, known):
+    findings: list[Finding] = []
+    for step in profile.select_steps(bundle.compat, optional, known):
         names = [name for name in step.validators if name != FORMAT or not bundle.bare]
-        told = [finding for name in names for finding in run_rules(bundle, known.get(name, ()))]
-        found += told
-        if step.final and any(finding.severity is Severity.ERROR for finding in told):
+        step_findings = [finding for name in names for finding in run_rules(bundle, known.get(name, ()))]
+        findings += step_findings
+        if step.final and any(finding.severity is Severity.ERROR for finding in step_findings):
             break
-    shown = [one for one in found if one.severity is Severity.ERROR or profile.least is Severity.WARNING]
-    return _once(shown) if bundle.dialect is Dialect.OPMKIT else shown
+    reported = [
+        finding
+        for finding in findings
+        if finding.severity is Severity.ERROR or profile.min_severity is Severity.WARNING
+    ]
+    return _deduplicate(reported) if bundle.compat is Compat.OPMKIT else reported
 
 
 def _is_package(bundle: BundleView) -> bool:
@@ -79,33 +85,21 @@ def _is_package(bundle: BundleView) -> bool:
     return has_versions and any(text(file.object.get("packageName")) for file in bundle.below(""))
 
 
-def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings without those that another validator told before of the same place."""
-    tellers: dict[object, str] = {}
-    kept = []
-    for one in findings:
-        key = (one.rule, one.subject, one.file, one.line, one.column)
-        if tellers.setdefault(key, one.validator) == one.validator:
-            kept.append(one)
-    return kept
+def _deduplicate(findings: Iterable[Finding]) -> list[Finding]:
+    """Drop findings that another validator reported before at the same location."""
+    first_validators: dict[object, str] = {}
+    distinct = []
+    for finding in findings:
+        key = (finding.rule, finding.subject, finding.file, finding.line, finding.column)
+        if first_validators.setdefault(key, finding.validator) == finding.validator:
+            distinct.append(finding)
+    return distinct
 
 
-def _finding(bundle: BundleView, rule: Rule, fault: Fault) -> Finding:
-    line, column, excerpt = fault.line, fault.column, ""
-    if fault.file in bundle.files:
-        content = bundle.manifest(fault.file).content
-        if not line:
-            line, column = content.locate(fault.path)
-        excerpt = content.excerpt(line)
-    return Finding(
-        rule.id,
-        rule.validator,
-        fault.severity or rule.severity,
-        fault.message,
-        fault.remedy or rule.remedy,
-        fault.subject,
-        fault.file,
-        line,
-        column,
-        excerpt,
-    )
+def _locate(bundle: BundleView, finding: Finding) -> Finding:
+    """Add line, column and excerpt to a finding in a file of the bundle."""
+    if finding.file not in bundle.files:
+        return finding
+    content = bundle.manifest(finding.file).content
+    line, column = (finding.line, finding.column) if finding.line else content.locate(finding.path)
+    return replace(finding, line=line, column=column, excerpt=content.excerpt(line))

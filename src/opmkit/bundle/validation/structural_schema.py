@@ -8,17 +8,17 @@ Go's can't do.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from opmkit.bundle.validation.bundle_view import items, mapping, text
+from opmkit.bundle.finding import Finding
+from opmkit.bundle.lenient import items, mapping, text
 from opmkit.bundle.validation.schema_defaults import default_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.bundle.validation.rule import Path
+    from opmkit.bundle.field_path import FieldPath
 
     Schema: TypeAlias = Mapping[str, Any]
 
@@ -51,26 +51,17 @@ _BEYOND_RE2 = re.compile(r"\\[1-9]|\(\?(?:[=!>]|<[=!])")
 _CLASS_OR_ESCAPE = re.compile(r"\\[^1-9]|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
 
 
-class Aspect(Enum):
-    """What a problem is about."""
+class Aspect(StrEnum):
+    """Rules that report problems of a schema."""
 
-    TYPE = "type"
-    UNSUPPORTED = "unsupported"
-    NESTED = "nested"
-    INCOMPLETE = "incomplete"
-    METADATA = "metadata"
-    EXTENSION = "extension"
-    PATTERN = "pattern"
-    DEFAULT = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A problem: ``path`` is from the schema's root, ``told`` what to say of the value there."""
-
-    aspect: Aspect
-    path: Path
-    told: str
+    TYPE = "CRD-STRUCTURAL-TYPE"
+    UNSUPPORTED = "CRD-STRUCTURAL-UNSUPPORTED"
+    NESTED = "CRD-STRUCTURAL-NESTED"
+    INCOMPLETE = "CRD-STRUCTURAL-INCOMPLETE"
+    METADATA = "CRD-STRUCTURAL-METADATA"
+    EXTENSION = "CRD-STRUCTURAL-EXTENSION"
+    PATTERN = "CRD-STRUCTURAL-PATTERN"
+    DEFAULT = "CRD-STRUCTURAL-DEFAULT"
 
 
 class _Level(Enum):
@@ -79,7 +70,7 @@ class _Level(Enum):
     FIELD = "a field"
 
 
-def schema_problems(schema: object, *, has_status: bool) -> list[Problem]:
+def schema_findings(schema: object, *, has_status: bool) -> list[Finding]:
     """All problems of a schema; ``has_status`` tells that its resource has the status subresource."""
     walk = _Walk()
     root = mapping(schema)
@@ -87,26 +78,26 @@ def schema_problems(schema: object, *, has_status: bool) -> list[Problem]:
     walk.completeness(root, root, ())
     if has_status:
         walk.status_root(root)
-    return walk.problems
+    return walk.findings
 
 
 class _Walk:
     """Goes through a schema, as deep and as far as any real one reaches."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
+        self.findings: list[Finding] = []
         self._count = 0
 
-    def _say(self, aspect: Aspect, path: Path, told: str) -> None:
-        self.problems.append(Problem(aspect, path, told))
+    def _say(self, aspect: Aspect, path: FieldPath, told: str) -> None:
+        self.findings.append(Finding(told, path=path, rule=aspect))
 
-    def _enough(self, path: Path) -> bool:
+    def _enough(self, path: FieldPath) -> bool:
         """Whether to go no further."""
         self._count += 1
-        too_many = self._count > _MAX_SCHEMAS or len(self.problems) > _MAX_PROBLEMS
+        too_many = self._count > _MAX_SCHEMAS or len(self.findings) > _MAX_PROBLEMS
         return too_many or len(path) > 2 * _MAX_DEPTH
 
-    def structural(self, schema: Schema, path: Path, level: _Level, *, defaults: bool = True) -> None:
+    def structural(self, schema: Schema, path: FieldPath, level: _Level, *, defaults: bool = True) -> None:
         """Look at a schema that stands where values are described, outside of allOf and the like.
 
         ``defaults`` tells whether it may give some. Those within additionalProperties are never set, nor looked at.
@@ -130,7 +121,7 @@ class _Walk:
             below = (*path, "additionalProperties")
             self.structural(schema["additionalProperties"], below, _Level.FIELD, defaults=defaults)
 
-    def _type(self, schema: Schema, path: Path, level: _Level) -> None:
+    def _type(self, schema: Schema, path: FieldPath, level: _Level) -> None:
         kind, embedded = text(schema.get("type")), schema.get(_EMBEDDED) is True
         place = (*path, "type")
         if kind and kind not in TYPES:
@@ -150,7 +141,7 @@ class _Walk:
             if schema.get("nullable") is True:
                 self._say(Aspect.UNSUPPORTED, (*path, "nullable"), "must not be true at the root of the schema")
 
-    def _anywhere(self, schema: Schema, path: Path) -> None:
+    def _anywhere(self, schema: Schema, path: FieldPath) -> None:
         """Look at what holds for every schema, wherever it stands."""
         for keyword in _UNSUPPORTED:
             value = schema.get(keyword)
@@ -168,12 +159,12 @@ class _Walk:
         for below, told in _extension_problems(schema):
             self._say(Aspect.EXTENSION, (*path, *below), told)
 
-    def _pattern(self, pattern: str, path: Path) -> None:
+    def _pattern(self, pattern: str, path: FieldPath) -> None:
         if match := _BEYOND_RE2.search(_CLASS_OR_ESCAPE.sub("", pattern)):
             told = f"has {match.group()!r}, which the regular expressions of Go do not know"
             self._say(Aspect.PATTERN, path, told)
 
-    def _metadata(self, schema: Schema, path: Path, level: _Level) -> None:
+    def _metadata(self, schema: Schema, path: FieldPath, level: _Level) -> None:
         """Look at apiVersion, kind and metadata of whole objects: the resource itself, and those within."""
         if level is not _Level.ROOT and schema.get(_EMBEDDED) is not True:
             return
@@ -187,14 +178,14 @@ class _Walk:
             told = "must say nothing but what name and generateName are to be like"
             self._say(Aspect.METADATA, (*path, "properties", "metadata"), told)
 
-    def _junctors(self, schema: Schema, path: Path) -> None:
+    def _junctors(self, schema: Schema, path: FieldPath) -> None:
         """Look into not, allOf, anyOf and oneOf, past the two ways to say that a value is an integer or a string."""
         for below, clause in _clauses(schema):
             if below[0] == "anyOf" and _is_int_or_string(schema):
                 continue
             self._nested(clause, (*path, *below), skip_any_of=below == ("allOf", 0) and _is_int_or_string(clause))
 
-    def _nested(self, schema: Schema, path: Path, *, skip_any_of: bool = False) -> None:
+    def _nested(self, schema: Schema, path: FieldPath, *, skip_any_of: bool = False) -> None:
         """Look at a schema within allOf and the like, which may restrict values, but not describe them."""
         if self._enough(path):
             return
@@ -214,14 +205,14 @@ class _Walk:
         if isinstance(schema.get("items"), dict):
             self._nested(schema["items"], (*path, "items"))
 
-    def completeness(self, nested: Schema, outer: Schema, path: Path) -> None:
+    def completeness(self, nested: Schema, outer: Schema, path: FieldPath) -> None:
         """Look whether the fields that allOf and the like restrict are described outside of them."""
         if self._enough(path):
             return
         for below, clause in _clauses(nested):
             self._described(clause, outer, (*path, *below))
 
-    def _described(self, clause: Schema, outer: Schema, path: Path) -> None:
+    def _described(self, clause: Schema, outer: Schema, path: FieldPath) -> None:
         self.completeness(clause, outer, path)
         if isinstance(clause.get("items"), dict):
             if isinstance(outer.get("items"), dict):
@@ -260,7 +251,7 @@ def _is_int_or_string(schema: Schema) -> bool:
     return told == [({"type"}, "integer"), ({"type"}, "string")]
 
 
-def _clauses(schema: Schema) -> Iterator[tuple[Path, Schema]]:
+def _clauses(schema: Schema) -> Iterator[tuple[FieldPath, Schema]]:
     if isinstance(schema.get("not"), dict):
         yield ("not",), schema["not"]
     for keyword in _JUNCTORS:
@@ -274,7 +265,7 @@ def _only_names(metadata: Schema) -> bool:
     return _said(metadata) <= {"type", "properties", "default"} and names <= {"name", "generateName"}
 
 
-def _extension_problems(schema: Schema) -> Iterator[tuple[Path, str]]:
+def _extension_problems(schema: Schema) -> Iterator[tuple[FieldPath, str]]:
     if schema.get(_PRESERVE) is False:
         yield (_PRESERVE,), "must be true where it is set"
     if schema.get(_INT_OR_STRING) is True:
@@ -292,14 +283,14 @@ def _extension_problems(schema: Schema) -> Iterator[tuple[Path, str]]:
     yield from _validation_problems(schema)
 
 
-def _map_problems(schema: Schema) -> Iterator[tuple[Path, str]]:
+def _map_problems(schema: Schema) -> Iterator[tuple[FieldPath, str]]:
     if schema.get("type") != "object":
         yield ("type",), f"must be object beside {_MAP_TYPE}"
     if schema[_MAP_TYPE] not in ("atomic", "granular"):
         yield (_MAP_TYPE,), f"is {schema[_MAP_TYPE]!r}, neither atomic nor granular"
 
 
-def _list_problems(schema: Schema) -> Iterator[tuple[Path, str]]:
+def _list_problems(schema: Schema) -> Iterator[tuple[FieldPath, str]]:
     kind, keys = schema.get(_LIST_TYPE), items(schema.get(_LIST_KEYS))
     if kind is None:
         if keys:
@@ -320,7 +311,7 @@ def _list_problems(schema: Schema) -> Iterator[tuple[Path, str]]:
         yield from _keyed_problems(schema, item, keys)
 
 
-def _set_problems(schema: Schema, item: Schema) -> Iterator[tuple[Path, str]]:
+def _set_problems(schema: Schema, item: Schema) -> Iterator[tuple[FieldPath, str]]:
     if schema.get("type") != "array":
         return
     if item.get("type") == "array" and item.get(_LIST_TYPE) not in (None, "atomic"):
@@ -329,7 +320,7 @@ def _set_problems(schema: Schema, item: Schema) -> Iterator[tuple[Path, str]]:
         yield ("items", _MAP_TYPE), "must be atomic in a set"
 
 
-def _keyed_problems(schema: Schema, item: Schema, keys: list[Any]) -> Iterator[tuple[Path, str]]:
+def _keyed_problems(schema: Schema, item: Schema, keys: list[Any]) -> Iterator[tuple[FieldPath, str]]:
     """What is wrong with a list whose items are told apart by the values of key fields."""
     if not keys:
         yield (_LIST_KEYS,), "must name the keys of a list of the type map"
@@ -358,10 +349,10 @@ def _keyed_problems(schema: Schema, item: Schema, keys: list[Any]) -> Iterator[t
             yield (*place, "nullable"), "must not be true for a key of the list"
 
 
-def _validation_problems(schema: Schema) -> Iterator[tuple[Path, str]]:
+def _validation_problems(schema: Schema) -> Iterator[tuple[FieldPath, str]]:
     for number, each in enumerate(items(schema.get(_VALIDATIONS))):
         expression, message = text(mapping(each).get("rule")).strip(), text(mapping(each).get("message"))
-        place: Path = (_VALIDATIONS, number)
+        place: FieldPath = (_VALIDATIONS, number)
         if not expression:
             yield (*place, "rule"), "is empty"
         elif message and not message.strip():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.validation.bundle_view import mapping
+from opmkit.bundle.lenient import mapping
 from opmkit.bundle.validation.node import Node
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.cache import digest_of_files
 from opmkit.bundle.content import ContentCache
-from opmkit.bundle.validation.cross_bundle import judge_across
+from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
 from opmkit.bundle.validation.parallel_validator import Case, JudgeAhead, Judging, Pending
 from opmkit.bundle.validation.result import Verdict
 from opmkit.bundle.validation.sources import BundleFiles, read_files
@@ -102,7 +102,7 @@ class Validation:
 def beside_each_other(verdicts: Sequence[Verdict], rules: Iterable[Rule]) -> list[Verdict]:
     """The verdicts, each with what the rules over many bundles find of it."""
     found: dict[str, list[Finding]] = {}
-    for summary, finding in judge_across((one.summary for one in verdicts if one.summary), rules):
+    for summary, finding in run_cross_bundle_rules((one.summary for one in verdicts if one.summary), rules):
         found.setdefault(summary.target, []).append(finding)
     return [replace(one, findings=(*one.findings, *found.get(one.target, ()))) for one in verdicts]
 

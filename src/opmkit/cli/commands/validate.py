@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Severity
     from opmkit.bundle.validation.bundle_view import Options
     from opmkit.bundle.validation.cache import VerdictCache
+    from opmkit.bundle.validation.compat import Compat
     from opmkit.bundle.validation.parallel_validator import Judging
     from opmkit.bundle.validation.platforms import ImagePlatforms, Inspect
     from opmkit.bundle.validation.policy import Known, Policy
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.bundle.validation.result import Verdict
-    from opmkit.bundle.validation.rule import Dialect, Rule
+    from opmkit.bundle.validation.rule import Rule
     from opmkit.bundle.validation.sources import Source
     from opmkit.bundle.validation.tags import SkippedTags
     from opmkit.imagetools.tools import ContainerTool
@@ -276,19 +277,19 @@ def validate(
         ctx.exit(1)
 
 
-def _dialect(version: str) -> Dialect:
-    from opmkit.bundle.validation.rule import Dialect
+def _dialect(version: str) -> Compat:
+    from opmkit.bundle.validation.compat import Compat
 
-    choices = {"": Dialect.OPMKIT} | {dialect.value: dialect for dialect in Dialect}
+    choices = {"": Compat.OPMKIT} | {compat.value: compat for compat in Compat}
     if version not in choices:
         raise UsageProblem(f"unknown version {version!r} of --compat: opm-1.26 or newest", COMMAND)
     return choices[version]
 
 
-def _list_optional(dialect: Dialect) -> None:
+def _list_optional(compat: Compat) -> None:
     from opmkit.bundle.validation.optional_validators import available
 
-    rows = [(one.name, one.labels(dialect).get("suite", ""), one.summary) for one in available(dialect)]
+    rows = [(one.name, one.labels(compat).get("suite", ""), one.summary) for one in available(compat)]
     print_table(("NAME", "SUITE", "LOOKS AT"), rows)
 
 
@@ -297,7 +298,7 @@ class _Plan:
     """What flags and policy come to."""
 
     profile: Profile
-    dialect: Dialect
+    compat: Compat
     optional: tuple[str, ...]
     options: Options
     policy: Policy
@@ -317,15 +318,15 @@ class _Plan:
         from opmkit.bundle.validation.profiles import profile_named
 
         profile = profile_named(rules.profile or policy.profile or ("opm" if as_opm else "all"))
-        dialect = _dialect(rules.compat or ("newest" if as_opm and profile.name == "opm" else ""))
+        compat = _dialect(rules.compat or ("newest" if as_opm and profile.name == "opm" else ""))
         fail_on = reporting.fail_on or policy.fail_on or Severity.ERROR
         if fail_on not in tuple(Severity):
             raise UsageProblem(f"unknown severity {fail_on!r} of --fail-on: error or warning", COMMAND)
-        chosen = [one.name for text in rules.select_optional or () for one in selected(text, dialect)]
+        chosen = [one.name for text in rules.select_optional or () for one in selected(text, compat)]
         values = [*(f"{key}={value}" for key, value in policy.optional_values), *(rules.optional_values or ())]
         return cls(
             profile,
-            dialect,
+            compat,
             tuple(dict.fromkeys([*policy.optional, *chosen, *reporting.validators()])),
             read_options(values, os.environ.get(CATEGORIES_VARIABLE, "")),
             policy,
@@ -337,10 +338,10 @@ class _Plan:
     def judging(self, inspect: Inspect) -> Judging:
         """How bundles are judged."""
         from opmkit.bundle.validation.parallel_validator import Judging
-        from opmkit.bundle.validation.run import ProfileJudge, judge_labels
+        from opmkit.bundle.validation.run import ProfileValidator, validate_labels
 
-        judge = judge_labels if self.labels_only else ProfileJudge(self.profile, self.optional)
-        return Judging(judge, self.dialect, self.options, inspect if self.asks_registries else None)
+        judge = validate_labels if self.labels_only else ProfileValidator(self.profile, self.optional)
+        return Judging(judge, self.compat, self.options, inspect if self.asks_registries else None)
 
     @property
     def asks_registries(self) -> bool:
@@ -350,7 +351,7 @@ class _Plan:
     def choices(self) -> tuple[str, ...]:
         """All that verdicts depend on beside the bundle."""
         labels = str(self.labels_only)
-        return (self.profile.name, self.dialect.value, labels, repr(self.options), *self.optional)
+        return (self.profile.name, self.compat.value, labels, repr(self.options), *self.optional)
 
 
 def _policy(rules: Rules, reporting: Reporting) -> Policy:
@@ -506,7 +507,7 @@ def _print_first_cause(failed: Verdict, fail_on: Severity) -> None:
     if not message:
         first = next(finding for finding in failed.findings if finding.fails(fail_on))
         others = sum(finding.fails(fail_on) for finding in failed.findings) - 1
-        place = f"{first.place}: " if first.file else ""
+        place = f"{first.location}: " if first.file else ""
         message = f"invalid bundle: {place}{first.message}{f' (and {others} more)' if others else ''}"
     print_error(InvalidBundle(f"{failed.target}: {message}"))
 
@@ -553,8 +554,16 @@ def list_rules(
 
 
 def _described(rule: Rule) -> dict[str, str]:
-    names = ("id", "validator", "severity", "summary", "explanation", "remedy", "bad", "good")
-    return {name: str(getattr(rule, name)) for name in names}
+    return {
+        "id": rule.id,
+        "validator": rule.validator,
+        "severity": rule.severity.value,
+        "summary": rule.summary,
+        "explanation": rule.explanation,
+        "remedy": rule.hint,
+        "bad": rule.bad,
+        "good": rule.good,
+    }
 
 
 def _explain(rule: Rule) -> None:
@@ -563,7 +572,7 @@ def _explain(rule: Rule) -> None:
     print_text(f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}\n")
     if rule.explanation:
         print_text(f"{cleandoc(rule.explanation)}\n")
-    print_text(f"Remedy: {rule.remedy}")
+    print_text(f"Remedy: {rule.hint}")
     for title, example in (("Bad", rule.bad), ("Good", rule.good)):
         if example:
             print_text(f"\n{title}:\n\n" + "\n".join(f"    {line}" for line in example.rstrip().splitlines()))

@@ -29,7 +29,7 @@ def _command(verdict: Verdict, finding: Finding) -> str:
     if finding.line:
         properties |= {"line": str(finding.line), "col": str(finding.column)}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    text = "%0A".join(map(_data, filter(None, (finding.message, finding.remedy))))
+    text = "%0A".join(map(_data, filter(None, (finding.message, finding.hint))))
     return f"::{finding.severity} {listed}::{text}"
 
 

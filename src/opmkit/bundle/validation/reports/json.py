@@ -41,7 +41,7 @@ def _bundle(verdict: Verdict, fail_on: Severity) -> dict[str, Any]:
                 "validator": finding.validator,
                 "severity": finding.severity.value,
                 "message": finding.message,
-                "remedy": finding.remedy,
+                "remedy": finding.hint,
                 "subject": finding.subject,
                 "file": finding.file,
                 "line": finding.line,

@@ -44,8 +44,8 @@ def _suite(verdict: Verdict, fail_on: Severity) -> ET.Element:
 
 
 def _outcome(case: ET.Element, finding: Finding, fail_on: Severity) -> None:
-    place = f"{finding.place}: " if finding.file else ""
-    text = "\n".join(escape_controls(part) for part in (f"{place}{finding.message}", finding.remedy) if part)
+    place = f"{finding.location}: " if finding.file else ""
+    text = "\n".join(escape_controls(part) for part in (f"{place}{finding.message}", finding.hint) if part)
     if finding.severity in ("error", fail_on):
         failure = ET.SubElement(case, "failure", message=escape_controls(finding.message), type=finding.severity.value)
         failure.text = text

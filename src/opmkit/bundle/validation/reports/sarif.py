@@ -57,7 +57,7 @@ def _rule(rule_id: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
         "id": rule_id,
         "shortDescription": {"text": rule.summary},
         "fullDescription": {"text": rule.explanation or rule.summary},
-        "help": {"text": rule.remedy},
+        "help": {"text": rule.hint},
         "defaultConfiguration": {"level": rule.severity.value},
         "properties": {"validator": rule.validator},
     }
@@ -87,7 +87,7 @@ def _quoted(path: str, safe: str = "") -> str:
 
 
 def _result(verdict: Verdict, finding: Finding, index: int, root: str) -> dict[str, Any]:
-    hint = f" ({finding.remedy})" if finding.remedy else ""
+    hint = f" ({finding.hint})" if finding.hint else ""
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,

@@ -66,7 +66,7 @@ def _shared_findings(verdicts: Sequence[Verdict]) -> dict[_Text, list[_Placed]]:
 
 
 def _text(finding: Finding) -> _Text:
-    return finding.severity, finding.rule, finding.message, finding.remedy
+    return finding.severity, finding.rule, finding.message, finding.hint
 
 
 def _shared(places: Sequence[_Placed]) -> Iterator[tuple[str, str]]:
@@ -75,7 +75,7 @@ def _shared(places: Sequence[_Placed]) -> Iterator[tuple[str, str]]:
     yield from _details(finding, indent="  ")
     yield f"  in {len({target for target, _ in places})} bundles:", ""
     for target, one in places[:MAX_PLACES]:
-        yield f"    {target.rstrip('/')}/{one.place}" if one.file else f"    {target}", ""
+        yield f"    {target.rstrip('/')}/{one.location}" if one.file else f"    {target}", ""
     if len(places) > MAX_PLACES:
         yield f"    and {len(places) - MAX_PLACES} more", ""
 
@@ -112,5 +112,5 @@ def _finding(finding: Finding) -> Iterator[tuple[str, str]]:
 def _details(finding: Finding, *, indent: str) -> Iterator[tuple[str, str]]:
     if finding.excerpt:
         yield f"{indent}| {finding.excerpt}", "dim"
-    if finding.remedy:
-        yield f"{indent}hint: {finding.remedy}", ""
+    if finding.hint:
+        yield f"{indent}hint: {finding.hint}", ""

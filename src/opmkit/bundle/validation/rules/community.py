@@ -13,23 +13,24 @@ import orjson
 
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.csv_view import Csv
 from opmkit.bundle.validation.option_files import read_given_file
-from opmkit.bundle.validation.rule import Dialect, Fault, rule
+from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import has_removed_in_1_22, told_removed_in_1_22
 from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "community"
 LABEL = "com.redhat.openshift.versions"
 PROPERTY = "olm.maxOpenShiftVersion"
-_PROPERTIES: Path = ("metadata", "annotations", "olm.properties")
+_PROPERTIES: FieldPath = ("metadata", "annotations", "olm.properties")
 _FIRST_WITHOUT = "4.9"
 
 _MISSING, _JSON, _PARSE = "COMM-MAXOCP-MISSING", "COMM-PROPERTIES-JSON", "COMM-MAXOCP-PARSE"
@@ -38,32 +39,32 @@ _NO_PATH, _FILE, _SYNTAX = "COMM-INDEX-PATH", "COMM-INDEX-FILE", "COMM-LABEL-SYN
 _LABEL_PARSE, _EMPTY, _RANGE = "COMM-LABEL-PARSE", "COMM-LABEL-EMPTY", "COMM-LABEL-RANGE"
 
 
-def _told(bundle: BundleView, rule_id: str) -> Iterator[Fault]:
+def _told(bundle: BundleView, rule_id: str) -> Iterator[Finding]:
     """What a rule is to tell of a bundle, which is looked at once for all of them.
 
     Without index-path, the references tell every error once more as a warning, and leave out the warning of a patch.
     """
     if _told not in bundle.memo:
-        bundle.memo[_told] = tuple(_faults(bundle))
-    faults = cast("tuple[tuple[str, Fault], ...]", bundle.memo[_told])
-    mended = bundle.dialect is Dialect.OPMKIT or bundle.options.index_path
+        bundle.memo[_told] = tuple(_findings(bundle))
+    findings = cast("tuple[tuple[str, Finding], ...]", bundle.memo[_told])
+    mended = bundle.compat is Compat.OPMKIT or bundle.options.index_path
     if not mended and rule_id == _PATCH:
         return
-    for told, fault in faults:
+    for told, finding in findings:
         if told == rule_id:
-            yield fault
+            yield finding
             if not mended and rule_id != _NO_PATH:
-                yield replace(fault, severity=Severity.WARNING)
+                yield replace(finding, severity=Severity.WARNING)
 
 
-def _faults(bundle: BundleView) -> Iterator[tuple[str, Fault]]:
+def _findings(bundle: BundleView) -> Iterator[tuple[str, Finding]]:
     csv = Csv.from_bundle(bundle)
     if csv is not None and bundle.csv is not None and has_removed_in_1_22(bundle):
         found = _property_problem(csv)
         if found is not None:
             rule_id, problem = found
-            yield rule_id, Fault(problem, bundle.csv.path, _PROPERTIES)
-        yield from _label_faults(bundle)
+            yield rule_id, Finding(problem, bundle.csv.path, _PROPERTIES)
+        yield from _label_findings(bundle)
 
 
 def _property_problem(csv: Csv) -> tuple[str, str] | None:
@@ -98,27 +99,27 @@ def _texts_of_property(annotation: str) -> list[str]:
     return found
 
 
-def _label_faults(bundle: BundleView) -> Iterator[tuple[str, Fault]]:
+def _label_findings(bundle: BundleView) -> Iterator[tuple[str, Finding]]:
     """Look at the first line of the Dockerfile that names the label."""
     path = bundle.options.index_path
     if not path:
         told = (
             f"without index-path, {LABEL} can't be checked, but APIs are used that OpenShift {_FIRST_WITHOUT} lacks: "
         )
-        yield _NO_PATH, Fault(told + told_removed_in_1_22(bundle))
+        yield _NO_PATH, Finding(told + told_removed_in_1_22(bundle))
         return
     try:
         lines = read_given_file(path).decode(errors="replace").split("\n")
     except OSError as error:
-        yield _FILE, Fault(f"{path} can't be read: {error.strerror or error}", path)
+        yield _FILE, Finding(f"{path} can't be read: {error.strerror or error}", path)
         return
     for number, line in enumerate(lines, 1):
         if LABEL in line:
             found = _label_problem(line)
             if found is not None:
-                yield found[0], Fault(found[1], path, line=number)
+                yield found[0], Finding(found[1], path, line=number)
             return
-    yield _RANGE, Fault(f"{path} has no label {LABEL}, so that the bundle reaches every OpenShift", path)
+    yield _RANGE, Finding(f"{path} has no label {LABEL}, so that the bundle reaches every OpenShift", path)
 
 
 def _label_problem(line: str) -> tuple[str, str] | None:
@@ -155,11 +156,12 @@ def _cleaned(text: str) -> str:
     VALIDATOR,
     Severity.ERROR,
     "a bundle with APIs that OpenShift 4.9 lacks does not say how far it goes",
-    remedy=f"Move to current APIs, or set the property {PROPERTY} to 4.8.",
+    hint=f"Move to current APIs, or set the property {PROPERTY} to 4.8.",
     bad="annotations: {}",
     good="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.8"}]'}""",
+    variable_severity=True,
 )
-def max_version_missing(bundle: BundleView) -> Iterator[Fault]:
+def max_version_missing(bundle: BundleView) -> Iterator[Finding]:
     """The property keeps a cluster from being upgraded while the operator could not follow."""
     return _told(bundle, _MISSING)
 
@@ -169,11 +171,12 @@ def max_version_missing(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the annotation olm.properties is no list of types and texts",
-    remedy='Write JSON such as [{"type": "olm.maxOpenShiftVersion", "value": "4.8"}].',
+    hint='Write JSON such as [{"type": "olm.maxOpenShiftVersion", "value": "4.8"}].',
     bad="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": 4.8}]'}""",
     good="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.8"}]'}""",
+    variable_severity=True,
 )
-def properties_json(bundle: BundleView) -> Iterator[Fault]:
+def properties_json(bundle: BundleView) -> Iterator[Finding]:
     """A number as the version is refused too, for 4.10 would be 4.1."""
     return _told(bundle, _JSON)
 
@@ -183,11 +186,12 @@ def properties_json(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the newest OpenShift version is no version",
-    remedy="Write major and minor, such as 4.8.",
+    hint="Write major and minor, such as 4.8.",
     bad="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "latest"}]'}""",
     good="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.8"}]'}""",
+    variable_severity=True,
 )
-def max_version_parse(bundle: BundleView) -> Iterator[Fault]:
+def max_version_parse(bundle: BundleView) -> Iterator[Finding]:
     """It is compared with the version of the cluster."""
     return _told(bundle, _PARSE)
 
@@ -197,11 +201,11 @@ def max_version_parse(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the newest OpenShift version has more than major and minor",
-    remedy="Write major and minor alone, such as 4.8.",
+    hint="Write major and minor alone, such as 4.8.",
     bad="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.8.3"}]'}""",
     good="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.8"}]'}""",
 )
-def max_version_patch(bundle: BundleView) -> Iterator[Fault]:
+def max_version_patch(bundle: BundleView) -> Iterator[Finding]:
     """Upgrades between patches of OpenShift do not remove APIs, so the patch does not count."""
     return _told(bundle, _PATCH)
 
@@ -211,11 +215,12 @@ def max_version_patch(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the newest OpenShift version lacks APIs that the bundle uses",
-    remedy="Move to current APIs, or write 4.8.",
+    hint="Move to current APIs, or write 4.8.",
     bad="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.9"}]'}""",
     good="""annotations: {olm.properties: '[{"type": "olm.maxOpenShiftVersion", "value": "4.8"}]'}""",
+    variable_severity=True,
 )
-def max_version_too_new(bundle: BundleView) -> Iterator[Fault]:
+def max_version_too_new(bundle: BundleView) -> Iterator[Finding]:
     """OpenShift 4.9 is Kubernetes 1.22, which removed them."""
     return _told(bundle, _TOO_NEW)
 
@@ -225,11 +230,11 @@ def max_version_too_new(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the label of the OpenShift versions is not checked",
-    remedy="Give the bundle's Dockerfile: --optional-values index-path=bundle.Dockerfile.",
+    hint="Give the bundle's Dockerfile: --optional-values index-path=bundle.Dockerfile.",
     bad="--select-optional name=community",
     good="--select-optional name=community --optional-values index-path=bundle.Dockerfile",
 )
-def index_path(bundle: BundleView) -> Iterator[Fault]:
+def index_path(bundle: BundleView) -> Iterator[Finding]:
     """The label com.redhat.openshift.versions is in the Dockerfile that makes the bundle's image."""
     return _told(bundle, _NO_PATH)
 
@@ -239,11 +244,12 @@ def index_path(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the Dockerfile can't be read",
-    remedy="Name the bundle's Dockerfile by index-path.",
+    hint="Name the bundle's Dockerfile by index-path.",
     bad="--optional-values index-path=.",
     good="--optional-values index-path=bundle.Dockerfile",
+    variable_severity=True,
 )
-def index_file(bundle: BundleView) -> Iterator[Fault]:
+def index_file(bundle: BundleView) -> Iterator[Finding]:
     """The option index-path must name a file that is there."""
     return _told(bundle, _FILE)
 
@@ -253,11 +259,12 @@ def index_file(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     f"the label {LABEL} is set without =",
-    remedy=f'Write LABEL {LABEL}="v4.5-v4.8".',
+    hint=f'Write LABEL {LABEL}="v4.5-v4.8".',
     bad=f"LABEL {LABEL} v4.5-v4.8",
     good=f'LABEL {LABEL}="v4.5-v4.8"',
+    variable_severity=True,
 )
-def label_syntax(bundle: BundleView) -> Iterator[Fault]:
+def label_syntax(bundle: BundleView) -> Iterator[Finding]:
     """Labels are set as LABEL key=value."""
     return _told(bundle, _SYNTAX)
 
@@ -267,11 +274,12 @@ def label_syntax(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     f"the label {LABEL} has no version",
-    remedy=f'Write LABEL {LABEL}="v4.5-v4.8".',
+    hint=f'Write LABEL {LABEL}="v4.5-v4.8".',
     bad=f'LABEL {LABEL}="v4.5-latest"',
     good=f'LABEL {LABEL}="v4.5-v4.8"',
+    variable_severity=True,
 )
-def label_parse(bundle: BundleView) -> Iterator[Fault]:
+def label_parse(bundle: BundleView) -> Iterator[Finding]:
     """The versions of OpenShift are of the form v4.8."""
     return _told(bundle, _LABEL_PARSE)
 
@@ -281,11 +289,12 @@ def label_parse(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     f"the label {LABEL} is empty",
-    remedy=f'Write LABEL {LABEL}="v4.5-v4.8".',
+    hint=f'Write LABEL {LABEL}="v4.5-v4.8".',
     bad=f'LABEL {LABEL}=""',
     good=f'LABEL {LABEL}="v4.5-v4.8"',
+    variable_severity=True,
 )
-def label_empty(bundle: BundleView) -> Iterator[Fault]:
+def label_empty(bundle: BundleView) -> Iterator[Finding]:
     """It says to which versions of OpenShift the bundle is offered."""
     return _told(bundle, _EMPTY)
 
@@ -295,10 +304,11 @@ def label_empty(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the bundle is offered to OpenShift versions that lack APIs which it uses",
-    remedy=f'Move to current APIs, or write LABEL {LABEL}="v4.5-v4.8".',
+    hint=f'Move to current APIs, or write LABEL {LABEL}="v4.5-v4.8".',
     bad=f'LABEL {LABEL}="v4.5"',
     good=f'LABEL {LABEL}="v4.5-v4.8"',
+    variable_severity=True,
 )
-def label_range(bundle: BundleView) -> Iterator[Fault]:
+def label_range(bundle: BundleView) -> Iterator[Finding]:
     """A version alone is that one and all later ones; without the label, the bundle is offered to all."""
     return _told(bundle, _RANGE)

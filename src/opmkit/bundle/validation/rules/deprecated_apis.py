@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.api_types.scalars import DecodeMode
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.bundle_view import items, mapping
+from opmkit.bundle.field_path import format_path
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.lenient import items, mapping
+from opmkit.bundle.validation.compat import ALL, OPMKIT_ONLY, Compat
 from opmkit.bundle.validation.crd_view import V1BETA1
 from opmkit.bundle.validation.csv_view import Csv, csv_check
-from opmkit.bundle.validation.rule import EVERY, OURS, Dialect, Fault, Rule, rule
+from opmkit.bundle.validation.rule import Rule, rule
 from opmkit.bundle.validation.typed_manifests import decode_csv
 from opmkit.bundle.versions import tolerant_version
 
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "alpha-deprecated-apis"
 CSV_API = "operators.coreos.com/v1alpha1"
-_MIN_KUBE_VERSION: Path = ("spec", "minKubeVersion")
-_DESCRIPTIONS: Path = ("spec", "customresourcedefinitions")
-_INSTALL: Path = ("spec", "install", "spec")
+_MIN_KUBE_VERSION: FieldPath = ("spec", "minKubeVersion")
+_DESCRIPTIONS: FieldPath = ("spec", "customresourcedefinitions")
+_INSTALL: FieldPath = ("spec", "install", "spec")
 
-Uses: TypeAlias = "dict[str, list[tuple[str, str, Path]]]"
+Uses: TypeAlias = "dict[str, list[tuple[str, str, FieldPath]]]"
 """Kinds, or resources, with the names of the objects that are of them, and the file and path of each."""
 
 REMOVED: Mapping[str, Mapping[str, str]] = {
@@ -80,18 +81,18 @@ _MOVED = {
     VALIDATOR,
     Severity.ERROR,
     "the option k8s-version is no version",
-    remedy="Give a version of Kubernetes, such as k8s-version=1.27.",
+    hint="Give a version of Kubernetes, such as k8s-version=1.27.",
     bad="--optional-values k8s-version=latest",
     good="--optional-values k8s-version=1.27",
 )
-def option_invalid(bundle: BundleView) -> Iterator[Fault]:
+def option_invalid(bundle: BundleView) -> Iterator[Finding]:
     """The option says for which version of Kubernetes the bundle is meant."""
     csv, text = Csv.from_bundle(bundle), bundle.options.k8s_version
     if csv is not None and text:
         try:
             tolerant_version(text)
         except ValueError as error:
-            yield Fault(f"the option k8s-version is no version: {error}", subject=csv.name)
+            yield Finding(f"the option k8s-version is no version: {error}", subject=csv.name)
 
 
 @rule(
@@ -99,21 +100,21 @@ def option_invalid(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "spec.minKubeVersion can't be compared with versions of Kubernetes",
-    remedy="Write major, minor and patch, without a v: 1.27.0.",
+    hint="Write major, minor and patch, without a v: 1.27.0.",
     bad="spec: {minKubeVersion: latest}",
     good="spec: {minKubeVersion: 1.27.0}",
 )
 @csv_check
-def min_kube_invalid(csv: Csv) -> Iterator[Fault]:
+def min_kube_invalid(csv: Csv) -> Iterator[Finding]:
     """From it follows which removed APIs the bundle will meet."""
     if text := csv.spec.get("minKubeVersion"):
         try:
             tolerant_version(text)
         except ValueError as error:
-            yield Fault(f"spec.minKubeVersion is no version: {error}", path=_MIN_KUBE_VERSION, subject=csv.name)
+            yield Finding(f"spec.minKubeVersion is no version: {error}", path=_MIN_KUBE_VERSION, subject=csv.name)
 
 
-def _removal(version: str, newer: str, *, dialects: frozenset[Dialect] = EVERY) -> Rule:
+def _removal(version: str, newer: str, *, compat: frozenset[Compat] = ALL) -> Rule:
     """The rule for what a version removed; ``newer`` is an example of what takes the place of an API."""
     api_version, kinds = next(iter(REMOVED[version].items()))
     kind = kinds.split()[0]
@@ -123,12 +124,13 @@ def _removal(version: str, newer: str, *, dialects: frozenset[Dialect] = EVERY) 
         VALIDATOR,
         Severity.WARNING,
         f"the bundle uses APIs that Kubernetes {version} removed",
-        remedy="Write the objects in a version of their API that is still served.",
+        hint="Write the objects in a version of their API that is still served.",
         bad=f"apiVersion: {api_version}\nkind: {kind}",
         good=f"apiVersion: {newer}\nkind: {kind}",
-        dialects=dialects,
+        compat=compat,
+        variable_severity=True,
     )
-    def removal(bundle: BundleView) -> Iterator[Fault]:
+    def removal(bundle: BundleView) -> Iterator[Finding]:
         """A cluster of that version, or a later one, does not take the bundle.
 
         It is an error if the bundle is meant for such a cluster: if spec.minKubeVersion, or the option k8s-version, is
@@ -142,9 +144,9 @@ def _removal(version: str, newer: str, *, dialects: frozenset[Dialect] = EVERY) 
             _add_described(bundle, version, uses)
         if uses:
             severity = Severity.ERROR if _is_meant_for(bundle, csv, version) else Severity.WARNING
-            yield _fault(csv, version, uses, severity)
+            yield _finding(csv, version, uses, severity)
         if version == "1.25" and (permissions := _permissions(bundle)):
-            yield _fault(csv, version, permissions, Severity.WARNING)
+            yield _finding(csv, version, permissions, Severity.WARNING)
 
     return removal
 
@@ -152,9 +154,9 @@ def _removal(version: str, newer: str, *, dialects: frozenset[Dialect] = EVERY) 
 removed_1_22 = _removal("1.22", "admissionregistration.k8s.io/v1")
 removed_1_25 = _removal("1.25", "autoscaling/v2")
 removed_1_26 = _removal("1.26", "autoscaling/v2")
-removed_1_27 = _removal("1.27", "storage.k8s.io/v1", dialects=OURS)
-removed_1_29 = _removal("1.29", "flowcontrol.apiserver.k8s.io/v1", dialects=OURS)
-removed_1_32 = _removal("1.32", "flowcontrol.apiserver.k8s.io/v1", dialects=OURS)
+removed_1_27 = _removal("1.27", "storage.k8s.io/v1", compat=OPMKIT_ONLY)
+removed_1_29 = _removal("1.29", "flowcontrol.apiserver.k8s.io/v1", compat=OPMKIT_ONLY)
+removed_1_32 = _removal("1.32", "flowcontrol.apiserver.k8s.io/v1", compat=OPMKIT_ONLY)
 
 
 def has_removed_in_1_22(bundle: BundleView) -> bool:
@@ -177,11 +179,11 @@ def _is_meant_for(bundle: BundleView, csv: Csv, version: str) -> bool:
     return False
 
 
-def _fault(csv: Csv, version: str, uses: Uses, severity: Severity) -> Fault:
+def _finding(csv: Csv, version: str, uses: Uses, severity: Severity) -> Finding:
     """One fault for all uses, at the first of them."""
     _, file, path = next(iter(uses.values()))[0]
     told = f"Kubernetes {version} removed APIs that are used: {_listed(uses)}"
-    return Fault(told, file, path, subject=csv.name, severity=severity)
+    return Finding(told, file, path, subject=csv.name, severity=severity)
 
 
 def _listed(uses: Uses) -> str:
@@ -201,11 +203,11 @@ def _convertible(bundle: BundleView) -> Mapping[str, Any]:
     """The ClusterServiceVersion as the references convert it; nothing of one that can't be converted."""
     if bundle.csv is None or bundle.csv.api_version != CSV_API:
         return {}
-    typed = decode_csv(bundle.csv.content, bundle.dialect, DecodeMode.OBJECT)
-    return {} if typed.mismatches and bundle.dialect is not Dialect.OPMKIT else typed.value
+    typed = decode_csv(bundle.csv.content, bundle.compat, DecodeMode.OBJECT)
+    return {} if typed.mismatches and bundle.compat is not Compat.OPMKIT else typed.value
 
 
-def _each(value: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _each(value: Mapping[str, Any], path: FieldPath) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
     found: Any = value
     for step in path:
         found = mapping(found).get(cast("str", step))
@@ -213,7 +215,7 @@ def _each(value: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Mapping[
         yield (*path, number), mapping(entry)
 
 
-def _resources(bundle: BundleView) -> Iterator[tuple[Path, str, str]]:
+def _resources(bundle: BundleView) -> Iterator[tuple[FieldPath, str, str]]:
     """The resources that the descriptions of CRDs list: path, apiVersion and kind."""
     value = _convertible(bundle)
     for side in ("owned", "required"):
@@ -231,7 +233,7 @@ def _add_described(bundle: BundleView, version: str, uses: Uses) -> None:
 
 def _permissions(bundle: BundleView) -> Uses:
     """The rules of permissions that name resources of removed APIs, unless the descriptions of CRDs list their kind."""
-    removed = _GONE | _MOVED if bundle.dialect is Dialect.OPM_1_26 else _GONE
+    removed = _GONE | _MOVED if bundle.compat is Compat.OPM_1_26 else _GONE
     listed = {f"{kind.lower()}s" for _, _, kind in _resources(bundle)}
     uses: Uses = {}
     value = _convertible(bundle)

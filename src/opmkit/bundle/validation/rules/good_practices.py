@@ -6,24 +6,25 @@ import re
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.bundle_view import items, mapping, members
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.lenient import items, mapping, members
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, Csv, csv_check
-from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import strict_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "good-practices"
-NAME: Path = ("metadata", "name")
+NAME: FieldPath = ("metadata", "name")
 CHANNEL_NAMES = ("candidate", "stable", "fast")
-_DESCRIPTIONS: Path = ("spec", "customresourcedefinitions")
-_INSTALL: Path = ("spec", "install", "spec")
+_DESCRIPTIONS: FieldPath = ("spec", "customresourcedefinitions")
+_INSTALL: FieldPath = ("spec", "install", "spec")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+)?$", re.ASCII)
 _ALL = ("*", "[*]")
 
@@ -33,18 +34,18 @@ _ALL = ("*", "[*]")
     VALIDATOR,
     Severity.ERROR,
     "a ClusterServiceVersion installs no deployment",
-    remedy="Add spec.install.spec.deployments with the deployment of the operator.",
+    hint="Add spec.install.spec.deployments with the deployment of the operator.",
     bad="install: {strategy: deployment, spec: {}}",
     good="install: {strategy: deployment, spec: {deployments: [{name: demo, spec: {}}]}}",
 )
 @csv_check
-def no_deployment(csv: Csv) -> Iterator[Fault]:
+def no_deployment(csv: Csv) -> Iterator[Finding]:
     """The deployment is what runs the operator."""
     if csv.is_unset(*map(str, DEPLOYMENTS)):
-        yield Fault("spec.install.spec.deployments is missing", path=DEPLOYMENTS, subject=csv.name)
+        yield Finding("spec.install.spec.deployments is missing", path=DEPLOYMENTS, subject=csv.name)
 
 
-def _containers(csv: Csv) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _containers(csv: Csv) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
     """The containers of all deployments, without those that only begin."""
     for path, deployment in csv.entries(DEPLOYMENTS):
         pod: Any = deployment
@@ -63,17 +64,17 @@ def _requests(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
     VALIDATOR,
     Severity.WARNING,
     "a container requests no resources",
-    remedy="Set resources.requests with cpu and memory.",
+    hint="Set resources.requests with cpu and memory.",
     bad="containers: [{name: manager, image: demo}]",
     good="containers: [{name: manager, image: demo, resources: {requests: {cpu: 10m, memory: 64Mi}}}]",
 )
 @csv_check
-def resource_requests(csv: Csv) -> Iterator[Fault]:
+def resource_requests(csv: Csv) -> Iterator[Finding]:
     """Without requests the scheduler knows nothing of what it needs, and clusters with quotas refuse it."""
     for path, container in _containers(csv):
         if _requests(container) is None:
             told = f"the container {container.get('name', '')!r} requests no resources"
-            yield Fault(told, path=path, subject=csv.name)
+            yield Finding(told, path=path, subject=csv.name)
 
 
 @rule(
@@ -81,20 +82,20 @@ def resource_requests(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a container requests cpu or memory, but not both",
-    remedy="Set both cpu and memory in resources.requests.",
+    hint="Set both cpu and memory in resources.requests.",
     bad="resources: {requests: {cpu: 10m}}",
     good="resources: {requests: {cpu: 10m, memory: 64Mi}}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def resource_requests_partial(csv: Csv) -> Iterator[Fault]:
+def resource_requests_partial(csv: Csv) -> Iterator[Finding]:
     """A quota for what is not requested keeps the container from being made. The references say so, but do not look."""
     for path, container in _containers(csv):
         requests = _requests(container)
         lacking = [name for name in ("cpu", "memory") if requests is not None and not requests.get(name)]
         if lacking:
             told = f"the container {container.get('name', '')!r} requests no {' and no '.join(lacking)}"
-            yield Fault(told, path=(*path, "resources", "requests"), subject=csv.name)
+            yield Finding(told, path=(*path, "resources", "requests"), subject=csv.name)
 
 
 @rule(
@@ -102,18 +103,18 @@ def resource_requests_partial(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "an owned or required CRD has no description",
-    remedy="Describe in a sentence what the resource is for.",
+    hint="Describe in a sentence what the resource is for.",
     bad="owned: [{name: demos.example.com, version: v1, kind: Demo}]",
     good="owned: [{name: demos.example.com, version: v1, kind: Demo, description: A demonstration}]",
 )
 @csv_check
-def crd_description(csv: Csv) -> Iterator[Fault]:
+def crd_description(csv: Csv) -> Iterator[Finding]:
     """The description is what users see of the resource in a catalog."""
     for side in ("owned", "required"):
         for path, entry in csv.entries((*_DESCRIPTIONS, side)):
             if not entry.get("description") and not csv.decoded.has_mismatch(*path, "description"):
                 told = f"the {side} CRD {entry.get('name', '')!r} has no description"
-                yield Fault(told, path=path, subject=csv.name)
+                yield Finding(told, path=path, subject=csv.name)
 
 
 @rule(
@@ -121,12 +122,12 @@ def crd_description(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a channel is named against the convention",
-    remedy=f"Begin the names of channels with {', '.join(CHANNEL_NAMES[:-1])} or {CHANNEL_NAMES[-1]}.",
+    hint=f"Begin the names of channels with {', '.join(CHANNEL_NAMES[:-1])} or {CHANNEL_NAMES[-1]}.",
     bad=f"annotations: {{{labels.CHANNELS}: alpha}}",
     good=f"annotations: {{{labels.CHANNELS}: 'stable-v1,candidate-v1'}}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def channel_name(bundle: BundleView) -> Iterator[Fault]:
+def channel_name(bundle: BundleView) -> Iterator[Finding]:
     """The names tell users how mature a channel is.
 
     The references have this rule, but their command never gives it the annotations to look at.
@@ -139,7 +140,7 @@ def channel_name(bundle: BundleView) -> Iterator[Fault]:
     odd = sorted(name for name in names if not name.startswith(CHANNEL_NAMES))
     if odd:
         told = f"the channels {', '.join(odd)} begin with none of {', '.join(CHANNEL_NAMES)}"
-        yield Fault(told, file.path, ("annotations", labels.CHANNELS), subject=csv.name)
+        yield Finding(told, file.path, ("annotations", labels.CHANNELS), subject=csv.name)
 
 
 @rule(
@@ -147,19 +148,19 @@ def channel_name(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the operator may create CRDs itself",
-    remedy="Put the CRDs into the bundle, or depend on the operator that owns them; then drop the permission.",
+    hint="Put the CRDs into the bundle, or depend on the operator that owns them; then drop the permission.",
     bad="rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: ['*']}]",
     good="rules: [{apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, list]}]",
 )
 @csv_check
-def rbac_crd(csv: Csv) -> Iterator[Fault]:
+def rbac_crd(csv: Csv) -> Iterator[Finding]:
     """CRDs outside of bundles are upgraded by nobody, and clash with those of other operators."""
     for side in ("permissions", "clusterPermissions"):
         for path, permission in csv.entries((*_INSTALL, side)):
             for number, granted in enumerate(items(permission.get("rules"))):
                 if _may_create_crds(mapping(granted)):
                     told = "the operator may create CustomResourceDefinitions"
-                    yield Fault(told, path=(*path, "rules", number), subject=csv.name)
+                    yield Finding(told, path=(*path, "rules", number), subject=csv.name)
                     return  # the references tell the first
 
 
@@ -177,18 +178,18 @@ def _may_create_crds(granted: Mapping[str, Any]) -> bool:
     VALIDATOR,
     Severity.WARNING,
     "the name of a ClusterServiceVersion does not end in a version",
-    remedy="Name it PACKAGE.vMAJOR.MINOR.PATCH, such as demo.v1.2.3.",
+    hint="Name it PACKAGE.vMAJOR.MINOR.PATCH, such as demo.v1.2.3.",
     bad="metadata: {name: demo.v1.2}",
     good="metadata: {name: demo.v1.2.0}",
 )
 @csv_check
-def name_version(csv: Csv) -> Iterator[Fault]:
+def name_version(csv: Csv) -> Iterator[Finding]:
     """The version in the name tells the bundles of a package apart."""
     match = _VERSION.search(csv.name)
     try:
         strict_version(match.group() if match else "")
     except ValueError:
-        yield Fault(f"the name {csv.name!r} does not end in a semantic version", path=NAME, subject=csv.name)
+        yield Finding(f"the name {csv.name!r} does not end in a semantic version", path=NAME, subject=csv.name)
 
 
 @rule(
@@ -196,13 +197,13 @@ def name_version(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the name of a ClusterServiceVersion is not a package, .v and a version",
-    remedy="Name it PACKAGE.vMAJOR.MINOR.PATCH, such as demo.v1.2.3.",
+    hint="Name it PACKAGE.vMAJOR.MINOR.PATCH, such as demo.v1.2.3.",
     bad="metadata: {name: demo-1.2.3}",
     good="metadata: {name: demo.v1.2.3}",
 )
 @csv_check
-def name_convention(csv: Csv) -> Iterator[Fault]:
+def name_convention(csv: Csv) -> Iterator[Finding]:
     """With exactly one ".v" in it, people and tools can take the name apart."""
     parts = len(csv.name.split(".v"))
     if parts != 2:
-        yield Fault(f"the name {csv.name!r} has {parts - 1} times .v instead of once", path=NAME, subject=csv.name)
+        yield Finding(f"the name {csv.name!r} has {parts - 1} times .v instead of once", path=NAME, subject=csv.name)

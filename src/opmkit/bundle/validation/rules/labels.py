@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.bundle import labels as names
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
+from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,15 +38,15 @@ def _bundle_labels(bundle: BundleView) -> Mapping[str, str]:
     VALIDATOR,
     Severity.ERROR,
     "the image has none of a bundle's labels",
-    remedy=_BUILD_AGAIN,
+    hint=_BUILD_AGAIN,
     bad="LABEL name=lagoon",
     good=_GOOD,
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def none(bundle: BundleView) -> Iterator[Fault]:
+def none(bundle: BundleView) -> Iterator[Finding]:
     """Tools that list bundles look at the labels first, and take an image without them for something else."""
     if bundle.image_labels is not None and not _bundle_labels(bundle):
-        yield Fault("the image has no label that begins with operators.operatorframework.io: it is no bundle image")
+        yield Finding("the image has no label that begins with operators.operatorframework.io: it is no bundle image")
 
 
 @rule(
@@ -53,17 +54,17 @@ def none(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a label that a bundle's image must have is missing or empty",
-    remedy=_BUILD_AGAIN,
+    hint=_BUILD_AGAIN,
     bad=_GOOD.replace(f"LABEL {names.PACKAGE}=lagoon\n", ""),
     good=_GOOD,
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def missing(bundle: BundleView) -> Iterator[Fault]:
+def missing(bundle: BundleView) -> Iterator[Finding]:
     """Media type, directories, package and channels have to be there; the default channel may be left out."""
     labels = _bundle_labels(bundle)
     for key in _REQUIRED if labels else ():
         if not labels.get(key, "").strip():
-            yield Fault(f"the image's label {key} is {'empty' if key in labels else 'missing'}", subject=key)
+            yield Finding(f"the image's label {key} is {'empty' if key in labels else 'missing'}", subject=key)
 
 
 @rule(
@@ -71,16 +72,16 @@ def missing(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the label of the media type names none that bundles have",
-    remedy="Write registry+v1 for manifests with a ClusterServiceVersion.",
+    hint="Write registry+v1 for manifests with a ClusterServiceVersion.",
     bad=f"LABEL {names.MEDIA_TYPE}=registry/v1",
     good=f"LABEL {names.MEDIA_TYPE}=registry+v1",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def media_type(bundle: BundleView) -> Iterator[Fault]:
+def media_type(bundle: BundleView) -> Iterator[Finding]:
     """Clusters choose by the media type how a bundle is unpacked and installed."""
     value = _bundle_labels(bundle).get(names.MEDIA_TYPE)
     if value and value not in MEDIA_TYPES:
-        yield Fault(f"the image's media type is {value!r}, not one of {', '.join(MEDIA_TYPES)}", subject=value)
+        yield Finding(f"the image's media type is {value!r}, not one of {', '.join(MEDIA_TYPES)}", subject=value)
 
 
 @rule(
@@ -88,18 +89,18 @@ def media_type(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the default channel of the labels is none of their channels",
-    remedy="Name one of the channels as the default, or add the default to the channels.",
+    hint="Name one of the channels as the default, or add the default to the channels.",
     bad=f"LABEL {names.CHANNELS}=alpha\nLABEL {names.DEFAULT_CHANNEL}=stable",
     good=f"LABEL {names.CHANNELS}=alpha,stable\nLABEL {names.DEFAULT_CHANNEL}=stable",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def default_channel(bundle: BundleView) -> Iterator[Fault]:
+def default_channel(bundle: BundleView) -> Iterator[Finding]:
     """A fresh catalog can't take in a first bundle that is not in its own default channel."""
     labels = _bundle_labels(bundle)
     default = labels.get(names.DEFAULT_CHANNEL, "")
     channels = [channel.strip() for channel in labels.get(names.CHANNELS, "").split(",")]
     if default and default not in channels:
-        yield Fault(f"the image's default channel {default} is none of {', '.join(channels)}", subject=default)
+        yield Finding(f"the image's default channel {default} is none of {', '.join(channels)}", subject=default)
 
 
 @rule(
@@ -107,12 +108,12 @@ def default_channel(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a label of the image differs from metadata/annotations.yaml",
-    remedy=_BUILD_AGAIN,
+    hint=_BUILD_AGAIN,
     bad=f"LABEL {names.PACKAGE}=lagoon    # and in annotations.yaml: {names.PACKAGE}: laguna",
     good=f"LABEL {names.PACKAGE}=lagoon    # and in annotations.yaml: {names.PACKAGE}: lagoon",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def differs(bundle: BundleView) -> Iterator[Fault]:
+def differs(bundle: BundleView) -> Iterator[Finding]:
     """Some tools go by the labels and some by the file: the bundle would be two things at once."""
     file, labels = bundle.annotations_file, _bundle_labels(bundle)
     if file is None or not labels:
@@ -120,4 +121,4 @@ def differs(bundle: BundleView) -> Iterator[Fault]:
     for key, value in bundle.annotations.items():
         if key in labels and labels[key] != value:
             message = f"{key} is {value!r} here, and {labels[key]!r} in the image's labels"
-            yield Fault(message, file.path, ("annotations", key), subject=key)
+            yield Finding(message, file.path, ("annotations", key), subject=key)

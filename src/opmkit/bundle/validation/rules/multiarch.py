@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.compat import RECENT, Compat
 from opmkit.bundle.validation.operator_images import ARCH_LABEL, OS_LABEL, OperatorImages
-from opmkit.bundle.validation.rule import RECENT, Dialect, Fault, rule
+from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.operator_images import Pair
-    from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "multiarch"
 CONTAINER_TOOLS = ("docker", "podman", "none")
-_LABELS: Path = ("metadata", "labels")
+_LABELS: FieldPath = ("metadata", "labels")
 
 
 def _images(bundle: BundleView) -> OperatorImages | None:
@@ -29,9 +30,9 @@ def _is_known_tool(bundle: BundleView) -> bool:
     return bundle.options.container_tools.lower() in ("", *CONTAINER_TOOLS)
 
 
-def _fault(bundle: BundleView, images: OperatorImages, path: Path, problem: str) -> Fault:
+def _finding(bundle: BundleView, images: OperatorImages, path: FieldPath, problem: str) -> Finding:
     file = bundle.csv.path if bundle.csv else ""
-    return Fault(problem, file, path, subject=images.csv.name)
+    return Finding(problem, file, path, subject=images.csv.name)
 
 
 def _told(pairs: Iterable[Pair]) -> str:
@@ -43,16 +44,16 @@ def _told(pairs: Iterable[Pair]) -> str:
     VALIDATOR,
     Severity.ERROR,
     "the option container-tools names no known tool",
-    remedy=f"Give one of {', '.join(CONTAINER_TOOLS)}.",
+    hint=f"Give one of {', '.join(CONTAINER_TOOLS)}.",
     bad="--optional-values container-tools=crictl",
     good="--optional-values container-tools=podman",
 )
-def option_invalid(bundle: BundleView) -> Iterator[Fault]:
+def option_invalid(bundle: BundleView) -> Iterator[Finding]:
     """The tool is asked for the platforms of images; with none, registries are asked without any tool."""
     images = OperatorImages.of(bundle) if not _is_known_tool(bundle) else None
     if images is not None:
         told = f"container-tools is {bundle.options.container_tools!r}, none of {', '.join(CONTAINER_TOOLS)}"
-        yield Fault(told, subject=images.csv.name)
+        yield Finding(told, subject=images.csv.name)
 
 
 @rule(
@@ -60,16 +61,16 @@ def option_invalid(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the platforms of an image can't be learnt",
-    remedy="See that the image is there and may be pulled; log in to its registry.",
+    hint="See that the image is there and may be pulled; log in to its registry.",
     bad="image: registry.internal/demo:latest",
     good="image: quay.io/example/demo:v1.2.3",
 )
-def inspect(bundle: BundleView) -> Iterator[Fault]:
+def inspect(bundle: BundleView) -> Iterator[Finding]:
     """The image is left out of all that follows, so the operator may lack support that it claims."""
     images = _images(bundle)
     for image, path in images.everywhere.items() if images else ():
         if images and images.provided[image] is None:
-            yield _fault(bundle, images, path, f"the platforms of the image {image!r} can't be learnt")
+            yield _finding(bundle, images, path, f"the platforms of the image {image!r} can't be learnt")
 
 
 @rule(
@@ -77,11 +78,11 @@ def inspect(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "an image does not run on a platform that labels claim",
-    remedy="Build the image for the platform too, or remove the label.",
+    hint="Build the image for the platform too, or remove the label.",
     bad="labels: {operatorframework.io/arch.s390x: supported}",
     good="labels: {operatorframework.io/arch.amd64: supported}",
 )
-def image_unsupported(bundle: BundleView) -> Iterator[Fault]:
+def image_unsupported(bundle: BundleView) -> Iterator[Finding]:
     """Labels ``operatorframework.io/arch.ARCH`` and ``operatorframework.io/os.OS`` say where an operator can run.
 
     Without, that is linux and amd64. One finding tells all images that lack a platform.
@@ -96,7 +97,7 @@ def image_unsupported(bundle: BundleView) -> Iterator[Fault]:
             lacking = sorted(image for image, found in known.items() if (system, architecture) not in found)
             if lacking:
                 told = f"{system}/{architecture} is claimed, but these images do not run on it: {', '.join(lacking)}"
-                yield _fault(bundle, images, paths[lacking[0]], told)
+                yield _finding(bundle, images, paths[lacking[0]], told)
 
 
 def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], usual: str) -> list[str]:
@@ -105,7 +106,7 @@ def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], usual:
     The references take a label for one of any text within it: that of arm64 does for arm.
     """
     labelled = images.labelled(prefix)
-    if images.csv.dialect is Dialect.OPMKIT:
+    if images.csv.compat is Compat.OPMKIT:
         lacking = [one for one in provided if one not in labelled]
     else:
         lacking = [one for one in provided if not any(one in f"{prefix}{label}" for label in labelled)]
@@ -117,16 +118,16 @@ def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], usual:
     VALIDATOR,
     Severity.WARNING,
     "the operator runs on architectures that no label claims",
-    remedy=f"Add a label {ARCH_LABEL}ARCH: supported for each architecture, amd64 too.",
+    hint=f"Add a label {ARCH_LABEL}ARCH: supported for each architecture, amd64 too.",
     bad="labels: {}",
     good="labels: {operatorframework.io/arch.amd64: supported, operatorframework.io/arch.arm64: supported}",
 )
-def label_missing(bundle: BundleView) -> Iterator[Fault]:
+def label_missing(bundle: BundleView) -> Iterator[Finding]:
     """Catalogs on clusters of other architectures show an operator by its labels alone."""
     images = _images(bundle)
     if images and (lacking := _unlabelled(images, ARCH_LABEL, images.architectures, "amd64")):
         told = f"the managers run on {', '.join(lacking)}, which no label {ARCH_LABEL}ARCH claims"
-        yield _fault(bundle, images, _LABELS, told)
+        yield _finding(bundle, images, _LABELS, told)
 
 
 @rule(
@@ -134,19 +135,19 @@ def label_missing(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the operator runs on operating systems that no label claims",
-    remedy=f"Add a label {OS_LABEL}OS: supported for each operating system, linux too.",
+    hint=f"Add a label {OS_LABEL}OS: supported for each operating system, linux too.",
     bad="labels: {operatorframework.io/os.linux: supported}",
     good="labels: {operatorframework.io/os.linux: supported, operatorframework.io/os.windows: supported}",
 )
-def os_label_missing(bundle: BundleView) -> Iterator[Fault]:
+def os_label_missing(bundle: BundleView) -> Iterator[Finding]:
     """An operator without such labels is taken to run on linux alone."""
     images = _images(bundle)
     if images and (lacking := _unlabelled(images, OS_LABEL, images.systems, "linux")):
         told = f"the managers run on {', '.join(lacking)}, which no label {OS_LABEL}OS claims"
-        yield _fault(bundle, images, _LABELS, told)
+        yield _finding(bundle, images, _LABELS, told)
 
 
-def _behind(bundle: BundleView, wanted: str) -> Iterator[Fault]:
+def _behind(bundle: BundleView, wanted: str) -> Iterator[Finding]:
     """The images that lack an architecture, or operating system, of the managers or the labels."""
     images = _images(bundle)
     if images is None:
@@ -158,7 +159,7 @@ def _behind(bundle: BundleView, wanted: str) -> Iterator[Fault]:
             lacking = sorted(set(all_of_them) - {pair[position] for pair in found})
             if lacking:
                 told = f"the image {image!r} does not run on {', '.join(lacking)}, as the managers do, or labels claim"
-                yield _fault(bundle, images, path, told)
+                yield _finding(bundle, images, path, told)
 
 
 @rule(
@@ -166,11 +167,11 @@ def _behind(bundle: BundleView, wanted: str) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "another image of the operator runs on fewer architectures than the operator",
-    remedy="Build the image for those architectures too, or see that nothing needs it there.",
+    hint="Build the image for those architectures too, or see that nothing needs it there.",
     bad="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1-amd64'}]",
     good="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1'}]",
 )
-def other_image(bundle: BundleView) -> Iterator[Fault]:
+def other_image(bundle: BundleView) -> Iterator[Finding]:
     """What the operator starts must run where it runs itself."""
     return _behind(bundle, "architecture")
 
@@ -180,16 +181,16 @@ def other_image(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "another image of the operator runs on fewer operating systems than the operator",
-    remedy="Build the image for those operating systems too, or see that nothing needs it there.",
+    hint="Build the image for those operating systems too, or see that nothing needs it there.",
     bad="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1-windows'}]",
     good="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1'}]",
 )
-def other_image_os(bundle: BundleView) -> Iterator[Fault]:
+def other_image_os(bundle: BundleView) -> Iterator[Finding]:
     """What the operator starts must run where it runs itself."""
     return _behind(bundle, "operating system")
 
 
-def _scheduled(bundle: BundleView) -> Iterator[tuple[OperatorImages, str, Path]]:
+def _scheduled(bundle: BundleView) -> Iterator[tuple[OperatorImages, str, FieldPath]]:
     """The images of deployments."""
     images = _images(bundle)
     if images:
@@ -202,22 +203,22 @@ def _scheduled(bundle: BundleView) -> Iterator[tuple[OperatorImages, str, Path]]
     VALIDATOR,
     Severity.WARNING,
     "nothing keeps the pods of an image on nodes that it runs on",
-    remedy="Require, in affinity.nodeAffinity, the values of kubernetes.io/arch and kubernetes.io/os that it runs on.",
+    hint="Require, in affinity.nodeAffinity, the values of kubernetes.io/arch and kubernetes.io/os that it runs on.",
     bad="spec: {containers: [{name: manager, image: demo}]}",
     good=(
         "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
         "[{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [amd64]}, "
         "{key: kubernetes.io/os, operator: In, values: [linux]}]}]}}}"
     ),
-    dialects=RECENT,
+    compat=RECENT,
 )
-def affinity_missing(bundle: BundleView) -> Iterator[Fault]:
+def affinity_missing(bundle: BundleView) -> Iterator[Finding]:
     """On a cluster of several architectures, a pod may be put on a node that can't run its image."""
     for images, image, path in _scheduled(bundle):
         found = images.provided[image]
-        if not images.affinities[image] and (found is not None or bundle.dialect is not Dialect.OPMKIT):
+        if not images.affinities[image] and (found is not None or bundle.compat is not Compat.OPMKIT):
             told = f"no node affinity keeps {image!r} on what it runs on: {_told(found or ())}"
-            yield _fault(bundle, images, path, told)
+            yield _finding(bundle, images, path, told)
 
 
 @rule(
@@ -225,16 +226,16 @@ def affinity_missing(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "nothing binds the pods of an image to nodes, nor can it be learnt what it runs on",
-    remedy="Require, in affinity.nodeAffinity, the values of kubernetes.io/arch and kubernetes.io/os that it runs on.",
+    hint="Require, in affinity.nodeAffinity, the values of kubernetes.io/arch and kubernetes.io/os that it runs on.",
     bad="image: registry.internal/demo:latest",
     good="image: quay.io/example/demo:v1.2.3",
-    dialects=RECENT,
+    compat=RECENT,
 )
-def affinity_unknown(bundle: BundleView) -> Iterator[Fault]:
+def affinity_unknown(bundle: BundleView) -> Iterator[Finding]:
     """On a cluster of several architectures, a pod may be put on a node that can't run its image."""
     for images, image, path in _scheduled(bundle):
         if not images.affinities[image] and images.provided[image] is None:
-            yield _fault(bundle, images, path, f"no node affinity keeps {image!r} on what it runs on")
+            yield _finding(bundle, images, path, f"no node affinity keeps {image!r} on what it runs on")
 
 
 @rule(
@@ -242,19 +243,19 @@ def affinity_unknown(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the pods of an image may be put on nodes that it does not run on",
-    remedy="Remove those values from the node affinity, or build the image for them.",
+    hint="Remove those values from the node affinity, or build the image for them.",
     bad="{key: kubernetes.io/arch, operator: In, values: [amd64, s390x]}",
     good="{key: kubernetes.io/arch, operator: In, values: [amd64]}",
-    dialects=RECENT,
+    compat=RECENT,
 )
-def affinity_extra(bundle: BundleView) -> Iterator[Fault]:
+def affinity_extra(bundle: BundleView) -> Iterator[Finding]:
     """Such pods would never start."""
     for images, image, path in _scheduled(bundle):
         found = images.provided[image]
         extra = [pair for pair in images.affinities[image] if pair not in (found or ())]
         if extra and found is not None:
             told = f"the node affinity of {image!r} allows {_told(extra)}, but it runs on {_told(found)}"
-            yield _fault(bundle, images, path, told)
+            yield _finding(bundle, images, path, told)
 
 
 @rule(
@@ -262,16 +263,16 @@ def affinity_extra(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the pods of an image are kept from nodes that it runs on",
-    remedy="Add those values to the node affinity, unless the image is not meant for them.",
+    hint="Add those values to the node affinity, unless the image is not meant for them.",
     bad="{key: kubernetes.io/arch, operator: In, values: [amd64]}",
     good="{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}",
-    dialects=RECENT,
+    compat=RECENT,
 )
-def affinity_lacks(bundle: BundleView) -> Iterator[Fault]:
+def affinity_lacks(bundle: BundleView) -> Iterator[Finding]:
     """The operator can't be installed on clusters of such nodes alone."""
     for images, image, path in _scheduled(bundle):
         allowed = images.affinities[image]
         lacking = [pair for pair in images.provided[image] or () if pair not in allowed]
         if allowed and lacking:
             told = f"{image!r} runs on {_told(lacking)} too, but its node affinity allows {_told(allowed)} alone"
-            yield _fault(bundle, images, path, told)
+            yield _finding(bundle, images, path, told)

@@ -12,11 +12,12 @@ import orjson
 
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.compat import ALL, RECENT, Compat
 from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.mail_addresses import is_single_address
 from opmkit.bundle.validation.option_files import read_given_file
-from opmkit.bundle.validation.rule import EVERY, RECENT, Dialect, Fault, rule
+from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules import csv as csv_rules
 from opmkit.bundle.validation.urls import parse_request_url
 from opmkit.bundle.versions import strict_version, tolerant_version
@@ -24,18 +25,18 @@ from opmkit.bundle.versions import strict_version, tolerant_version
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "operatorhubv2"
-PROVIDER: Path = ("spec", "provider", "name")
-MAINTAINERS: Path = ("spec", "maintainers")
-LINKS: Path = ("spec", "links")
-VERSION: Path = ("spec", "version")
-ICON: Path = ("spec", "icon")
-MIN_KUBE_VERSION: Path = ("spec", "minKubeVersion")
-CAPABILITIES: Path = ("metadata", "annotations", "capabilities")
-CATEGORIES: Path = ("metadata", "annotations", "categories")
+PROVIDER: FieldPath = ("spec", "provider", "name")
+MAINTAINERS: FieldPath = ("spec", "maintainers")
+LINKS: FieldPath = ("spec", "links")
+VERSION: FieldPath = ("spec", "version")
+ICON: FieldPath = ("spec", "icon")
+MIN_KUBE_VERSION: FieldPath = ("spec", "minKubeVersion")
+CAPABILITIES: FieldPath = ("metadata", "annotations", "capabilities")
+CATEGORIES: FieldPath = ("metadata", "annotations", "categories")
 
 LEVELS = ("Basic Install", "Seamless Upgrades", "Full Lifecycle", "Deep Insights", "Auto Pilot")
 _FIRST_CATEGORIES = (
@@ -51,14 +52,14 @@ _MEDIA_TYPES = ("image/gif", "image/jpeg", "image/png", "image/svg+xml")
     "operatorhub",
     Severity.WARNING,
     "the validator operatorhub has been superseded",
-    remedy="Select operatorhubv2, capabilities and categories instead.",
+    hint="Select operatorhubv2, capabilities and categories instead.",
     bad="opm bundle validate --select-optional name=operatorhub .",
     good="opm bundle validate --select-optional 'name in (operatorhubv2, capabilities, categories)' .",
-    dialects=RECENT,
+    compat=RECENT,
 )
-def deprecated(_bundle: BundleView) -> Iterator[Fault]:
+def deprecated(_bundle: BundleView) -> Iterator[Finding]:
     """It was split into three validators, so that each can be selected by itself. It still does what all three do."""
-    yield Fault("the validator operatorhub is deprecated")
+    yield Finding("the validator operatorhub is deprecated")
 
 
 @rule(
@@ -66,25 +67,25 @@ def deprecated(_bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "nobody is named as the provider of the operator",
-    remedy="Set spec.provider.name to your name, or that of your organisation.",
+    hint="Set spec.provider.name to your name, or that of your organisation.",
     bad="spec: {provider: {}}",
     good="spec: {provider: {name: Example Inc.}}",
 )
 @csv_check
-def provider(csv: Csv) -> Iterator[Fault]:
+def provider(csv: Csv) -> Iterator[Finding]:
     """The name is shown beside the operator. The older reference takes blanks for a name."""
     name = csv.spec.get("provider", {}).get("name", "")
-    named = name if csv.dialect is Dialect.OPM_1_26 else name.strip()
+    named = name if csv.compat is Compat.OPM_1_26 else name.strip()
     if not named and not csv.decoded.has_mismatch(*PROVIDER):
-        yield Fault("spec.provider.name is missing or blank", path=PROVIDER)
+        yield Finding("spec.provider.name is missing or blank", path=PROVIDER)
 
 
-def _both(csv: Csv, path: Path, first: str, second: str) -> Iterator[Fault]:
+def _both(csv: Csv, path: FieldPath, first: str, second: str) -> Iterator[Finding]:
     """The entries of a list that lack one of two texts."""
     for place, entry in csv.entries(path):
         lacking = [name for name in (first, second) if not entry.get(name)]
         if lacking and not any(csv.decoded.has_mismatch(*place, name) for name in lacking):
-            yield Fault(f"{path[-1]} has an entry without {' and '.join(lacking)}", path=place)
+            yield Finding(f"{path[-1]} has an entry without {' and '.join(lacking)}", path=place)
 
 
 @rule(
@@ -92,12 +93,12 @@ def _both(csv: Csv, path: Path, first: str, second: str) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a maintainer has no name or no email",
-    remedy="Give each of spec.maintainers a name and an email.",
+    hint="Give each of spec.maintainers a name and an email.",
     bad="maintainers: [{name: Ann}]",
     good="maintainers: [{name: Ann, email: ann@example.com}]",
 )
 @csv_check
-def maintainer_fields(csv: Csv) -> Iterator[Fault]:
+def maintainer_fields(csv: Csv) -> Iterator[Finding]:
     """Who uses the operator should know whom to ask, and where."""
     return _both(csv, MAINTAINERS, "name", "email")
 
@@ -107,17 +108,17 @@ def maintainer_fields(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the email of a maintainer is no mail address",
-    remedy="Write one address, such as ann@example.com or Ann <ann@example.com>.",
+    hint="Write one address, such as ann@example.com or Ann <ann@example.com>.",
     bad="maintainers: [{name: Ann, email: 'https://example.com'}]",
     good="maintainers: [{name: Ann, email: ann@example.com}]",
 )
 @csv_check
-def maintainer_email(csv: Csv) -> Iterator[Fault]:
+def maintainer_email(csv: Csv) -> Iterator[Finding]:
     """It must be a single address as RFC 5322 writes it, for it is made a link."""
     for path, maintainer in csv.entries(MAINTAINERS):
         email = maintainer.get("email", "")
         if email and not is_single_address(email):
-            yield Fault(f"the email {email!r} of a maintainer is no mail address", path=(*path, "email"))
+            yield Finding(f"the email {email!r} of a maintainer is no mail address", path=(*path, "email"))
 
 
 @rule(
@@ -125,12 +126,12 @@ def maintainer_email(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a link has no name or no url",
-    remedy="Give each of spec.links a name and a url.",
+    hint="Give each of spec.links a name and a url.",
     bad="links: [{url: 'https://example.com'}]",
     good="links: [{name: Documentation, url: 'https://example.com'}]",
 )
 @csv_check
-def link_fields(csv: Csv) -> Iterator[Fault]:
+def link_fields(csv: Csv) -> Iterator[Finding]:
     """A link is shown under its name."""
     return _both(csv, LINKS, "name", "url")
 
@@ -140,19 +141,19 @@ def link_fields(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the url of a link is no URL",
-    remedy="Write the whole URL, with https:// before it.",
+    hint="Write the whole URL, with https:// before it.",
     bad="links: [{name: Documentation, url: example.com/docs}]",
     good="links: [{name: Documentation, url: 'https://example.com/docs'}]",
 )
 @csv_check
-def link_url(csv: Csv) -> Iterator[Fault]:
+def link_url(csv: Csv) -> Iterator[Finding]:
     """It must be absolute; without a scheme it would lead to a page of the site that shows it."""
     for path, link in csv.entries(LINKS):
         if url := link.get("url"):
             try:
                 parse_request_url(url)
             except ValueError as error:
-                yield Fault(f"the url {url!r} of a link is no URL: {error}", path=(*path, "url"))
+                yield Finding(f"the url {url!r} of a link is no URL: {error}", path=(*path, "url"))
 
 
 @rule(
@@ -160,18 +161,18 @@ def link_url(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the operator has no version",
-    remedy="Set spec.version, such as 1.0.0.",
+    hint="Set spec.version, such as 1.0.0.",
     bad="spec: {version: 0.0.0}",
     good="spec: {version: 0.1.0}",
 )
 @csv_check
-def version(csv: Csv) -> Iterator[Fault]:
+def version(csv: Csv) -> Iterator[Finding]:
     """Versions order the bundles of a package. 0.0.0 counts as none."""
     text = csv.spec.get("version")
     if csv.decoded.has_mismatch(*VERSION):
         return
     if not text or tolerant_version(text).compare("0.0.0") == 0:
-        yield Fault("spec.version is missing, or 0.0.0", path=VERSION)
+        yield Finding("spec.version is missing, or 0.0.0", path=VERSION)
 
 
 @rule(
@@ -179,15 +180,15 @@ def version(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the operator has no icon",
-    remedy="Add spec.icon with one image, its base64data and its mediatype.",
+    hint="Add spec.icon with one image, its base64data and its mediatype.",
     bad="spec: {displayName: Demo}",
     good="spec: {displayName: Demo, icon: [{mediatype: image/svg+xml, base64data: PHN2Zy8+}]}",
 )
 @csv_check
-def icon_missing(csv: Csv) -> Iterator[Fault]:
+def icon_missing(csv: Csv) -> Iterator[Finding]:
     """The icon is what users know the operator by; without, a common one is shown."""
     if csv.is_unset(*map(str, ICON)):
-        yield Fault("spec.icon is missing", path=ICON)
+        yield Finding("spec.icon is missing", path=ICON)
 
 
 @rule(
@@ -195,16 +196,16 @@ def icon_missing(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the operator has not exactly one icon",
-    remedy="Keep one icon in spec.icon, or remove the field.",
+    hint="Keep one icon in spec.icon, or remove the field.",
     bad="icon: []",
     good="icon: [{mediatype: image/svg+xml, base64data: PHN2Zy8+}]",
 )
 @csv_check
-def icon_count(csv: Csv) -> Iterator[Fault]:
+def icon_count(csv: Csv) -> Iterator[Finding]:
     """Of several icons the first is shown. An empty list is what the references crash on."""
     icons = csv.at(ICON)
     if icons is not None and len(icons) != 1:
-        yield Fault(f"spec.icon has {len(icons)} entries instead of one", path=ICON)
+        yield Finding(f"spec.icon has {len(icons)} entries instead of one", path=ICON)
 
 
 @rule(
@@ -212,17 +213,17 @@ def icon_count(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the icon lacks its data or its media type",
-    remedy="Give the icon base64data and mediatype.",
+    hint="Give the icon base64data and mediatype.",
     bad="icon: [{mediatype: image/png}]",
     good="icon: [{mediatype: image/png, base64data: iVBORw0KGgo=}]",
 )
 @csv_check
-def icon_fields(csv: Csv) -> Iterator[Fault]:
+def icon_fields(csv: Csv) -> Iterator[Finding]:
     """Without both there is nothing to show."""
     for path, icon in list(csv.entries(ICON))[:1]:
         lacking = [name for name in ("base64data", "mediatype") if not icon.get(name)]
         if lacking and not any(csv.decoded.has_mismatch(*path, name) for name in lacking):
-            yield Fault(f"the icon has no {' and no '.join(lacking)}", path=path)
+            yield Finding(f"the icon has no {' and no '.join(lacking)}", path=path)
 
 
 @rule(
@@ -230,21 +231,21 @@ def icon_fields(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the icon is no image that can be shown",
-    remedy=f"Use an image of the type {', '.join(_MEDIA_TYPES[:-1])} or {_MEDIA_TYPES[-1]}.",
+    hint=f"Use an image of the type {', '.join(_MEDIA_TYPES[:-1])} or {_MEDIA_TYPES[-1]}.",
     bad="icon: [{mediatype: image/svg, base64data: PHN2Zy8+}]",
     good="icon: [{mediatype: image/svg+xml, base64data: PHN2Zy8+}]",
 )
 @csv_check
-def icon_media_type(csv: Csv) -> Iterator[Fault]:
+def icon_media_type(csv: Csv) -> Iterator[Finding]:
     """These are the types that all browsers show."""
     for path, icon in list(csv.entries(ICON))[:1]:
         media_type = icon.get("mediatype")
         if media_type and media_type not in _MEDIA_TYPES:
             told = f"the mediatype of the icon is {media_type!r}, none of {', '.join(_MEDIA_TYPES)}"
-            yield Fault(told, path=(*path, "mediatype"))
+            yield Finding(told, path=(*path, "mediatype"))
 
 
-min_kube_missing = replace(csv_rules.min_kube_missing, validator=VALIDATOR, dialects=EVERY)
+min_kube_missing = replace(csv_rules.min_kube_missing, validator=VALIDATOR, compat=ALL)
 
 
 @rule(
@@ -252,20 +253,20 @@ min_kube_missing = replace(csv_rules.min_kube_missing, validator=VALIDATOR, dial
     VALIDATOR,
     Severity.ERROR,
     "spec.minKubeVersion is no version",
-    remedy="Write major, minor and patch, without a v: 1.27.0.",
+    hint="Write major, minor and patch, without a v: 1.27.0.",
     bad="spec: {minKubeVersion: v1.27}",
     good="spec: {minKubeVersion: 1.27.0}",
 )
 @csv_check
-def min_kube_invalid(csv: Csv) -> Iterator[Fault]:
+def min_kube_invalid(csv: Csv) -> Iterator[Finding]:
     """It is compared with the version of the cluster. The older reference takes ``v1.27`` and ``1.27`` too."""
     text = csv.spec.get("minKubeVersion", "")
-    read: Callable[[str], object] = tolerant_version if csv.dialect is Dialect.OPM_1_26 else strict_version
+    read: Callable[[str], object] = tolerant_version if csv.compat is Compat.OPM_1_26 else strict_version
     if text.strip():
         try:
             read(text)
         except ValueError as error:
-            yield Fault(f"spec.minKubeVersion is no version: {error}", path=MIN_KUBE_VERSION)
+            yield Finding(f"spec.minKubeVersion is no version: {error}", path=MIN_KUBE_VERSION)
 
 
 @rule(
@@ -273,21 +274,21 @@ def min_kube_invalid(csv: Csv) -> Iterator[Fault]:
     "capabilities",
     Severity.ERROR,
     "the level of capabilities is none of those that there are",
-    remedy=f"Set the annotation capabilities to one of: {', '.join(LEVELS)}.",
+    hint=f"Set the annotation capabilities to one of: {', '.join(LEVELS)}.",
     bad="annotations: {capabilities: Full Lifecyle}",
     good="annotations: {capabilities: Full Lifecycle}",
 )
 @csv_check
-def capabilities(csv: Csv) -> Iterator[Fault]:
+def capabilities(csv: Csv) -> Iterator[Finding]:
     """The levels are those of the Operator Capability Levels; one alone is given."""
     level = csv.annotations.get("capabilities")
     if level is not None and level not in LEVELS:
-        yield Fault(f"the annotation capabilities is {level!r}, none of {', '.join(LEVELS)}", path=CAPABILITIES)
+        yield Finding(f"the annotation capabilities is {level!r}, none of {', '.join(LEVELS)}", path=CAPABILITIES)
 
 
-def default_categories(dialect: Dialect) -> tuple[str, ...]:
+def default_categories(compat: Compat) -> tuple[str, ...]:
     """The categories that there are unless a file lists others."""
-    return _FIRST_CATEGORIES if dialect is Dialect.OPM_1_26 else (*_FIRST_CATEGORIES, "Observability")
+    return _FIRST_CATEGORIES if compat is Compat.OPM_1_26 else (*_FIRST_CATEGORIES, "Observability")
 
 
 @rule(
@@ -295,11 +296,11 @@ def default_categories(dialect: Dialect) -> tuple[str, ...]:
     "categories",
     Severity.ERROR,
     "a category is none of those that there are",
-    remedy=f"Set the annotation categories to some of: {', '.join(default_categories(Dialect.OPMKIT))}.",
+    hint=f"Set the annotation categories to some of: {', '.join(default_categories(Compat.OPMKIT))}.",
     bad="annotations: {categories: 'Database, Magic'}",
     good="annotations: {categories: 'Database, Storage'}",
 )
-def categories(bundle: BundleView) -> Iterator[Fault]:
+def categories(bundle: BundleView) -> Iterator[Finding]:
     """Catalogs sort operators by them, and leave aside those of other names.
 
     The file that the environment variable OPERATOR_BUNDLE_CATEGORIES names may list others: ``{"categories": [...]}``.
@@ -308,13 +309,13 @@ def categories(bundle: BundleView) -> Iterator[Fault]:
     if csv is None or bundle.csv is None or "categories" not in csv.annotations:
         return
     try:
-        known = _custom_categories(bundle) or default_categories(bundle.dialect)
+        known = _custom_categories(bundle) or default_categories(bundle.compat)
     except InvalidBundle:
         return
     for category in csv.annotations["categories"].split(","):
         if category.strip() not in known:
             told = f"the category {category.strip()!r} is none of those known"
-            yield Fault(told, bundle.csv.path, CATEGORIES)
+            yield Finding(told, bundle.csv.path, CATEGORIES)
 
 
 @rule(
@@ -322,18 +323,18 @@ def categories(bundle: BundleView) -> Iterator[Fault]:
     "categories",
     Severity.ERROR,
     "the file of categories can't be read",
-    remedy='Name a file of JSON, {"categories": ["Database", "Storage"]}, in OPERATOR_BUNDLE_CATEGORIES.',
+    hint='Name a file of JSON, {"categories": ["Database", "Storage"]}, in OPERATOR_BUNDLE_CATEGORIES.',
     bad="categories: [Database]",
     good='{"categories": ["Database"]}',
 )
-def categories_file(bundle: BundleView) -> Iterator[Fault]:
+def categories_file(bundle: BundleView) -> Iterator[Finding]:
     """The environment variable OPERATOR_BUNDLE_CATEGORIES names the file whose categories hold instead of the usual."""
     csv = Csv.from_bundle(bundle)
     if csv is not None and "categories" in csv.annotations:
         try:
             _custom_categories(bundle)
         except InvalidBundle as error:
-            yield Fault(str(error), bundle.options.categories_file)
+            yield Finding(str(error), bundle.options.categories_file)
 
 
 def _custom_categories(bundle: BundleView) -> list[str] | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.api_types.decode import format_path
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.bundle_view import items, mapping, members, text
+from opmkit.bundle.field_path import format_path
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.lenient import items, mapping, members, text
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.crd_view import Crd, known_crds
 from opmkit.bundle.validation.csv_view import OWNED_CRDS, Csv, csv_check
 from opmkit.bundle.validation.examples import Examples
-from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,21 +33,21 @@ _EITHER = ("allOf", "anyOf", "oneOf")
     VALIDATOR,
     Severity.WARNING,
     "an API is listed twice",
-    remedy="Keep one entry for each API, under owned if the operator brings its CRD.",
+    hint="Keep one entry for each API, under owned if the operator brings its CRD.",
     bad="""owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]
 required: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
     good="owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def owned_duplicate(csv: Csv) -> Iterator[Fault]:
+def owned_duplicate(csv: Csv) -> Iterator[Finding]:
     """What is owned need not be required; of two entries for one API, consoles show one."""
     seen: set[tuple[str, str, str]] = set()
     for side in ("owned", "required"):
         for path, entry in csv.entries((*OWNED_CRDS[:-1], side)):
             name, version, kind = (entry.get(field, "") for field in ("name", "version", "kind"))
             if (name, version, kind) in seen:
-                yield Fault(
+                yield Finding(
                     f"{name}, version {version}, kind {kind}, is listed before already", path=path, subject=name
                 )
             seen.add((name, version, kind))
@@ -57,15 +58,15 @@ def owned_duplicate(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "two examples are of the same object",
-    remedy="Give each example of an API another metadata.name, or keep one.",
+    hint="Give each example of an API another metadata.name, or keep one.",
     bad="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}},
   {"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}}]'""",
     good="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}},
   {"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "b"}}]'""",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def examples_duplicate(csv: Csv) -> Iterator[Fault]:
+def examples_duplicate(csv: Csv) -> Iterator[Finding]:
     """Who creates all examples gets an error at the second."""
     examples = Examples.of(csv)
     seen: set[tuple[object, str, str]] = set()
@@ -74,7 +75,7 @@ def examples_duplicate(csv: Csv) -> Iterator[Fault]:
         name = text(metadata.get("name"))
         key = (api, text(metadata.get("namespace")), name)
         if name and key in seen:
-            yield Fault(f"there is an example {name!r} of {api} already", path=examples.path, subject=name)
+            yield Finding(f"there is an example {name!r} of {api} already", path=examples.path, subject=name)
         seen.add(key)
 
 
@@ -91,19 +92,19 @@ def _descriptors(csv: Csv) -> Iterator[tuple[str, Mapping[str, Any], Entry]]:
     VALIDATOR,
     Severity.WARNING,
     "two descriptors are of the same field",
-    remedy="Keep one descriptor for each path, with all of its x-descriptors.",
+    hint="Keep one descriptor for each path, with all of its x-descriptors.",
     bad="specDescriptors: [{path: size, displayName: Size}, {path: size, displayName: Count}]",
     good="specDescriptors: [{path: size, displayName: Size}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def descriptor_duplicate(csv: Csv) -> Iterator[Fault]:
+def descriptor_duplicate(csv: Csv) -> Iterator[Finding]:
     """Consoles show a field once, and which of the two descriptors holds is left to them."""
     seen: set[tuple[int, str, str]] = set()
     for part, entry, (path, descriptor) in _descriptors(csv):
         field = descriptor.get("path", "")
         if (id(entry), part, field) in seen:
-            yield Fault(f"there is a descriptor of {part}.{field} already", path=path, subject=field)
+            yield Finding(f"there is a descriptor of {part}.{field} already", path=path, subject=field)
         seen.add((id(entry), part, field))
 
 
@@ -112,12 +113,12 @@ def descriptor_duplicate(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a descriptor is of a field that the CRD does not have",
-    remedy="Write the path from spec or status on, without that word: pod.resources, users[0].name.",
+    hint="Write the path from spec or status on, without that word: pod.resources, users[0].name.",
     bad="specDescriptors: [{path: spec.size}]",
     good="specDescriptors: [{path: size}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def descriptor_path(bundle: BundleView) -> Iterator[Fault]:
+def descriptor_path(bundle: BundleView) -> Iterator[Finding]:
     """Consoles find the field to show by this path in the schema of the CRD, and show nothing if it leads nowhere."""
     csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None:
@@ -129,7 +130,7 @@ def descriptor_path(bundle: BundleView) -> Iterator[Fault]:
         if schema is not None and not csv.decoded.has_mismatch(*path, "path") and not _leads(schema, f"{part}.{field}"):
             where = f"{part}.{field}" if field else "an empty path"
             message = f"{format_path(path)} is of {where}, which the CRD {entry['name']} does not have"
-            yield Fault(message, bundle.csv.path, (*path, "path"), subject=field)
+            yield Finding(message, bundle.csv.path, (*path, "path"), subject=field)
 
 
 def _schemas(bundle: BundleView) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.decode import format_path
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.field_path import format_path
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.icons import icon_data, image_problem
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import Csv, csv_check
-from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.csv import INSTALL_MODES, NAME, REPLACES, name_problems
 from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
     from semver import Version
 
-    from opmkit.bundle.validation.rule import Path
+    from opmkit.bundle.field_path import FieldPath
 
 VALIDATOR = "opmkit"
-SKIPS: Path = ("spec", "skips")
-SKIP_RANGE: Path = ("metadata", "annotations", "olm.skipRange")
+SKIPS: FieldPath = ("spec", "skips")
+SKIP_RANGE: FieldPath = ("metadata", "annotations", "olm.skipRange")
 API_VERSION = "operators.coreos.com/v1alpha1"
 MODES = ("OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces")
 
@@ -48,17 +49,17 @@ def named_version(name: str) -> Version | None:
     VALIDATOR,
     Severity.ERROR,
     "a ClusterServiceVersion is of an API that there is not",
-    remedy=f"Set apiVersion: {API_VERSION}.",
+    hint=f"Set apiVersion: {API_VERSION}.",
     bad="apiVersion: operators.coreos.com/v1\nkind: ClusterServiceVersion",
     good=f"apiVersion: {API_VERSION}\nkind: ClusterServiceVersion",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def api_version_unknown(csv: Csv) -> Iterator[Fault]:
+def api_version_unknown(csv: Csv) -> Iterator[Finding]:
     """There is one version of this API; a cluster refuses an object of any other."""
     version = csv.decoded.value.get("apiVersion", API_VERSION)
     if version != API_VERSION:
-        yield Fault(f"apiVersion is {version!r}, not {API_VERSION}", path=("apiVersion",), subject=version)
+        yield Finding(f"apiVersion is {version!r}, not {API_VERSION}", path=("apiVersion",), subject=version)
 
 
 @rule(
@@ -66,16 +67,16 @@ def api_version_unknown(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a ClusterServiceVersion has no version",
-    remedy="Set spec.version to the version of the operator, such as 1.2.3.",
+    hint="Set spec.version to the version of the operator, such as 1.2.3.",
     bad="metadata: {name: demo.v1.2.3}\nspec: {}",
     good="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def version_missing(csv: Csv) -> Iterator[Fault]:
+def version_missing(csv: Csv) -> Iterator[Finding]:
     """Without a version it counts as 0.0.0: no range selects it, and nothing tells it from the next one without."""
     if csv.is_unset("spec", "version") and "spec" in csv.decoded.value:
-        yield Fault("spec.version is missing, or 0.0.0", path=("spec", "version"))
+        yield Finding("spec.version is missing, or 0.0.0", path=("spec", "version"))
 
 
 @rule(
@@ -83,19 +84,21 @@ def version_missing(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "the name of a ClusterServiceVersion does not end with its version",
-    remedy="Name it PACKAGE.vVERSION, with the version of spec.version (PACKAGE-vVERSION-RELEASE if it has a release).",
+    hint="Name it PACKAGE.vVERSION, with the version of spec.version (PACKAGE-vVERSION-RELEASE if it has a release).",
     bad="metadata: {name: demo.v1.2.2}\nspec: {version: 1.2.3}",
     good="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def name_version(csv: Csv) -> Iterator[Fault]:
+def name_version(csv: Csv) -> Iterator[Finding]:
     """People and tools read the version from the name; where the two differ, the name was mostly forgotten."""
     version = csv.spec.get("version")
     if version and csv.name and not csv.spec.get("release"):
         plain = str(_version(csv)).partition("+")[0]
         if not csv.name.endswith((f".v{plain}", f".v{version}", f".v{_version(csv)}")):
-            yield Fault(f"the name {csv.name!r} does not end with .v{plain}, the version", path=NAME, subject=csv.name)
+            yield Finding(
+                f"the name {csv.name!r} does not end with .v{plain}, the version", path=NAME, subject=csv.name
+            )
 
 
 @rule(
@@ -103,16 +106,16 @@ def name_version(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a ClusterServiceVersion replaces itself",
-    remedy="Set spec.replaces to the name of the version before, or remove it from the first version.",
+    hint="Set spec.replaces to the name of the version before, or remove it from the first version.",
     bad="metadata: {name: demo.v1.2.3}\nspec: {replaces: demo.v1.2.3}",
     good="metadata: {name: demo.v1.2.3}\nspec: {replaces: demo.v1.2.2}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def replaces_self(csv: Csv) -> Iterator[Fault]:
+def replaces_self(csv: Csv) -> Iterator[Finding]:
     """It would be an update to itself, which no catalog takes."""
     if csv.name and csv.spec.get("replaces") == csv.name:
-        yield Fault(f"spec.replaces is {csv.name!r}, its own name", path=REPLACES, subject=csv.name)
+        yield Finding(f"spec.replaces is {csv.name!r}, its own name", path=REPLACES, subject=csv.name)
 
 
 @rule(
@@ -120,19 +123,19 @@ def replaces_self(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a ClusterServiceVersion replaces a later version",
-    remedy="Set spec.replaces to the name of the version before this one.",
+    hint="Set spec.replaces to the name of the version before this one.",
     bad="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3, replaces: demo.v1.3.0}",
     good="metadata: {name: demo.v1.3.0}\nspec: {version: 1.3.0, replaces: demo.v1.2.3}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def replaces_later(csv: Csv) -> Iterator[Fault]:
+def replaces_later(csv: Csv) -> Iterator[Finding]:
     """Updates would lead people to an older version, and by semantic versioning the other way."""
     replaces = csv.spec.get("replaces", "")
     other = named_version(replaces)
     if other is not None and csv.spec.get("version") and other.compare(_version(csv)) > 0:
         message = f"spec.replaces is {replaces!r}, which is later than {csv.spec['version']}"
-        yield Fault(message, path=REPLACES, subject=replaces)
+        yield Finding(message, path=REPLACES, subject=replaces)
 
 
 @rule(
@@ -140,17 +143,17 @@ def replaces_later(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a ClusterServiceVersion skips itself",
-    remedy="Remove its own name from spec.skips.",
+    hint="Remove its own name from spec.skips.",
     bad="metadata: {name: demo.v1.2.3}\nspec: {skips: [demo.v1.2.3]}",
     good="metadata: {name: demo.v1.2.3}\nspec: {skips: [demo.v1.2.2]}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def skips_self(csv: Csv) -> Iterator[Fault]:
+def skips_self(csv: Csv) -> Iterator[Finding]:
     """What is skipped is never installed."""
     for path, name in _skips(csv):
         if name and name == csv.name:
-            yield Fault(f"{format_path(path)} is {name!r}, its own name", path=path, subject=name)
+            yield Finding(f"{format_path(path)} is {name!r}, its own name", path=path, subject=name)
 
 
 @rule(
@@ -158,18 +161,18 @@ def skips_self(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a ClusterServiceVersion skips the same one twice",
-    remedy="Keep one of the entries.",
+    hint="Keep one of the entries.",
     bad="spec: {skips: [demo.v1.2.2, demo.v1.2.2]}",
     good="spec: {skips: [demo.v1.2.2, demo.v1.2.1]}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def skips_duplicate(csv: Csv) -> Iterator[Fault]:
+def skips_duplicate(csv: Csv) -> Iterator[Finding]:
     """It changes nothing, so another name was probably meant."""
     seen: set[str] = set()
     for path, name in _skips(csv):
         if name in seen:
-            yield Fault(f"{format_path(path)} is {name!r}, which is listed before already", path=path, subject=name)
+            yield Finding(f"{format_path(path)} is {name!r}, which is listed before already", path=path, subject=name)
         seen.add(name)
 
 
@@ -178,22 +181,22 @@ def skips_duplicate(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "what is skipped is no name of a ClusterServiceVersion",
-    remedy="Write the metadata.name of the version to be skipped; a range of versions belongs to olm.skipRange.",
+    hint="Write the metadata.name of the version to be skipped; a range of versions belongs to olm.skipRange.",
     bad="spec: {skips: ['<1.2.3']}",
     good="metadata: {annotations: {olm.skipRange: '<1.2.3'}}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def skips_format(csv: Csv) -> Iterator[Fault]:
+def skips_format(csv: Csv) -> Iterator[Finding]:
     """What is skipped is found by its name; a text that no ClusterServiceVersion may have for a name finds none."""
     for path, name in _skips(csv):
         if problems := name_problems(name):
-            yield Fault(
+            yield Finding(
                 f"{format_path(path)} is {name!r}, no such name: {'; '.join(problems)}", path=path, subject=name
             )
 
 
-def _skips(csv: Csv) -> list[tuple[Path, str]]:
+def _skips(csv: Csv) -> list[tuple[FieldPath, str]]:
     return [((*SKIPS, number), name) for number, name in enumerate(csv.spec.get("skips", ()))]
 
 
@@ -210,13 +213,13 @@ def _skip_range(csv: Csv) -> VersionRange | None:
     VALIDATOR,
     Severity.ERROR,
     "olm.skipRange is no range of versions",
-    remedy="Write full versions with operators before them and spaces between: >=1.0.0 <1.2.3.",
+    hint="Write full versions with operators before them and spaces between: >=1.0.0 <1.2.3.",
     bad="annotations: {olm.skipRange: '>=1.0, <1.2.3'}",
     good="annotations: {olm.skipRange: '>=1.0.0 <1.2.3'}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def skip_range_invalid(csv: Csv) -> Iterator[Fault]:
+def skip_range_invalid(csv: Csv) -> Iterator[Finding]:
     """A range that can't be read skips nothing, so that people on the versions meant are left without this update."""
     text = csv.annotations.get("olm.skipRange")
     if text is None:
@@ -227,7 +230,7 @@ def skip_range_invalid(csv: Csv) -> Iterator[Fault]:
     except ValueError as error:
         problem = str(error)
     if problem:
-        yield Fault(f"olm.skipRange is {text!r}, which is no range: {problem}", path=SKIP_RANGE, subject=text)
+        yield Finding(f"olm.skipRange is {text!r}, which is no range: {problem}", path=SKIP_RANGE, subject=text)
 
 
 @rule(
@@ -235,18 +238,18 @@ def skip_range_invalid(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "part of olm.skipRange counts for nothing",
-    remedy="Write both ends with operators, without a hyphen or a comma: >=1.0.0 <=1.2.3.",
+    hint="Write both ends with operators, without a hyphen or a comma: >=1.0.0 <=1.2.3.",
     bad="annotations: {olm.skipRange: 1.0.0 - 1.2.3}",
     good="annotations: {olm.skipRange: '>=1.0.0 <=1.2.3'}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def skip_range_dropped(csv: Csv) -> Iterator[Fault]:
+def skip_range_dropped(csv: Csv) -> Iterator[Finding]:
     """A single character between blanks is passed over. So ``1.0.0 - 1.2.3`` is both versions at once: none."""
     read = _skip_range(csv)
     if read is not None and read.dropped:
         text, dropped = csv.annotations["olm.skipRange"], " ".join(read.dropped)
-        yield Fault(f"olm.skipRange is {text!r}, of which {dropped!r} is passed over", path=SKIP_RANGE, subject=text)
+        yield Finding(f"olm.skipRange is {text!r}, of which {dropped!r} is passed over", path=SKIP_RANGE, subject=text)
 
 
 @rule(
@@ -254,18 +257,18 @@ def skip_range_dropped(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "olm.skipRange holds the version itself",
-    remedy="End the range below the version itself: <1.2.3 for version 1.2.3.",
+    hint="End the range below the version itself: <1.2.3 for version 1.2.3.",
     bad="metadata: {annotations: {olm.skipRange: '>=1.0.0 <=1.2.3'}}\nspec: {version: 1.2.3}",
     good="metadata: {annotations: {olm.skipRange: '>=1.0.0 <1.2.3'}}\nspec: {version: 1.2.3}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def skip_range_self(csv: Csv) -> Iterator[Fault]:
+def skip_range_self(csv: Csv) -> Iterator[Finding]:
     """The range says from which versions one can update to this one: itself, and mostly later ones, are not meant."""
     read = _skip_range(csv)
     if read is not None and csv.spec.get("version") and _version(csv) in read:
         text = csv.annotations["olm.skipRange"]
-        yield Fault(f"olm.skipRange {text!r} holds {csv.spec['version']} itself", path=SKIP_RANGE, subject=text)
+        yield Finding(f"olm.skipRange {text!r} holds {csv.spec['version']} itself", path=SKIP_RANGE, subject=text)
 
 
 # What else it says
@@ -276,18 +279,18 @@ def skip_range_self(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "an install mode is none that there is",
-    remedy=f"Use {', '.join(MODES)}.",
+    hint=f"Use {', '.join(MODES)}.",
     bad="installModes: [{type: AllNamespace, supported: true}]",
     good="installModes: [{type: AllNamespaces, supported: true}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def install_modes_unknown(csv: Csv) -> Iterator[Fault]:
+def install_modes_unknown(csv: Csv) -> Iterator[Finding]:
     """Modes that nobody knows are passed over, so that the operator can't be installed as its author meant."""
     for path, mode in csv.entries(INSTALL_MODES):
         kind = mode.get("type", "")
         if kind not in MODES and not csv.decoded.has_mismatch(*path, "type"):
-            yield Fault(f"the install mode {kind!r} is none of {', '.join(MODES)}", path=path, subject=kind)
+            yield Finding(f"the install mode {kind!r} is none of {', '.join(MODES)}", path=path, subject=kind)
 
 
 @rule(
@@ -295,18 +298,18 @@ def install_modes_unknown(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a ClusterServiceVersion has a field that there is not",
-    remedy="Correct its name or place (case counts), or remove it.",
+    hint="Correct its name or place (case counts), or remove it.",
     bad="spec: {miniKubeVersion: 1.27.0}",
     good="spec: {minKubeVersion: 1.27.0}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def unknown_field(csv: Csv) -> Iterator[Fault]:
+def unknown_field(csv: Csv) -> Iterator[Finding]:
     """What nobody knows is dropped without a word, and what was meant by it is missing."""
     for field in csv.decoded.unknown:
         hint = f"; {field.nearest} is near it" if field.nearest else ""
         where = format_path(field.path)
-        yield Fault(f"there is no field {where}{hint}", path=field.path, subject=where)
+        yield Finding(f"there is no field {where}{hint}", path=field.path, subject=where)
 
 
 @rule(
@@ -314,20 +317,20 @@ def unknown_field(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "an icon can't be decoded",
-    remedy="Encode the image with base64 alone, for instance: base64 -w0 icon.svg.",
+    hint="Encode the image with base64 alone, for instance: base64 -w0 icon.svg.",
     bad="icon: [{base64data: 'data:image/png;base64,iVBORw0KGgo=', mediatype: image/png}]",
     good="icon: [{base64data: iVBORw0KGgo=, mediatype: image/png}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def icon_undecodable(csv: Csv) -> Iterator[Fault]:
+def icon_undecodable(csv: Csv) -> Iterator[Finding]:
     """Consoles show a broken image, or none."""
     for path, entry in csv.entries(("spec", "icon")):
         try:
             icon_data(entry.get("base64data", ""))
         except ValueError as error:
             if not csv.decoded.has_mismatch(*path, "base64data"):
-                yield Fault(f"the data of the icon {error}", path=(*path, "base64data"))
+                yield Finding(f"the data of the icon {error}", path=(*path, "base64data"))
 
 
 @rule(
@@ -335,13 +338,13 @@ def icon_undecodable(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "an icon is not the kind of image that it claims to be",
-    remedy="Set mediatype to that of the image, or encode the right file.",
+    hint="Set mediatype to that of the image, or encode the right file.",
     bad="icon: [{base64data: PHN2Zy8+, mediatype: image/png}]",
     good="icon: [{base64data: PHN2Zy8+, mediatype: image/svg+xml}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def icon_image(csv: Csv) -> Iterator[Fault]:
+def icon_image(csv: Csv) -> Iterator[Finding]:
     """Browsers go by the media type, and show nothing if the data is of another."""
     for path, entry in csv.entries(("spec", "icon")):
         media_type = entry.get("mediatype", "")
@@ -350,4 +353,4 @@ def icon_image(csv: Csv) -> Iterator[Fault]:
         except ValueError:
             continue  # it has a rule of its own
         if problem:
-            yield Fault(f"the icon is no {media_type}: {problem}", path=(*path, "mediatype"), subject=media_type)
+            yield Finding(f"the icon is no {media_type}: {problem}", path=(*path, "mediatype"), subject=media_type)

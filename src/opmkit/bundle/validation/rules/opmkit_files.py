@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle import go_yaml
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.per_file import each_file
-from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,13 +43,13 @@ def _metadata(bundle: BundleView) -> Iterable[Manifest]:
     VALIDATOR,
     Severity.WARNING,
     "a mapping has the same key twice",
-    remedy="Keep one of the two, or put their content together.",
+    hint="Keep one of the two, or put their content together.",
     bad="spec:\n  replaces: demo.v1.2.1\n  version: 1.2.3\n  replaces: demo.v1.2.2",
     good="spec:\n  replaces: demo.v1.2.2\n  version: 1.2.3",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
-def duplicate_key(file: Manifest) -> Iterator[Fault]:
+def duplicate_key(file: Manifest) -> Iterator[Finding]:
     """The last one counts, without a word: what stands below the first is lost. Other tools refuse the file."""
     duplicates = list(file.content.duplicates)
     if file.content.is_json:
@@ -57,7 +58,7 @@ def duplicate_key(file: Manifest) -> Iterator[Fault]:
         except InvalidDocument:
             return  # JSON that is no YAML has its faults told elsewhere
     for key, line, column in duplicates:
-        yield Fault(f"the key {key!r} is in its mapping before already", subject=key, line=line, column=column)
+        yield Finding(f"the key {key!r} is in its mapping before already", subject=key, line=line, column=column)
 
 
 @rule(
@@ -65,16 +66,16 @@ def duplicate_key(file: Manifest) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a file has several documents",
-    remedy="Put each document into a file of its own.",
+    hint="Put each document into a file of its own.",
     bad="kind: Service\n---\nkind: ConfigMap",
     good="kind: Service",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
-def more_documents(file: Manifest) -> Iterator[Fault]:
+def more_documents(file: Manifest) -> Iterator[Finding]:
     """Only the first document of a file counts; what follows is not installed, and nobody says so."""
     if file.content.more:
-        yield Fault("only the first document counts, but others follow it", line=_second_document(file.content.raw))
+        yield Finding("only the first document counts, but others follow it", line=_second_document(file.content.raw))
 
 
 def _second_document(raw: bytes) -> int:
@@ -92,17 +93,17 @@ def _second_document(raw: bytes) -> int:
     VALIDATOR,
     Severity.WARNING,
     "a file is not plain UTF-8",
-    remedy="Save it as UTF-8 without a byte order mark.",
+    hint="Save it as UTF-8 without a byte order mark.",
     bad="EF BB BF 6B 69 6E 64 3A ... (the mark, then 'kind:')",
     good="6B 69 6E 64 3A ... ('kind:')",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
-def encoding(file: Manifest) -> Iterator[Fault]:
+def encoding(file: Manifest) -> Iterator[Finding]:
     """YAML allows UTF-16 and byte order marks, but a catalog keeps manifests as JSON, which allows neither."""
     mark = next((told for mark, told in _MARKS.items() if file.content.raw.startswith(mark)), "")
     if mark:
-        yield Fault(f"the file is {mark}", line=1, subject=mark)
+        yield Finding(f"the file is {mark}", line=1, subject=mark)
 
 
 @rule(
@@ -110,12 +111,12 @@ def encoding(file: Manifest) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a file in metadata/ is passed over",
-    remedy="Keep annotations.yaml, dependencies.yaml and properties.yaml, each with a list or mapping of that name.",
+    hint="Keep annotations.yaml, dependencies.yaml and properties.yaml, each with a list or mapping of that name.",
     bad="dependancies: [{type: olm.package, value: {packageName: db, version: '>1.0.0'}}]",
     good="dependencies: [{type: olm.package, value: {packageName: db, version: '>1.0.0'}}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def metadata_ignored(bundle: BundleView) -> Iterator[Fault]:
+def metadata_ignored(bundle: BundleView) -> Iterator[Finding]:
     """Annotations, dependencies and properties are each taken from one file, the first by name. All else is lost."""
     taken: dict[str, str] = {}
     for file in _metadata(bundle):
@@ -124,9 +125,9 @@ def metadata_ignored(bundle: BundleView) -> Iterator[Fault]:
         keys = [key for key in METADATA_KEYS if key in file.object]
         if file.content.error is not None:
             error = file.content.error
-            yield Fault(f"the file can't be read: {error.problem}", file.path, line=error.line, column=error.column)
+            yield Finding(f"the file can't be read: {error.problem}", file.path, line=error.line, column=error.column)
         elif not keys:
-            yield Fault(f"the file has none of {', '.join(METADATA_KEYS)}", file.path)
+            yield Finding(f"the file has none of {', '.join(METADATA_KEYS)}", file.path)
         for key in filter(file.object.get, keys):
             if taken.setdefault(key, file.path) != file.path:
-                yield Fault(f"{key} are taken from {taken[key]}, not from here", file.path, (key,), subject=key)
+                yield Finding(f"{key} are taken from {taken[key]}, not from here", file.path, (key,), subject=key)

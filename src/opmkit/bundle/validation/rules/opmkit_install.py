@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.finding import Severity
+from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
-from opmkit.bundle.validation.bundle_view import items, mapping, members, text
+from opmkit.bundle.lenient import items, mapping, members, text
+from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, Csv, csv_check
-from opmkit.bundle.validation.rule import OURS, Fault, rule
+from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.csv_view import Entry
-    from opmkit.bundle.validation.rule import Path
 
 VALIDATOR = "opmkit"
-STRATEGY: Path = ("spec", "install", "strategy")
-INSTALL: Path = ("spec", "install", "spec")
+STRATEGY: FieldPath = ("spec", "install", "strategy")
+INSTALL: FieldPath = ("spec", "install", "spec")
 
 
-def _pods(csv: Csv) -> Iterator[tuple[str, Path, Mapping[str, Any]]]:
+def _pods(csv: Csv) -> Iterator[tuple[str, FieldPath, Mapping[str, Any]]]:
     """The pods of the deployments: name of the deployment, path of the pod's spec, and that spec."""
     for path, deployment in csv.entries(DEPLOYMENTS):
         pod: object = deployment
@@ -31,7 +32,7 @@ def _pods(csv: Csv) -> Iterator[tuple[str, Path, Mapping[str, Any]]]:
         yield deployment.get("name", ""), (*path, *POD), mapping(pod)
 
 
-def _containers(path: Path, pod: Mapping[str, Any]) -> Iterator[Entry]:
+def _containers(path: FieldPath, pod: Mapping[str, Any]) -> Iterator[Entry]:
     for kind in ("initContainers", "containers"):
         yield from members(pod.get(kind), (*path, kind))
 
@@ -41,17 +42,17 @@ def _containers(path: Path, pod: Mapping[str, Any]) -> Iterator[Entry]:
     VALIDATOR,
     Severity.ERROR,
     "the install strategy is none that there is",
-    remedy="Set spec.install.strategy to deployment.",
+    hint="Set spec.install.strategy to deployment.",
     bad="install: {strategy: Deployment}",
     good="install: {strategy: deployment}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def strategy_unknown(csv: Csv) -> Iterator[Fault]:
+def strategy_unknown(csv: Csv) -> Iterator[Finding]:
     """There is one strategy; an operator with any other is not installed."""
     strategy = csv.at(STRATEGY)
     if strategy not in (None, "deployment"):
-        yield Fault(f"the install strategy is {strategy!r}, not 'deployment'", path=STRATEGY, subject=strategy)
+        yield Finding(f"the install strategy is {strategy!r}, not 'deployment'", path=STRATEGY, subject=strategy)
 
 
 # Deployments
@@ -62,13 +63,13 @@ def strategy_unknown(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the name of a deployment is missing, misspelt, or taken twice",
-    remedy="Give each deployment a name of its own, of lower case letters, digits and '-'.",
+    hint="Give each deployment a name of its own, of lower case letters, digits and '-'.",
     bad="deployments: [{name: manager}, {name: manager}]",
     good="deployments: [{name: manager}, {name: webhook}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def deployment_name(csv: Csv) -> Iterator[Fault]:
+def deployment_name(csv: Csv) -> Iterator[Finding]:
     """A cluster takes no object without a name, and of two with one name the second changes the first."""
     seen: set[str] = set()
     for path, deployment in csv.entries(DEPLOYMENTS):
@@ -76,11 +77,11 @@ def deployment_name(csv: Csv) -> Iterator[Fault]:
         if csv.decoded.has_mismatch(*path) or csv.decoded.has_mismatch(*path, "name"):
             continue
         if problems := dns1123_subdomain(name):
-            yield Fault(
+            yield Finding(
                 f"the name {name!r} of a deployment is no name: {problems[0]}", path=(*path, "name"), subject=name
             )
         elif name in seen:
-            yield Fault(f"there is a deployment {name!r} already", path=(*path, "name"), subject=name)
+            yield Finding(f"there is a deployment {name!r} already", path=(*path, "name"), subject=name)
         seen.add(name)
 
 
@@ -89,13 +90,13 @@ def deployment_name(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a deployment does not select its own pods",
-    remedy="Repeat the labels of spec.selector.matchLabels in spec.template.metadata.labels.",
+    hint="Repeat the labels of spec.selector.matchLabels in spec.template.metadata.labels.",
     bad="spec: {selector: {matchLabels: {app: demo}}, template: {metadata: {labels: {app: other}}}}",
     good="spec: {selector: {matchLabels: {app: demo}}, template: {metadata: {labels: {app: demo}}}}",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def deployment_selector(csv: Csv) -> Iterator[Fault]:
+def deployment_selector(csv: Csv) -> Iterator[Finding]:
     """A cluster refuses a deployment without a selector, or one whose selector does not match its template."""
     for path, deployment in csv.entries(DEPLOYMENTS):
         spec, name = mapping(deployment.get("spec")), deployment.get("name", "")
@@ -105,9 +106,9 @@ def deployment_selector(csv: Csv) -> Iterator[Fault]:
         if not csv.is_well_typed(path):
             continue
         if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-            yield Fault(f"the deployment {name!r} has no selector", path=where, subject=name)
+            yield Finding(f"the deployment {name!r} has no selector", path=where, subject=name)
         elif not _selects(selector, labels):
-            yield Fault(f"the selector of the deployment {name!r} does not match its pods", path=where, subject=name)
+            yield Finding(f"the selector of the deployment {name!r} does not match its pods", path=where, subject=name)
 
 
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
@@ -134,20 +135,20 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     VALIDATOR,
     Severity.ERROR,
     "a deployment has no containers, or one without a good name or image",
-    remedy="Give each container a name of its own and an image.",
+    hint="Give each container a name of its own and an image.",
     bad="containers: [{name: manager, image: ''}]",
     good="containers: [{name: manager, image: 'quay.io/example/demo:1.2.3'}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def deployment_containers(csv: Csv) -> Iterator[Fault]:
+def deployment_containers(csv: Csv) -> Iterator[Finding]:
     """A cluster refuses such a deployment, and the installation ends there."""
     for deployment, path, pod in _pods(csv):
         if not csv.is_well_typed(path):
             continue
         if not pod.get("containers"):
             where = (*path, "containers")
-            yield Fault(f"the deployment {deployment!r} has no containers", path=where, subject=deployment)
+            yield Finding(f"the deployment {deployment!r} has no containers", path=where, subject=deployment)
         seen: set[str] = set()
         for where, container in _containers(path, pod):
             name = container.get("name", "")
@@ -155,7 +156,7 @@ def deployment_containers(csv: Csv) -> Iterator[Fault]:
             problems += ["has the name of another"] if name in seen else []
             problems += [] if container.get("image") else ["has no image"]
             for problem in problems[:1]:
-                yield Fault(
+                yield Finding(
                     f"the container {name!r} of the deployment {deployment!r} {problem}", path=where, subject=name
                 )
             seen.add(name)
@@ -166,14 +167,14 @@ def deployment_containers(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "a deployment runs under a service account that nothing makes",
-    remedy="Add permissions or clusterPermissions for the service account, or correct its name.",
+    hint="Add permissions or clusterPermissions for the service account, or correct its name.",
     bad="""permissions: [{serviceAccountName: demo}]
 deployments: [{spec: {template: {spec: {serviceAccountName: dmo}}}}]""",
     good="""permissions: [{serviceAccountName: demo}]
 deployments: [{spec: {template: {spec: {serviceAccountName: demo}}}}]""",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
-def deployment_account(bundle: BundleView) -> Iterator[Fault]:
+def deployment_account(bundle: BundleView) -> Iterator[Finding]:
     """Accounts are made for those that have permissions, and from manifests. Pods of any other account never start."""
     csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None:
@@ -184,7 +185,7 @@ def deployment_account(bundle: BundleView) -> Iterator[Fault]:
         name = pod.get("serviceAccountName") or pod.get("serviceAccount") or "default"
         if name not in made | {"default"}:
             message = f"the service account {name!r} of the deployment {deployment!r} has no permissions"
-            yield Fault(message, bundle.csv.path, (*path, "serviceAccountName"), subject=name)
+            yield Finding(message, bundle.csv.path, (*path, "serviceAccountName"), subject=name)
 
 
 # Permissions
@@ -200,19 +201,19 @@ def _permissions(csv: Csv) -> Iterator[Entry]:
     VALIDATOR,
     Severity.ERROR,
     "permissions are for no service account",
-    remedy="Set serviceAccountName to the account of the deployment.",
+    hint="Set serviceAccountName to the account of the deployment.",
     bad="permissions: [{serviceAccountName: '', rules: []}]",
     good="permissions: [{serviceAccountName: demo, rules: []}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def permission_account(csv: Csv) -> Iterator[Fault]:
+def permission_account(csv: Csv) -> Iterator[Finding]:
     """The account is made, and bound to the rules, by its name."""
     for path, entry in _permissions(csv):
         name = entry.get("serviceAccountName", "")
         if (problems := dns1123_subdomain(name)) and not csv.decoded.has_mismatch(*path, "serviceAccountName"):
             message = f"the service account {name!r} has no good name: {problems[0]}"
-            yield Fault(message, path=(*path, "serviceAccountName"), subject=name)
+            yield Finding(message, path=(*path, "serviceAccountName"), subject=name)
 
 
 @rule(
@@ -220,19 +221,19 @@ def permission_account(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "a rule of permissions is none that a cluster takes",
-    remedy="Give it verbs, and apiGroups and resources (or, for the whole cluster, nonResourceURLs).",
+    hint="Give it verbs, and apiGroups and resources (or, for the whole cluster, nonResourceURLs).",
     bad="rules: [{apiGroups: [''], resources: [pods]}]",
     good="rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def permission_rule(csv: Csv) -> Iterator[Fault]:
+def permission_rule(csv: Csv) -> Iterator[Finding]:
     """A role with such a rule is refused, and the installation ends there."""
     for path, entry in _permissions(csv):
         for where, one in members(entry.get("rules"), (*path, "rules")):
-            if not any(fault.path[: len(where)] == where for fault in csv.decoded.mismatches):
+            if not any(finding.path[: len(where)] == where for finding in csv.decoded.mismatches):
                 yield from (
-                    Fault(f"the rule {problem}", path=where) for problem in _rule_problems(one, "permissions" in path)
+                    Finding(f"the rule {problem}", path=where) for problem in _rule_problems(one, "permissions" in path)
                 )
 
 
@@ -252,7 +253,7 @@ def _rule_problems(one: Mapping[str, Any], namespaced: bool) -> Iterator[str]:
 
 # Images
 
-RELATED_IMAGES: Path = ("spec", "relatedImages")
+RELATED_IMAGES: FieldPath = ("spec", "relatedImages")
 
 
 @rule(
@@ -260,15 +261,15 @@ RELATED_IMAGES: Path = ("spec", "relatedImages")
     VALIDATOR,
     Severity.WARNING,
     "an image that is run is not among the related images",
-    remedy="Add the image to spec.relatedImages, exactly as the container names it.",
+    hint="Add the image to spec.relatedImages, exactly as the container names it.",
     bad="""relatedImages: [{name: db, image: 'quay.io/example/db:1'}]
 containers: [{image: 'quay.io/example/demo:1'}]""",
     good="""relatedImages: [{name: demo, image: 'quay.io/example/demo:1'}]
 containers: [{image: 'quay.io/example/demo:1'}]""",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def image_not_related(csv: Csv) -> Iterator[Fault]:
+def image_not_related(csv: Csv) -> Iterator[Finding]:
     """Related images are copied for clusters without a way to the internet; this one is missing there.
 
     A ClusterServiceVersion without related images is not looked at.
@@ -278,7 +279,9 @@ def image_not_related(csv: Csv) -> Iterator[Fault]:
         for where, container in _containers(path, pod):
             image = container.get("image")
             if image and image not in related:
-                yield Fault(f"the image {image} is not among spec.relatedImages", path=(*where, "image"), subject=image)
+                yield Finding(
+                    f"the image {image} is not among spec.relatedImages", path=(*where, "image"), subject=image
+                )
 
 
 @rule(
@@ -286,18 +289,18 @@ def image_not_related(csv: Csv) -> Iterator[Fault]:
     VALIDATOR,
     Severity.WARNING,
     "some related images have digests and others have not",
-    remedy="Name all related images by digest.",
+    hint="Name all related images by digest.",
     bad="relatedImages: [{image: 'quay.io/example/demo@sha256:…'}, {image: 'quay.io/example/db:latest'}]",
     good="relatedImages: [{image: 'quay.io/example/demo@sha256:…'}, {image: 'quay.io/example/db@sha256:…'}]",
-    dialects=OURS,
+    compat=OPMKIT_ONLY,
 )
 @csv_check
-def image_unpinned(csv: Csv) -> Iterator[Fault]:
+def image_unpinned(csv: Csv) -> Iterator[Finding]:
     """Mirrors for clusters without a way to the internet find images by digest; those by tag stay unreachable there."""
     related = [(path, entry["image"]) for path, entry in csv.entries(RELATED_IMAGES) if entry.get("image")]
     if any("@" in image for _, image in related):
         for path, image in related:
             if "@" not in image:
-                yield Fault(
+                yield Finding(
                     f"the related image {image} has no digest, others have", path=(*path, "image"), subject=image
                 )

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import PACKAGE_MANIFEST
-from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.bundle_view import mapping, members, text
-from opmkit.bundle.validation.decode import read_fault
-from opmkit.bundle.validation.loading import type_faults
-from opmkit.bundle.validation.rule import Fault, rule
+from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.lenient import mapping, members, text
+from opmkit.bundle.validation.decode import read_finding
+from opmkit.bundle.validation.loading import type_findings
+from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
-    from opmkit.bundle.validation.rule import Check, Path
+    from opmkit.bundle.validation.rule import Check
 
 VALIDATOR = "packagemanifest"
 
@@ -37,7 +38,7 @@ class PackageManifest:
     value: Mapping[str, Any]
 
     @property
-    def channels(self) -> list[tuple[Path, Mapping[str, Any]]]:
+    def channels(self) -> list[tuple[FieldPath, Mapping[str, Any]]]:
         """Its channels, with their paths."""
         return list(members(self.value.get("channels"), ("channels",)))
 
@@ -57,7 +58,7 @@ class _Package:
     """What was found below a directory."""
 
     manifests: list[PackageManifest] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
 def _read(bundle: BundleView) -> _Package:
@@ -72,24 +73,24 @@ def _read(bundle: BundleView) -> _Package:
 
 
 def _look_at(file: Manifest, package: _Package) -> None:
-    if fault := read_fault(file):
-        package.faults.append(fault)
+    if finding := read_finding(file):
+        package.findings.append(finding)
         return
     reading = DecodeMode.JSON if file.content.is_json else DecodeMode.YAML
     typed = decode_struct(file.content.value or {}, PACKAGE_MANIFEST, reading)
-    package.faults.extend(list(type_faults(file, typed))[:1])
+    package.findings.extend(list(type_findings(file, typed))[:1])
     if not typed.mismatches and typed.value.keys() & {"packageName", "channels", "defaultChannel"}:
         package.manifests.append(PackageManifest(file, mapping(typed.value)))
 
 
-def _of_package(judge: Callable[[PackageManifest], Iterable[tuple[Path, str]]]) -> Check:
+def _of_package(judge: Callable[[PackageManifest], Iterable[tuple[FieldPath, str]]]) -> Check:
     """Make a check of a function that tells paths and faults of the package manifest, the first that there is."""
 
     @wraps(judge)
-    def check(bundle: BundleView) -> Iterator[Fault]:
+    def check(bundle: BundleView) -> Iterator[Finding]:
         for package in _read(bundle).manifests[:1]:
             for path, told in judge(package):
-                yield Fault(told, package.file.path, path, subject=text(package.value.get("packageName")))
+                yield Finding(told, package.file.path, path, subject=text(package.value.get("packageName")))
 
     return cast("Check", check)
 
@@ -99,13 +100,13 @@ def _of_package(judge: Callable[[PackageManifest], Iterable[tuple[Path, str]]]) 
     VALIDATOR,
     Severity.ERROR,
     "a file of a package can't be read",
-    remedy="Put its YAML right, or move it out of the package.",
+    hint="Put its YAML right, or move it out of the package.",
     bad="packageName: [demo]",
     good="packageName: demo",
 )
-def package_decode(bundle: BundleView) -> Iterator[Fault]:
+def package_decode(bundle: BundleView) -> Iterator[Finding]:
     """Each file below the directory may be the package manifest, so each must be a mapping of YAML or JSON."""
-    yield from _read(bundle).faults
+    yield from _read(bundle).findings
 
 
 @rule(
@@ -113,15 +114,15 @@ def package_decode(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "there are several package manifests",
-    remedy="Leave one, and put other packages in directories of their own.",
+    hint="Leave one, and put other packages in directories of their own.",
     bad="demo/demo.package.yaml\ndemo/other.package.yaml",
     good="demo/demo.package.yaml\nother/other.package.yaml",
 )
-def several_packages(bundle: BundleView) -> Iterator[Fault]:
+def several_packages(bundle: BundleView) -> Iterator[Finding]:
     """A directory holds one package. A file is its manifest if it has a packageName, channels or a defaultChannel."""
     manifests = _read(bundle).manifests
     for other in manifests[1:]:
-        yield Fault(f"{other.file.path} is a package manifest, as {manifests[0].file.path} is", other.file.path)
+        yield Finding(f"{other.file.path} is a package manifest, as {manifests[0].file.path} is", other.file.path)
 
 
 @rule(
@@ -129,12 +130,12 @@ def several_packages(bundle: BundleView) -> Iterator[Fault]:
     VALIDATOR,
     Severity.ERROR,
     "the package has no name",
-    remedy="Set packageName.",
+    hint="Set packageName.",
     bad="channels: [{name: stable, currentCSV: demo.v1.0.0}]",
     good=_GOOD + _BETA,
 )
 @_of_package
-def name(package: PackageManifest) -> Iterator[tuple[Path, str]]:
+def name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     """A package is installed by its name."""
     if not package.value.get("packageName"):
         yield ("packageName",), "packageName is empty"
@@ -145,12 +146,12 @@ def name(package: PackageManifest) -> Iterator[tuple[Path, str]]:
     VALIDATOR,
     Severity.ERROR,
     "the package has no channels",
-    remedy="List a channel at least, with name and currentCSV.",
+    hint="List a channel at least, with name and currentCSV.",
     bad="packageName: demo\nchannels: []",
     good=_GOOD + _BETA,
 )
 @_of_package
-def channels(package: PackageManifest) -> Iterator[tuple[Path, str]]:
+def channels(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     """Who installs an operator subscribes to a channel of its package."""
     if not package.channels:
         yield ("channels",), "channels is empty"
@@ -161,12 +162,12 @@ def channels(package: PackageManifest) -> Iterator[tuple[Path, str]]:
     VALIDATOR,
     Severity.ERROR,
     "the package has several channels, but no default channel",
-    remedy="Set defaultChannel to the name of one of the channels.",
+    hint="Set defaultChannel to the name of one of the channels.",
     bad=_GOOD,
     good=_GOOD + _BETA,
 )
 @_of_package
-def default_empty(package: PackageManifest) -> Iterator[tuple[Path, str]]:
+def default_empty(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     """Who names no channel gets the default; a single channel is the default by itself."""
     if len(package.channels) > 1 and not package.default_channel:
         yield ("channels",), f"there are {len(package.channels)} channels, but defaultChannel is empty"
@@ -177,12 +178,12 @@ def default_empty(package: PackageManifest) -> Iterator[tuple[Path, str]]:
     VALIDATOR,
     Severity.ERROR,
     "a channel has no name",
-    remedy="Name the channel.",
+    hint="Name the channel.",
     bad="packageName: demo\nchannels: [{currentCSV: demo.v1.0.0}]",
     good=_GOOD + _BETA,
 )
 @_of_package
-def channel_name(package: PackageManifest) -> Iterator[tuple[Path, str]]:
+def channel_name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     """A channel is subscribed to by its name."""
     for path, channel in package.channels:
         if not channel.get("name"):
@@ -194,12 +195,12 @@ def channel_name(package: PackageManifest) -> Iterator[tuple[Path, str]]:
     VALIDATOR,
     Severity.ERROR,
     "a channel has no current version",
-    remedy="Set currentCSV to the name of the ClusterServiceVersion at the head of the channel.",
+    hint="Set currentCSV to the name of the ClusterServiceVersion at the head of the channel.",
     bad="packageName: demo\nchannels: [{name: stable}]",
     good=_GOOD + _BETA,
 )
 @_of_package
-def channel_csv(package: PackageManifest) -> Iterator[tuple[Path, str]]:
+def channel_csv(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     """The versions of a channel are found from its current one, by what each replaces."""
     for path, channel in package.channels:
         if not channel.get("currentCSV"):
@@ -211,12 +212,12 @@ def channel_csv(package: PackageManifest) -> Iterator[tuple[Path, str]]:
     VALIDATOR,
     Severity.ERROR,
     "two channels have the same name",
-    remedy="Rename one of them, or remove it.",
+    hint="Rename one of them, or remove it.",
     bad="channels: [{name: stable, currentCSV: demo.v1.0.0}, {name: stable, currentCSV: demo.v2.0.0}]",
     good="channels: [{name: stable, currentCSV: demo.v1.0.0}, {name: beta, currentCSV: demo.v2.0.0}]",
 )
 @_of_package
-def channel_duplicate(package: PackageManifest) -> Iterator[tuple[Path, str]]:
+def channel_duplicate(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     """A channel is known by its name alone."""
     for number, (path, _) in enumerate(package.channels):
         if package.names[number] in package.names[:number]:
@@ -228,12 +229,12 @@ def channel_duplicate(package: PackageManifest) -> Iterator[tuple[Path, str]]:
     VALIDATOR,
     Severity.ERROR,
     "the default channel is none of the channels",
-    remedy="Set defaultChannel to the name of one of the channels.",
+    hint="Set defaultChannel to the name of one of the channels.",
     bad=f"{_GOOD}defaultChannel: alpha",
     good=_GOOD + _BETA,
 )
 @_of_package
-def default_unknown(package: PackageManifest) -> Iterator[tuple[Path, str]]:
+def default_unknown(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     """Who names no channel would be subscribed to one that there is not."""
     if package.channels and package.default_channel and package.default_channel not in package.names:
         told = f"defaultChannel is {package.default_channel!r}, none of {', '.join(package.names)}"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from opmkit.bundle.api_types.decode import decode_struct, format_path
+from opmkit.bundle.api_types.decode import decode_struct
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.field_path import format_path
 from opmkit.bundle.fields import member
 from opmkit.bundle.versions import strict_version
 from opmkit.imagetools.errors import InvalidReference

@@ -6,9 +6,9 @@ import difflib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.api_types.decode import format_path
 from opmkit.bundle.content import Content
 from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.field_path import format_path
 from opmkit.bundle.fields import describe, member
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.fbc.blobs import Blobs, SourceLocation
