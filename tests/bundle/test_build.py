@@ -42,7 +42,7 @@ def bundle(tmp_path: Path) -> Generated:
 
 def built(bundle: Generated, directory: Path) -> Image:
     """The bundle's image."""
-    return bundle_build_spec(bundle.manifests, bundle.metadata).on(Image.scratch(), directory)
+    return bundle_build_spec(bundle.manifests, bundle.metadata).build_on(Image.scratch(), directory)
 
 
 def push(tool: RegistryTool, image: Image, directory: Path) -> str:
@@ -84,7 +84,7 @@ def test_the_same_files_give_the_same_image(bundle: Generated, tmp_path: Path) -
 
 
 def test_a_time_is_used_where_given(bundle: Generated, tmp_path: Path) -> None:
-    image = bundle_build_spec(bundle.manifests, bundle.metadata, created=86_400).on(Image.scratch(), tmp_path)
+    image = bundle_build_spec(bundle.manifests, bundle.metadata, created=86_400).build_on(Image.scratch(), tmp_path)
     assert image.config.created == "1970-01-02T00:00:00Z"
     assert image.digest != built(bundle, tmp_path).digest
 
@@ -92,7 +92,7 @@ def test_a_time_is_used_where_given(bundle: Generated, tmp_path: Path) -> None:
 def test_a_bundle_can_stand_on_a_base(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("etc/base", b"x")], tmp_path)
     base = Image.scratch().append([layer], ConfigChanges(labels={"base": "kept"}))
-    image = bundle_build_spec(bundle.manifests, bundle.metadata).on(base, tmp_path)
+    image = bundle_build_spec(bundle.manifests, bundle.metadata).build_on(base, tmp_path)
 
     assert image.labels == {"base": "kept", **bundle.annotations}
     assert "etc/base" in tool.read_tree(parse_image_reference(push(tool, image, tmp_path)), ("",))

@@ -196,5 +196,5 @@ def test_an_archive_that_fails_leaves_nothing_behind(opm: Opm) -> None:
     for kind in ("oci-archive", "docker-archive"):
         done = opm.attempt("image", "copy", f"{kind}:bad.tar", "oci-archive:new.tar")
         assert done.returncode == 1
-        assert done.stderr.startswith("Error: bad.tar is damaged: ")
+        assert done.stderr.startswith("Error: bad.tar: invalid tar archive: ")
     assert [path.name for path in opm.directory.iterdir()] == ["bad.tar"]

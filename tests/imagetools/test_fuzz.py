@@ -245,7 +245,7 @@ MEMBERS = [
     member("d/.wh..wh..opq"),
 ]
 ARCHIVE = tar(MEMBERS)
-LIMITS = Limits(total_bytes=1 << 22, kept_bytes=1 << 20, file_bytes=1 << 20, entries=500)
+LIMITS = Limits(total_bytes=1 << 22, extracted_bytes=1 << 20, file_bytes=1 << 20, entries=500)
 
 
 def in_scratch(read: Any) -> None:

@@ -322,8 +322,8 @@ def duplicate_keys() -> Served:
     return replace(good, manifest=empty)
 
 
-OUT = "points out of the image"
-DAMAGED = "it is damaged"
+OUT = "points outside the image"
+DAMAGED = "invalid tar archive"
 DEVICE = tarfile.CHRTYPE
 LONG = "x" * 300
 YAML = b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: n}\n"
@@ -395,9 +395,9 @@ KINDS = {
 }
 
 WHITEOUTS = {
-    "whiteout of nothing": Hostile(partial(layer, member("manifests/.wh.")), "names nothing"),
-    "whiteout of the directory": Hostile(partial(layer, member("manifests/.wh..")), "names nothing"),
-    "whiteout of the parent": Hostile(partial(layer, member(".wh...")), "names nothing"),
+    "whiteout of nothing": Hostile(partial(layer, member("manifests/.wh.")), "invalid whiteout"),
+    "whiteout of the directory": Hostile(partial(layer, member("manifests/.wh..")), "invalid whiteout"),
+    "whiteout of the parent": Hostile(partial(layer, member(".wh...")), "invalid whiteout"),
     "whiteout above": Hostile(partial(layer, member("../.wh.outside")), OUT),
     "whiteout of what isn't there": Hostile(partial(layer, member("manifests/.wh.none"))),
     "whiteout through a link": Hostile(partial(layers, [symlink("l", "../outside")], [member("l/.wh.file")])),
@@ -415,9 +415,11 @@ ARCHIVES = {
     "negative size": Hostile(partial(raw, with_field(header("a"), 124, b"\xff" * 12) + bytes(1024)), "negative size"),
     "eight exbibytes": Hostile(
         partial(raw, with_field(header(FILE), 124, struct.pack(">BxxxQ", 0x80, (1 << 63) - 512)) + bytes(1024)),
-        "bytes in a file than the bound",
+        "bytes per file",
     ),
-    "size beyond the end": Hostile(partial(raw, header(FILE, size=10_000) + bytes(512)), "it ends within"),
+    "size beyond the end": Hostile(
+        partial(raw, header(FILE, size=10_000) + bytes(512)), "unexpected end of the archive"
+    ),
     "cut off in a header": Hostile(partial(raw, tar([member(FILE, YAML)])[:200]), DAMAGED),
     "cut off in gzip": Hostile(
         partial(raw, gzip.compress(tar([member(FILE, YAML)]))[:60], media_types.OCI_LAYER_GZIP), DAMAGED
@@ -431,12 +433,13 @@ ARCHIVES = {
     "nothing": Hostile(partial(raw, b"")),
     "gzip in gzip": Hostile(partial(zipped, gzip.compress(tar([member(FILE, YAML)]))), DAMAGED),
     "zstd that says gzip": Hostile(
-        partial(raw, zstandard.ZstdCompressor().compress(tar([])), media_types.OCI_LAYER_GZIP), "says gzip"
+        partial(raw, zstandard.ZstdCompressor().compress(tar([])), media_types.OCI_LAYER_GZIP),
+        "but content is zstd data",
     ),
-    "huge pax header": Hostile(partial(zipped, header("p", tarfile.XHDTYPE, 1 << 30) + bytes(MEBIBYTE)), "a header of"),
-    "huge global header": Hostile(partial(zipped, header("p", b"g", 1 << 30) + bytes(MEBIBYTE)), "a header of"),
+    "huge pax header": Hostile(partial(zipped, header("p", tarfile.XHDTYPE, 1 << 30) + bytes(MEBIBYTE)), "header of"),
+    "huge global header": Hostile(partial(zipped, header("p", b"g", 1 << 30) + bytes(MEBIBYTE)), "header of"),
     "long name of a mebibyte": Hostile(
-        partial(zipped, header("././@LongLink", b"L", MEBIBYTE) + b"x" * MEBIBYTE), "a header of"
+        partial(zipped, header("././@LongLink", b"L", MEBIBYTE) + b"x" * MEBIBYTE), "header of"
     ),
     "chain of long names": Hostile(partial(zipped, header("././@LongLink", b"L") * 9999), DAMAGED),
     "path in a pax header": Hostile(partial(raw, pax({"path": "../evil"}, member("good", b"x"))), OUT),
@@ -449,17 +452,17 @@ ARCHIVES = {
         ),
         "sparse",
     ),
-    "ten thousand directories deep": Hostile(partial(layer, member("d/" * 10_000 + "f")), "in a path than the bound"),
-    "path of three thousand bytes": Hostile(partial(layer, member("manifests/" + "x/" * 1500)), "in a path than the"),
-    "name of 300 bytes": Hostile(partial(layer, member(f"manifests/{LONG}", YAML)), "bytes in a name than the bound"),
+    "ten thousand directories deep": Hostile(partial(layer, member("d/" * 10_000 + "f")), "bytes per path"),
+    "path of three thousand bytes": Hostile(partial(layer, member("manifests/" + "x/" * 1500)), "bytes per path"),
+    "name of 300 bytes": Hostile(partial(layer, member(f"manifests/{LONG}", YAML)), "bytes per file name"),
 }
 
 BOMBS = {
-    "gzip bomb": Hostile(gzip_bomb, "more decompressed bytes than the bound"),
-    "zstd bomb": Hostile(zstd_bomb, "more decompressed bytes than the bound"),
-    "file of two gibibytes": Hostile(partial(zipped, header(FILE, size=2 << 30) + bytes(9999)), "bytes in a file than"),
-    "many large files": Hostile(many_files, "has more than 67108864 bytes", add_says="bytes of paths and content than"),
-    "a million entries": Hostile(many_entries, "entries than the bound"),
+    "gzip bomb": Hostile(gzip_bomb, "decompressed bytes"),
+    "zstd bomb": Hostile(zstd_bomb, "decompressed bytes"),
+    "file of two gibibytes": Hostile(partial(zipped, header(FILE, size=2 << 30) + bytes(9999)), "bytes per file"),
+    "many large files": Hostile(many_files, "has more than 67108864 bytes", add_says="extracted bytes"),
+    "a million entries": Hostile(many_entries, "50000 entries"),
     "ten thousand layers": Hostile(many_layers, "manifest.layers: 10000 elements"),
 }
 
@@ -476,12 +479,10 @@ NAMES = {
     "NUL": Hostile(partial(raw, pax({"path": "manifests/a\0b"}, member("good", b"x"))), OUT),
     "line feed": Hostile(partial(layer, member("manifests/a\nError: b.yaml", YAML))),
     "control sequence": Hostile(partial(layer, member("../\x1b[31m\x1b]0;evil\x07", b"x")), OUT),
-    "no name": Hostile(partial(layer, member("", b"x")), "is no directory"),
-    "link in place of the root": Hostile(partial(layers, [symlink("./", "../outside")]), "is no directory"),
-    "link to NUL": Hostile(partial(raw, pax({"linkpath": "a\0b"}, symlink(FILE, "x"))), "which no link can"),
-    "link of five thousand bytes": Hostile(
-        partial(layer, symlink(FILE, "x/" * 2500)), "bytes in a path than the bound"
-    ),
+    "no name": Hostile(partial(layer, member("", b"x")), "the root is not a directory"),
+    "link in place of the root": Hostile(partial(layers, [symlink("./", "../outside")]), "the root is not a directory"),
+    "link to NUL": Hostile(partial(raw, pax({"linkpath": "a\0b"}, symlink(FILE, "x"))), "invalid link target"),
+    "link of five thousand bytes": Hostile(partial(layer, symlink(FILE, "x/" * 2500)), "bytes per path"),
 }
 
 DESCRIPTORS = {

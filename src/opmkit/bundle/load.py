@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DIRECTORIES = ("manifests", "metadata")
 ALL_BYTES = 64 << 20
 """The most bytes that the files of a bundle may have together; those of real ones have some megabytes."""
-_LIMITS = Limits(total_bytes=2 << 30, kept_bytes=ALL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
+_LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=ALL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
 
 
 def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> Bundle:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool
 
 
-_LIMITS = Limits(total_bytes=2 << 30, kept_bytes=2 << 30, file_bytes=1 << 30, entries=50_000)
+_LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=2 << 30, file_bytes=1 << 30, entries=50_000)
 """What may come of a bundle's image, which can have more in it than the bundle."""
 
 
@@ -46,7 +46,7 @@ def unpack_bundle(tool: ContainerTool, reference: str, destination: Path, *, val
             tree.mkdir()
             if isinstance(place, Path):
                 build_spec = bundle_build_spec(place / "manifests", place / "metadata")
-                extract_tree(build_spec.on(Image.scratch(), Path(temporary)).layers, tree)
+                extract_tree(build_spec.build_on(Image.scratch(), Path(temporary)).layers, tree)
             else:
                 tool.extract(place, tree, limits=_LIMITS if validate else None)
                 if validate and not (tree / "manifests").is_dir():

@@ -78,4 +78,4 @@ def kept_renderings() -> Kept:
     from opmkit.imagetools.store import ImageStore
     from opmkit.index.render import open_render_cache
 
-    return open_render_cache(ImageStore.open().results("bundles"))
+    return open_render_cache(ImageStore.open().cache_directory("bundles"))

@@ -115,7 +115,7 @@ class Connection:
         from opmkit.imagetools.store import ImageStore
         from opmkit.imagetools.tools import open_tool
 
-        return open_tool(name, options=self.options(), store=ImageStore.open(), form=form)
+        return open_tool(name, options=self.options(), store=ImageStore.open(), image_format=form)
 
 
 def made_once(make: Callable[[], T]) -> Callable[[], T]:

@@ -1,4 +1,4 @@
-"""What an image is made of, whichever tool makes it."""
+"""Specification of an image to build, independent of the tool that builds it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, overload
 
 from opmkit.imagetools.epoch import rfc3339
-from opmkit.imagetools.layer import LayerFile, write_layer
+from opmkit.imagetools.layer import Compression, LayerFile, write_layer
 from opmkit.imagetools.spec import ConfigChanges
 
 if TYPE_CHECKING:
@@ -18,24 +18,26 @@ if TYPE_CHECKING:
     from opmkit.imagetools.layer import Layer
 
 SCRATCH = "scratch"
-"""What a Dockerfile calls the base that has nothing in it."""
+"""The name of the empty base image in a Dockerfile."""
 _ROOT = "rootfs"
 
 
 @dataclass(frozen=True, slots=True)
 class BuildSpec:
-    """Files in one layer on a base, and what changes of the base's configuration.
+    """The files of one layer on a base image, and changes to the configuration of that image.
 
-    ``labels`` are merged over those of the base but for ``removed_labels``, ``exposed_ports`` (``50051/tcp``) added to
-    its own; None leaves ``entrypoint`` and ``cmd`` as they are. ``annotations`` go on the manifest, in OCI's format
-    only. ``created`` is in seconds of Unix time. What the base has in the directories ``hidden`` is not in the image.
-    An engine neither drops nor hides anything: what it builds on is a base that has none of it.
+    ``labels`` are merged over those of the base without ``removed_labels``. ``exposed_ports`` (``50051/tcp``) are added
+    to those of the base. ``entrypoint`` and ``cmd`` replace those of the base unless they are None. ``annotations`` are
+    added to manifests in OCI format. ``created`` is a Unix time in seconds. ``opaque_directories`` hide what the base
+    contains in these directories.
+
+    Engines ignore ``removed_labels`` and ``opaque_directories``; their base must not contain such labels or files.
     """
 
     files: tuple[LayerFile, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
     removed_labels: frozenset[str] = frozenset()
-    hidden: tuple[str, ...] = ()
+    opaque_directories: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] | None = None
     cmd: tuple[str, ...] | None = None
     exposed_ports: tuple[str, ...] = ()
@@ -44,17 +46,21 @@ class BuildSpec:
     created_by: str = "opmkit"
 
     @overload
-    def on(self, base: Image, directory: Path) -> Image: ...
+    def build_on(self, base: Image, directory: Path) -> Image: ...
 
     @overload
-    def on(self, base: Image | ImageIndex, directory: Path) -> Image | ImageIndex: ...
+    def build_on(self, base: Image | ImageIndex, directory: Path) -> Image | ImageIndex: ...
 
-    def on(self, base: Image | ImageIndex, directory: Path) -> Image | ImageIndex:
-        """The image on ``base``, in its format, as a value; ``directory`` receives the layer's file.
+    def build_on(self, base: Image | ImageIndex, directory: Path) -> Image | ImageIndex:
+        """Return the image on ``base``, in the same format; the layer is written to ``directory``.
 
-        The same files and base give the same digest. Raises InvalidImage and StoreError as write_layer does.
+        The same files and base give the same digest.
+
+        Raises:
+            InvalidImage: A path is invalid in a layer.
+            StoreError: A file cannot be read or written.
         """
-        layer = write_layer(self.files, directory, hidden=self.hidden, mtime=self.created)
+        layer = write_layer(self.files, directory, opaque_directories=self.opaque_directories, mtime=self.created)
         changes = ConfigChanges(
             labels=self.labels,
             removed_labels=self.removed_labels,
@@ -71,13 +77,13 @@ class BuildSpec:
         )
 
     def write_context(self, base: str, directory: Path) -> Layer:
-        """Write the build context, a tar archive with a Dockerfile, for an engine to build the same on ``base``.
+        """Write a build context, a tar archive with a Dockerfile, that makes an engine build this image on ``base``.
 
-        Labels and annotations aren't in the Dockerfile: its quoting differs between engines, and their APIs take them.
+        Labels and annotations are not in the Dockerfile, whose quoting differs between engines, but passed to the API.
         """
         files = [replace(file, path=f"{_ROOT}/{file.path}") for file in self.files]
         dockerfile = LayerFile("Dockerfile", self._dockerfile(base).encode())
-        return write_layer([dockerfile, *files], directory, mtime=self.created, compression="none")
+        return write_layer([dockerfile, *files], directory, mtime=self.created, compression=Compression.NONE)
 
     def _dockerfile(self, base: str) -> str:
         lines = [f"FROM {base}", f"COPY {_ROOT}/ /"]

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from opmkit.imagetools.layer.reader import LayerSource
-    from opmkit.imagetools.layer.write import Layer
+    from opmkit.imagetools.layer import Layer, LayerSource
 
 _MAX_INDEX_DEPTH = 4
 _DEFAULT_PLATFORM = Platform("linux", "amd64")

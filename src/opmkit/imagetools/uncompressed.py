@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeGuard
 
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.image import Image
-from opmkit.imagetools.layer import ON_DISK, Meter, read_tar, write_tar
+from opmkit.imagetools.layer import DISK_LIMITS, Compression, LimitTracker, read_tar, write_tar
+from opmkit.imagetools.layer.compression import layer_media_type
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.repository import verify_stream
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor, Manifest
 
-_UNCOMPRESSED = frozenset({media_types.OCI_LAYER, media_types.DOCKER_LAYER})
+_UNCOMPRESSED = frozenset(layer_media_type(Compression.NONE, family) for family in media_types.MANIFESTS)
 
 
 class UncompressedImage:
@@ -95,10 +96,10 @@ def _compress(image: Image, directory: Path, progress: Progress) -> dict[str, La
         for descriptor, opener in image.layers
         if descriptor.media_type in _UNCOMPRESSED and descriptor.digest not in image.local_layers
     }
-    meter = Meter(ON_DISK)
+    tracker = LimitTracker(DISK_LIMITS)
 
     def blocks(digest: str) -> Iterator[bytes]:
-        for block in read_tar(layers[digest], meter):
+        for block in read_tar(layers[digest], tracker):
             yield block
             progress.advance(len(block))
 

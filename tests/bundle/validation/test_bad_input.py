@@ -158,7 +158,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         ({"src/main.go": b"package main"}, "holds no bundle"),
         ({"manifests/huge.yaml": bytes(MAX_BYTES + 1)}, "huge.yaml has more than"),
         ({f"manifests/{'x/' * 40}y.yaml": b""}, "path"),
-        ({f"manifests/{number}.yaml": b"" for number in range(10_001)}, "more entries than the bound of 10000"),
+        ({f"manifests/{number}.yaml": b"" for number in range(10_001)}, "exceeds the limit of 10000 entries"),
     ],
 )
 def test_what_is_no_bundle(files: dict[str, bytes], says: str, tmp_path: Path) -> None:

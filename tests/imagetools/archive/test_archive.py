@@ -37,7 +37,7 @@ from opmkit.imagetools.errors import (
     UnsupportedImage,
 )
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
-from opmkit.imagetools.layer import LayerFile, Limits, read_tree, write_layer
+from opmkit.imagetools.layer import Compression, LayerFile, Limits, read_tree, write_layer
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import Descriptor, Manifest, Platform, media_types, sha256_digest
 from opmkit.imagetools.store import LayoutRepository
@@ -128,19 +128,19 @@ def test_links_within_the_archive(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ([member("../x", b"1")], "'../x' points out of the archive"),
-        ([member("a/../../x", b"1")], "points out of the archive"),
-        ([member("x", b"1"), member("./x", b"2")], "'x' is there twice"),
-        ([member("x", b"1"), symlink("x", "y")], "'x' is there twice"),
-        ([member("x", kind=tarfile.CHRTYPE)], "'x' is a device or pipe"),
-        ([member("x", kind=tarfile.FIFOTYPE)], "'x' is a device or pipe"),
-        ([symlink("x", "y"), symlink("y", "x")], "'x' is a link that leads round in circles"),
-        ([symlink("x", "x")], "round in circles"),
-        ([symlink("x", "/etc/passwd")], "no member 'x'"),
-        ([symlink("x", "../../etc/passwd")], "no member 'x'"),
-        ([hardlink("x", "y")], "no member 'x'"),
-        ([], "no member 'x'"),
-        ([directory("x")], "no member 'x'"),
+        ([member("../x", b"1")], "'../x' points outside the archive"),
+        ([member("a/../../x", b"1")], "points outside the archive"),
+        ([member("x", b"1"), member("./x", b"2")], "duplicate member 'x'"),
+        ([member("x", b"1"), symlink("x", "y")], "duplicate member 'x'"),
+        ([member("x", kind=tarfile.CHRTYPE)], "'x' is a device or a named pipe"),
+        ([member("x", kind=tarfile.FIFOTYPE)], "'x' is a device or a named pipe"),
+        ([symlink("x", "y"), symlink("y", "x")], "'x': too many levels of links"),
+        ([symlink("x", "x")], "too many levels of links"),
+        ([symlink("x", "/etc/passwd")], "member 'x' not found"),
+        ([symlink("x", "../../etc/passwd")], "member 'x' not found"),
+        ([hardlink("x", "y")], "member 'x' not found"),
+        ([], "member 'x' not found"),
+        ([directory("x")], "member 'x' not found"),
     ],
 )
 def test_hostile_members(members: list[Member], says: str, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_sparse_member(tmp_path: Path) -> None:
     with (tmp_path / "holes").open("wb") as file:
         file.truncate(1 << 20)
     subprocess.run([require("tar"), "--sparse", "-cf", "a.tar", "holes"], cwd=tmp_path, check=True)
-    with pytest.raises(InvalidImage, match=r"'holes' is no plain file"):
+    with pytest.raises(InvalidImage, match=r"'holes' is not a plain file"):
         TarArchive.open(tmp_path / "a.tar")
 
 
@@ -204,15 +204,15 @@ def test_damaged_archives(damage: Callable[[bytes], bytes], tmp_path: Path) -> N
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "a.tar", *(member(str(number)) for number in range(11)), member("big", bytes(100)))
     assert "10" in TarArchive.open(path)
-    with pytest.raises(LimitExceeded, match=r"a\.tar: member 'big' is longer than the bound of 99"):
+    with pytest.raises(LimitExceeded, match=r"a\.tar: member 'big' exceeds the limit of 99 bytes"):
         TarArchive.open(path).read("big", 99)
-    monkeypatch.setattr(members_module, "MEMBERS", 11)
-    with pytest.raises(LimitExceeded, match=r"a\.tar: more members than the bound of 11"):
+    monkeypatch.setattr(members_module, "MAX_MEMBERS", 11)
+    with pytest.raises(LimitExceeded, match=r"a\.tar: exceeds the limit of 11 members"):
         TarArchive.open(path)
     bomb = tmp_path / "bomb"
     bomb.write_bytes(gzip.compress(bytes(3 << 20)))
-    monkeypatch.setattr(members_module, "ON_DISK", Limits(total_bytes=2 << 20))
-    with pytest.raises(LimitExceeded, match="bomb: more decompressed bytes"):
+    monkeypatch.setattr(members_module, "DISK_LIMITS", Limits(total_bytes=2 << 20))
+    with pytest.raises(LimitExceeded, match="bomb: exceeds the limit of 2097152 decompressed bytes"):
         TarArchive.open(bomb)
 
 
@@ -227,7 +227,7 @@ def test_a_header_that_would_fill_the_memory(tmp_path: Path) -> None:
 
 
 def test_there_is_no_archive(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="there is no file"):
+    with pytest.raises(NotFound, match="file does not exist"):
         TarArchive.open(tmp_path / "none.tar")
     with pytest.raises(StoreError, match="directory"):
         TarArchive.open(tmp_path)
@@ -237,7 +237,7 @@ def test_an_archive_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tar", member("x", bytes(5_000_000)))
     archive = TarArchive.open(path)
     os.truncate(path, 1_000_000)
-    with pytest.raises(InvalidImage, match="became shorter"):
+    with pytest.raises(InvalidImage, match="truncated while it was read"):
         archive.read("x", 10_000_000)
 
 
@@ -298,7 +298,7 @@ def test_an_oci_archive_keeps_the_digest(image: Image, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"a\.tar: image 2 not found") as caught:
         oci_image(path, "2")
     assert "1.0" in str(caught.value.hint)
-    with pytest.raises(NotFound, match="no manifest"):
+    with pytest.raises(NotFound, match=r"manifest sha256:0+ not found"):
         oci_image(path, "sha256:" + "0" * 64)
 
 
@@ -336,18 +336,18 @@ def test_oci_archives_with_something_wrong(image: Image, tmp_path: Path) -> None
     for name, error in (("oci-layout", InvalidImage), ("index.json", InvalidImage), (top, NotFound)):
         with pytest.raises(error, match=r"x\.tar"):
             oci_image(without(name))
-    with pytest.raises(NotFound, match=rf"x\.tar: there is no member {names[-1]}"):
+    with pytest.raises(NotFound, match=rf"x\.tar: member {names[-1]} not found"):
         content(oci_image(without(names[-1])))
     with pytest.raises(DigestMismatch, match=rf"x\.tar: blob sha256:{names[-1][-64:]}"):
         content(oci_image(without(names[-1], contents[names[-1]][:-1] + b"?")))
     with pytest.raises(DigestMismatch, match=r"x\.tar"):
         oci_image(without(top, b"{}"))
-    with pytest.raises(InvalidImage, match=r"x\.tar: index\.json is no image index"):
+    with pytest.raises(InvalidImage, match=r"x\.tar: index\.json is not an image index"):
         oci_image(without("index.json", image.manifest.raw))
     with pytest.raises(LimitExceeded, match=r"x\.tar: member 'index\.json'"):
         oci_image(without("index.json", b" " * (5 << 20)))
     put(tmp_path / "docker.tar", image)
-    with pytest.raises(InvalidImage, match="no OCI image layout") as caught:
+    with pytest.raises(InvalidImage, match="does not contain an OCI layout") as caught:
         oci_image(tmp_path / "docker.tar")
     assert "docker-archive:" in str(caught.value.hint)
 
@@ -365,8 +365,8 @@ def test_a_docker_archive_keeps_configuration_and_content(image: Image, tmp_path
     assert descriptor.media_type == media_types.DOCKER_MANIFEST
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd", "none"])
-def test_layers_are_uncompressed_in_a_docker_archive(compression: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", Compression)
+def test_layers_are_uncompressed_in_a_docker_archive(compression: Compression, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("a", b"1" * 10_000)], tmp_path, compression=compression)
     put(tmp_path / "a.tar", Image.scratch().append([layer, layer]))
     archive = TarArchive.open(tmp_path / "a.tar")
@@ -403,10 +403,10 @@ def test_what_does_not_go_into_a_docker_archive(image: Image, tmp_path: Path) ->
         for layer in image.manifest.layers
     ]
     elsewhere = replace(image, manifest=Manifest.build(image.manifest.config, layers))
-    with pytest.raises(UnsupportedImage, match="kept elsewhere"):
+    with pytest.raises(UnsupportedImage, match="cannot contain foreign layers"):
         put(tmp_path / "a.tar", elsewhere)
     lying = replace(image, manifest=Manifest.build(image.manifest.config, image.manifest.layers[::-1]))
-    with pytest.raises(InvalidImage, match=rf"{image.config.diff_ids[0]} by the configuration"):
+    with pytest.raises(InvalidImage, match=rf"{image.config.diff_ids[0]}: content does not match"):
         put(tmp_path / "a.tar", lying)
     assert not (tmp_path / "a.tar").exists()
 
@@ -506,9 +506,9 @@ def test_several_images_in_one_archive(tmp_path: Path) -> None:
         with pytest.raises(NotFound, match=r"x\.tar: ") as caught:
             docker_image(path, name and Reference.parse(name), position)
         assert "x:1, docker.io/library/y:1" in str(caught.value.hint)
-    with pytest.raises(NotFound, match=r"more than one image docker\.io/library/x:1"):
+    with pytest.raises(NotFound, match=r"several images docker\.io/library/x:1"):
         docker_image(docker_archive(path, [ITEM, ITEM]), Reference.parse("x:1"))
-    with pytest.raises(NotFound, match="no image in it"):
+    with pytest.raises(NotFound, match="contains no image"):
         docker_image(docker_archive(path, []))
 
 
@@ -517,17 +517,17 @@ def test_several_images_in_one_archive(tmp_path: Path) -> None:
     [
         (b"[", "manifest.json: invalid JSON"),
         (b"[" * 1000 + b"]" * 1000, "manifest.json: JSON nesting exceeds"),
-        (b"[" + b" " * (5 << 20) + b"]", "member 'manifest.json' is longer"),
+        (b"[" + b" " * (5 << 20) + b"]", "member 'manifest.json' exceeds the limit"),
         ({}, "manifest.json: expected a list, got {}"),
         (["x"], "manifest.json[0]: expected an object, got 'x'"),
         ([{**ITEM, "Config": 1}], "manifest.json[0].Config: expected a string, got 1"),
-        ([{**ITEM, "Config": "other.json"}], "no member 'other.json'"),
-        ([{**ITEM, "Config": "../c.json"}], "no member '../c.json'"),
+        ([{**ITEM, "Config": "other.json"}], "member 'other.json' not found"),
+        ([{**ITEM, "Config": "../c.json"}], "member '../c.json' not found"),
         ([{**ITEM, "Config": "1/layer.tar"}], "x.tar: 1/layer.tar: config: invalid JSON"),
-        ([{**ITEM, "Layers": []}], "has 0 layers, the configuration c.json 1"),
+        ([{**ITEM, "Layers": []}], "lists 0 layers, the configuration c.json 1"),
         ([{**ITEM, "Layers": "1/layer.tar"}], "manifest.json[0].Layers: expected"),
-        ([{**ITEM, "Layers": ["2/layer.tar"]}], "no member '2/layer.tar'"),
-        ([{**ITEM, "Layers": ["/etc/passwd"]}], "no member '/etc/passwd'"),
+        ([{**ITEM, "Layers": ["2/layer.tar"]}], "member '2/layer.tar' not found"),
+        ([{**ITEM, "Layers": ["/etc/passwd"]}], "member '/etc/passwd' not found"),
         ([{**ITEM, "RepoTags": [1]}], "manifest.json[0].RepoTags[0]: expected a string, got 1"),
     ],
 )
@@ -547,18 +547,18 @@ def test_layers_that_are_not_what_they_should_be(tmp_path: Path) -> None:
             copy_image(docker_image(path), LayoutRepository(tmp_path / "layout"), "1")
         assert not (tmp_path / "layout/index.json").exists()
     link = docker_archive(tmp_path / "x.tar", [ITEM], CONFIG, symlink("1/layer.tar", "../../../etc/passwd"))
-    with pytest.raises(InvalidImage, match=r"x\.tar: there is no member '1/layer.tar'"):
+    with pytest.raises(InvalidImage, match=r"x\.tar: member '1/layer.tar' not found"):
         docker_image(link)
 
 
 def test_other_archives_are_told_apart(image: Image, tmp_path: Path) -> None:
     put(tmp_path / "oci.tar", image, "oci")
-    with pytest.raises(InvalidImage, match="OCI layout") as caught:
+    with pytest.raises(InvalidImage, match="contains an OCI layout") as caught:
         docker_image(tmp_path / "oci.tar")
-    assert str(caught.value.hint) == f"write oci-archive:{tmp_path}/oci.tar"
+    assert str(caught.value.hint) == f"use oci-archive:{tmp_path}/oci.tar"
     with pytest.raises(UnsupportedImage, match=r"before 1\.10"):
         docker_image(written(tmp_path / "old.tar", member("repositories", b"{}")))
-    with pytest.raises(InvalidImage, match=r"no manifest\.json"):
+    with pytest.raises(InvalidImage, match=r"manifest\.json not found"):
         docker_image(written(tmp_path / "sources.tar", member("setup.py")))
 
 

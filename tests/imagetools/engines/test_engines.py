@@ -105,7 +105,7 @@ def test_an_image_built_and_pushed_is_the_one_that_none_builds(
     tool: EngineTool, reference: Reference, tmp_path: Path
 ) -> None:
     digest = tool.build(BUILD_SPEC, None, [reference, reference.with_tag("also")], push=True)
-    expected = BUILD_SPEC.on(Image.scratch(), tmp_path)
+    expected = BUILD_SPEC.build_on(Image.scratch(), tmp_path)
     pushed = in_registry(reference)
     assert pushed.digest == digest == in_registry(reference.with_tag("also")).digest
     kept = tool.inspect(reference)

@@ -16,13 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmkit.imagetools.errors import InvalidImage, StoreError
-from opmkit.imagetools.layer import LayerFile, read_tree, write_layer
+from opmkit.imagetools.layer import Compression, LayerFile, read_tree, write_layer
 from opmkit.imagetools.spec import media_types, sha256_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.imagetools.layer.write import Compression
 
 FILES = {"metadata/annotations.yaml": b"annotations: {}\n", "manifests/a.yaml": b"a: 1\n", "manifests/b.yaml": b""}
 
@@ -79,7 +78,7 @@ def test_the_gzip_header_names_neither_time_nor_system(tmp_path: Path) -> None:
     assert layer.path.read_bytes()[:10] == b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
-@pytest.mark.parametrize("compression", ["gzip", "zstd", "none"])
+@pytest.mark.parametrize("compression", Compression)
 def test_compressions_share_the_diff_id(tmp_path: Path, compression: Compression) -> None:
     files = [LayerFile(path, content) for path, content in FILES.items()]
     layer = write_layer(files, tmp_path, compression=compression)

@@ -78,7 +78,7 @@ def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     private = tmp_path / f"opmkit-{os.getuid()}"
     assert ImageStore.open().layout.path == private / "store"
     private.chmod(0o777)
-    with pytest.raises(StoreError, match="this user's alone") as caught:
+    with pytest.raises(StoreError, match="only this user can write to") as caught:
         ImageStore.open()
     assert "TMPDIR" in str(caught.value.hint)
 
@@ -115,8 +115,8 @@ def test_the_advice_where_writing_is_not_allowed(tmp_path: Path) -> None:
 def test_blobs_come_in_verified(store: ImageStore) -> None:
     path = store.ingest(blob(b"hello"), io.BytesIO(b"hello"))
     assert path.read_bytes() == b"hello"
-    assert store.cached(blob(b"hello")) == path
-    assert store.cached(blob(b"other")) is None
+    assert store.find_blob(blob(b"hello")) == path
+    assert store.find_blob(blob(b"other")) is None
     for content in (b"hellO", b"hello!", b"hell", b""):
         with pytest.raises(DigestMismatch, match=blob(b"bello").digest):
             store.ingest(Descriptor("x", blob(b"bello").digest, 5), io.BytesIO(content))
@@ -128,7 +128,7 @@ def test_blobs_come_in_verified(store: ImageStore) -> None:
 def test_a_torn_blob_is_dropped_and_comes_again(store: ImageStore, torn: bytes) -> None:
     path = store.ingest(blob(b"hello"), io.BytesIO(b"hello"))
     path.write_bytes(torn)
-    assert store.cached(blob(b"hello")) is None
+    assert store.find_blob(blob(b"hello")) is None
     assert not path.exists()
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(torn)
@@ -197,7 +197,7 @@ def test_saving_listing_removing(store: ImageStore, tmp_path: Path) -> None:
     store.remove(Reference.parse(f"quay.io/ns/two@{two}"))
     assert store.list() == []
     for gone in ("quay.io/ns/one:1", "quay.io/ns/one", f"quay.io/ns/two@{two}"):
-        with pytest.raises(NotFound, match="no image"):
+        with pytest.raises(NotFound, match="not found"):
             store.remove(Reference.parse(gone))
 
 
@@ -225,7 +225,7 @@ def test_moving_a_tag(store: ImageStore, tmp_path: Path) -> None:
 
 def test_saving_what_lacks_a_part(store: ImageStore, tmp_path: Path) -> None:
     image = small_image(tmp_path, {"a": b"1"})
-    with pytest.raises(StoreError, match="missing"):
+    with pytest.raises(StoreError, match="blob not found"):
         store.repository("x").put_manifest(image.manifest, "1")
     assert store.list() == []
 
@@ -254,7 +254,7 @@ def test_pruning_keeps_what_images_need_and_what_is_fresh(store: ImageStore, tmp
 def test_a_blob_just_asked_for_is_fresh(store: ImageStore) -> None:
     path = store.ingest(blob(b"cached"), io.BytesIO(b"cached"))
     os.utime(path, (1, 1))
-    assert store.cached(blob(b"cached"))
+    assert store.find_blob(blob(b"cached"))
     assert store.prune() == 0
     assert path.exists()
 
@@ -327,16 +327,16 @@ def test_a_kill_leaves_the_store_whole(store: ImageStore, tmp_path: Path) -> Non
 
 
 def test_a_lock_held_too_long(store: ImageStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "LOCK_SECONDS", 0.05)
-    with store.layout.locked(), pytest.raises(StoreError, match="stays locked") as caught:
+    monkeypatch.setattr(layout, "LOCK_TIMEOUT_SECONDS", 0.05)
+    with store.layout.lock(), pytest.raises(StoreError, match="timed out") as caught:
         store.prune()
-    assert "another process" in str(caught.value.hint)
+    assert "other process" in str(caught.value.hint)
 
 
 def test_old_results_are_pruned(tmp_path: Path) -> None:
     store = ImageStore.open(tmp_path / "store")
-    store.layout.make()
-    result = store.results("verdicts") / "ab" / "cd.json"
+    store.layout.create()
+    result = store.cache_directory("verdicts") / "ab" / "cd.json"
     result.parent.mkdir(parents=True)
     result.write_bytes(b"judged")
     assert store.prune() == 0

@@ -50,7 +50,7 @@ def test_tags_digests_and_the_only_image(image: Image, tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="image 3 not found") as caught:
         layout.resolve("3")
     assert "1, 2" in str(caught.value.hint)
-    with pytest.raises(NotFound, match="no manifest sha256:0"):
+    with pytest.raises(NotFound, match=r"manifest sha256:0+ not found"):
         layout.resolve("sha256:" + "0" * 64)
 
 
@@ -76,9 +76,9 @@ def test_the_same_image_gives_the_same_layout(image: Image, tmp_path: Path) -> N
 
 def test_there_is_no_layout(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(NotFound, match="no OCI image layout"):
+        with pytest.raises(NotFound, match="not an OCI image layout"):
             LayoutRepository(path).resolve("1")
-    with pytest.raises(NotFound, match="no OCI image layout"):
+    with pytest.raises(NotFound, match="not an OCI image layout"):
         list(LayoutRepository(tmp_path).tags())
 
 
@@ -124,11 +124,11 @@ def test_damaged_layouts(image: Image, tmp_path: Path) -> None:
     assert list(LayoutRepository(tmp_path / "empty").tags()) == []
     with pytest.raises(InvalidImage):
         foreign(tmp_path / "a", b"{}").resolve("1")
-    with pytest.raises(InvalidImage, match="no image index"):
+    with pytest.raises(InvalidImage, match="not an image index"):
         foreign(tmp_path / "b", image.manifest.raw).resolve("1")
     with pytest.raises(LimitExceeded):
         foreign(tmp_path / "c", b" " * (5 << 20)).resolve("1")
-    with pytest.raises(NotFound, match="is not in"):
+    with pytest.raises(NotFound, match=r"blob sha256:[0-9a-f]+ not found"):
         load_image_or_index(foreign(tmp_path / "d", [image.manifest.descriptor]), "")
     large = Descriptor(media_types.OCI_MANIFEST, sha256_digest(b""), 1 << 40)
     with pytest.raises(LimitExceeded, match=large.digest):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HOLDER = """
 import sys
 from opmkit.imagetools.store.locks import NamedLocks
-with NamedLocks(sys.argv[1:]).held():
+with NamedLocks(sys.argv[1:]).acquire():
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -49,29 +49,29 @@ def holder() -> Iterator[subprocess.Popen[str]]:
 def test_a_lock_is_waited_for_and_names_who_is_waited_for(
     holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "LOCK_SECONDS", 0.1)
-    with NamedLocks(["c"]).held():
+    monkeypatch.setattr(locks, "TIMEOUT_SECONDS", 0.1)
+    with NamedLocks(["c"]).acquire():
         pass
-    with pytest.raises(StoreError, match="b stays locked") as caught, NamedLocks(["c", "b"]).held():
+    with pytest.raises(StoreError, match="b: timed out") as caught, NamedLocks(["c", "b"]).acquire():
         pass
-    assert "another process" in str(caught.value.hint)
-    with NamedLocks(["c"]).held():  # was given back
+    assert "other process" in str(caught.value.hint)
+    with NamedLocks(["c"]).acquire():  # was given back
         pass
     holder.communicate()
-    with NamedLocks(["a", "b"]).held():
+    with NamedLocks(["a", "b"]).acquire():
         pass
 
 
 def test_a_process_that_is_killed_holds_up_nobody(holder: subprocess.Popen[str]) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait()
-    with NamedLocks(["a", "b"]).held():
+    with NamedLocks(["a", "b"]).acquire():
         pass
 
 
 def test_who_has_a_lock_may_take_it_again() -> None:
     mine = NamedLocks(["a", "b", "a"])
-    with mine.held(), mine.held():
+    with mine.acquire(), mine.acquire():
         pass
 
 
@@ -81,14 +81,14 @@ def test_a_directory_of_somebody_else_is_not_used(
     assert private_directory() == place
     assert place.stat().st_mode & 0o777 == 0o700
     place.chmod(0o770)
-    with pytest.raises(StoreError, match="this user's alone"):
+    with pytest.raises(StoreError, match="only this user can write to"):
         private_directory()
     place.rmdir()
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     place.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(StoreError, match="this user's alone") as caught:
+    with pytest.raises(StoreError, match="only this user can write to") as caught:
         private_directory()
     assert "TMPDIR" in str(caught.value.hint)
-    with caplog.at_level("WARNING"), NamedLocks(["a"]).held():
-        assert "not waited for" in caplog.text
+    with caplog.at_level("WARNING"), NamedLocks(["a"]).acquire():
+        assert "without locks" in caplog.text
     assert not any((tmp_path / "elsewhere").iterdir())

@@ -94,7 +94,7 @@ def test_a_layer_is_fetched_once(
     layers = [layer.digest for layer in image.manifest.layers]
     fetched = [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)]
     assert sorted(fetched) == sorted([*layers, image.manifest.config.digest])
-    assert all(store.cached(layer) for layer in image.manifest.layers)
+    assert all(store.find_blob(layer) for layer in image.manifest.layers)
     assert store.list() == []
 
 
@@ -114,16 +114,16 @@ def test_find_file_reads_no_more_layers_than_it_takes(
 ) -> None:
     tool.push(image, reference)
     pushed = tool.inspect(reference)
-    assert tool.find_file(pushed, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, alone=False)
+    assert tool.find_file(pushed, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, only_file=False)
     assert (tmp_path / "csv").read_bytes() == FILES["manifests/csv.yaml"]
     read = [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)]
     assert image.manifest.layers[0].digest not in read
-    assert tool.find_file(pushed, "base/noise", tmp_path / "noise") == FoundFile(0, alone=True)
+    assert tool.find_file(pushed, "base/noise", tmp_path / "noise") == FoundFile(0, only_file=True)
     assert tool.find_file(pushed, "base/none", tmp_path / "none") is None
 
 
 def test_find_file_in_an_image_not_pushed_yet(tool: RegistryTool, image: Image, tmp_path: Path) -> None:
-    assert tool.find_file(image, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, alone=False)
+    assert tool.find_file(image, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, only_file=False)
     assert tool.read_tree(image, ["metadata"]) == {
         "metadata/annotations.yaml": FILES["metadata/annotations.yaml"],
     }
@@ -250,19 +250,19 @@ def test_open_tool(store: ImageStore) -> None:
 
 def test_build(tool: RegistryTool, image: Image, reference: Reference, tmp_path: Path) -> None:
     spec = BuildSpec(tuple(LayerFile(path, content) for path, content in FILES.items()), labels=LABELS, cmd=("serve",))
-    scratch = BuildSpec.on(spec, Image.scratch(), tmp_path)
+    scratch = BuildSpec.build_on(spec, Image.scratch(), tmp_path)
     assert tool.build(spec, None, [reference, reference.with_tag("also")]) == scratch.digest
     assert tool.digest(reference) == tool.digest(reference.with_tag("also")) == scratch.digest
     base = reference.with_tag("base")
     tool.push(image, base)
-    assert tool.build(spec, base, [reference], push=True) == spec.on(image, tmp_path).digest
+    assert tool.build(spec, base, [reference], push=True) == spec.build_on(image, tmp_path).digest
     assert tool.copy_file(reference, "base/noise", tmp_path / "noise")
     assert not tool.copy_file(reference, "base/none", tmp_path / "none")
 
 
 def test_build_in_dockers_format(store: ImageStore, image: Image, reference: Reference) -> None:
     options = RegistryOptions(plain_http=True)
-    tool = open_tool("none", options=options, store=store, form=ImageFormat.DOCKER)
+    tool = open_tool("none", options=options, store=store, image_format=ImageFormat.DOCKER)
     base = reference.with_tag("base")
     assert isinstance(tool, RegistryTool)
     tool.push(image, base)

@@ -37,9 +37,9 @@ def naming(package: str) -> Change:
 class Builder:
     """Builds indexes ``oci:DIRECTORY/index:TAG``."""
 
-    def __init__(self, directory: Path, form: ImageFormat) -> None:
+    def __init__(self, directory: Path, image_format: ImageFormat) -> None:
         self.layout = directory / "index"
-        self._tool = RegistryTool(RegistryClient(), ImageStore.open(directory / "store"), form=form)
+        self._tool = RegistryTool(RegistryClient(), ImageStore.open(directory / "store"), image_format=image_format)
 
     def build(self, tag: str, start: str | None, change: Change, base: str | None = None) -> BuiltIndex:
         """Make a change to the index of another tag."""

@@ -14,8 +14,8 @@ from opmkit.bundle.load import not_a_bundle
 from opmkit.bundle.package_directory import is_package_directory
 from opmkit.bundle.source import parse_place, path_or_image
 from opmkit.imagetools.errors import LimitExceeded
-from opmkit.imagetools.layer import IN_MEMORY, Limits
-from opmkit.imagetools.layer.limits import Meter
+from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
+from opmkit.imagetools.layer.limits import LimitTracker
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.store.disk import disk_errors
 
@@ -33,7 +33,11 @@ _LIST_MARK = "@"
 _ALL_TAGS = ":*"
 _LIST_BYTES = 16 << 20
 _LIMITS = Limits(
-    total_bytes=IN_MEMORY.total_bytes, kept_bytes=128 << 20, file_bytes=MAX_BYTES, entries=10_000, path_depth=32
+    total_bytes=MEMORY_LIMITS.total_bytes,
+    extracted_bytes=128 << 20,
+    file_bytes=MAX_BYTES,
+    entries=10_000,
+    path_depth=32,
 )
 _DIRECTORIES = ("manifests", "metadata", "tests")
 _DIRECTORY_LABELS = (names.MANIFESTS, names.METADATA)
@@ -140,20 +144,20 @@ def read_labels(tool: Tool, source: Source) -> BundleFiles:
 
 def _read_directory(root: Path) -> BundleFiles:
     """Read the files below a directory; links that lead out of it are passed over."""
-    meter = Meter(_LIMITS)
+    tracker = LimitTracker(_LIMITS)
     files: dict[str, bytes] = {}
     directories: set[str] = set()
     with disk_errors(root):
         inside = os.path.realpath(root)
         for path, entry in _walk(str(root)):
-            meter.spend("entries", 1, str(root))
-            meter.check("path_depth", path.count("/"), str(root))
+            tracker.add("entries", 1, str(root))
+            tracker.check("path_depth", path.count("/"), str(root))
             if entry.is_symlink() and not _leads_into(inside, entry.path):
                 continue
             if entry.is_dir():
                 directories.add(_readable(path))
             elif entry.is_file():
-                meter.spend("kept_bytes", entry.stat().st_size, str(root))
+                tracker.add("extracted_bytes", entry.stat().st_size, str(root))
                 files[_readable(path)] = _read_file(entry)
     if (nested := _nested_bundles(files)) and not is_package_directory(root):
         paths = ", ".join(str(root / path) for path in nested[:_MAX_NAMED])

@@ -457,7 +457,7 @@ def _cache(plan: _Plan) -> VerdictCache:
     from opmkit.bundle.validation.cache import VerdictCache
     from opmkit.imagetools.store import ImageStore
 
-    return VerdictCache.open(ImageStore.open().results("verdicts"), plan.choices())
+    return VerdictCache.open(ImageStore.open().cache_directory("verdicts"), plan.choices())
 
 
 def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity, selection: _Selection) -> None:

@@ -1,4 +1,4 @@
-"""Tar archives that hold images: those of docker, and of OCI layouts."""
+"""Tar archives of images: docker archives and OCI archives."""
 
 from opmkit.imagetools.archive.docker import read_docker_archive, write_docker_archive
 from opmkit.imagetools.archive.oci import ArchivedLayout, write_oci_archive

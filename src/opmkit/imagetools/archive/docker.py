@@ -1,7 +1,7 @@
-"""Archives as ``docker save`` writes them and ``docker load`` reads them: manifest.json, configurations, plain layers.
+"""Archives of ``docker save`` and ``docker load``: a manifest.json, image configurations and layers.
 
-Docker up to 24 keeps layers at ID/layer.tar, podman and skopeo at DIGEST.tar with links, docker from 25 on writes an
-OCI layout with a manifest.json beside. They are all read by what manifest.json says.
+Docker before 25 names layers ID/layer.tar, podman and skopeo DIGEST.tar, with links. Docker 25 and later write an OCI
+layout with a manifest.json. All are read through their manifest.json.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage, InvalidReference, NotFound, UnsupportedImage
-from opmkit.imagetools.layer import ON_DISK, Meter, read_tar
-from opmkit.imagetools.layer.compression import compression_of
+from opmkit.imagetools.layer import DISK_LIMITS, Compression, LimitTracker, read_tar
+from opmkit.imagetools.layer.compression import MAGIC_SIZE, detect_compression, layer_media_type
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.spec import (
@@ -39,16 +39,11 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import BlobOpener
 
 MANIFEST = "manifest.json"
-_LAYER_TYPES = {
-    "": media_types.DOCKER_LAYER,
-    "gzip": media_types.DOCKER_LAYER_GZIP,
-    "zstd": media_types.DOCKER_LAYER_ZSTD,
-}
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
-    """What manifest.json says of an image: its names, and the members that it is made of."""
+class _ArchivedImage:
+    """An image listed in manifest.json: the member with its configuration, its names, and the members of its layers."""
 
     config: str
     names: tuple[str, ...]
@@ -58,35 +53,46 @@ class _Item:
 def read_docker_archive(
     archive: TarArchive, name: Reference | None = None, position: int | None = None
 ) -> UncompressedImage:
-    """The image of an archive that has this name or is at this position from 0, by default the only one.
+    """Return the image with a name, or at a position from 0, or the only image of an archive.
 
-    Its manifest is made up, in Docker's format: such archives have none. Layers are read only where they are
-    compressed, to know their digests. Raises NotFound, InvalidImage, UnsupportedImage and LimitExceeded, which name
-    archive and member.
+    Such archives contain no manifest, so one is built in Docker's format. Only compressed layers are read, to compute
+    their digests.
+
+    Raises:
+        NotFound: The archive has no such image, or several.
+        InvalidImage: The archive is not a valid docker archive.
+        UnsupportedImage: The archive is in the format of docker before 1.10.
+        LimitExceeded: A document in the archive is too large.
     """
-    item = _chosen(archive, _items(archive), name, position)
-    with _naming(archive, item.config):
-        config = ImageConfig.parse(archive.read(item.config, MAX_CONFIG_SIZE))
-    if len(config.diff_ids) != len(item.layers):
+    image = _select(archive, _list_images(archive), name, position)
+    with _prefix_errors(archive, image.config):
+        config = ImageConfig.parse(archive.read(image.config, MAX_CONFIG_SIZE))
+    if len(config.diff_ids) != len(image.layers):
         raise archive.invalid(
-            f"{MANIFEST} has {len(item.layers)} layers, the configuration {item.config} {len(config.diff_ids)}"
+            f"{MANIFEST} lists {len(image.layers)} layers, the configuration {image.config} {len(config.diff_ids)}"
         )
-    layers = [_layer(archive, path, diff_id) for path, diff_id in zip(item.layers, config.diff_ids, strict=True)]
-    manifest = _manifest(config, layers)
+    layers = [_layer(archive, path, diff_id) for path, diff_id in zip(image.layers, config.diff_ids, strict=True)]
+    manifest = _build_manifest(config, layers)
     blobs: dict[str, BlobOpener] = {
-        layer.digest: partial(archive.stream, path) for layer, path in zip(layers, item.layers, strict=True)
+        layer.digest: partial(archive.stream, path) for layer, path in zip(layers, image.layers, strict=True)
     }
     blobs[config.digest] = partial(io.BytesIO, config.raw)
-    return UncompressedImage(archive.place, manifest, blobs)
+    return UncompressedImage(archive.location, manifest, blobs)
 
 
 def write_docker_archive(
     image: Image, writer: TarWriter, name: Reference | None, *, progress: Progress = NO_PROGRESS
 ) -> Descriptor:
-    """Write an archive of one image, with uncompressed layers; the descriptor of what reading it gives.
+    """Write an archive of one image with uncompressed layers.
 
-    The configuration keeps its bytes, so the image keeps the ID that it has in docker and podman. Raises
-    UnsupportedImage for layers kept elsewhere, InvalidImage for those that aren't what the configuration says.
+    The configuration is written unchanged, so docker and podman give the image the same ID.
+
+    Returns:
+        The descriptor of the manifest that read_docker_archive builds for the image.
+
+    Raises:
+        UnsupportedImage: The image has foreign layers.
+        InvalidImage: A layer does not match its digest in the configuration.
     """
     diff_ids = image.config.diff_ids
     config_name = f"{_encoded(image.config.digest)}.json"
@@ -97,56 +103,65 @@ def write_docker_archive(
     progress.begin("Writing layers", sum(layer.size for layer in image.manifest.layers))
     sizes: dict[str, int] = {}
     try:
-        meter = Meter(ON_DISK)
+        tracker = LimitTracker(DISK_LIMITS)
         for (descriptor, opener), diff_id, path in zip(image.layers, diff_ids, paths, strict=True):
             if media_types.is_foreign(descriptor.media_type):
-                hint = "copy the image to a registry or an OCI layout: those can name where its layers are"
-                raise UnsupportedImage(f"layer {descriptor.digest} is kept elsewhere", hint=hint)
+                raise UnsupportedImage(
+                    f"layer {descriptor.digest}: docker archives cannot contain foreign layers",
+                    hint="copy the image to a registry or an OCI layout",
+                )
             if diff_id not in sizes:
-                sizes[diff_id] = writer.stream(path, _checked(read_tar((descriptor, opener), meter), diff_id))
+                sizes[diff_id] = writer.stream(path, _verify(read_tar((descriptor, opener), tracker), diff_id))
             progress.advance(descriptor.size)
     finally:
         progress.end()
     layers = [Descriptor(media_types.DOCKER_LAYER, diff_id, sizes[diff_id]) for diff_id in diff_ids]
-    return _manifest(image.config, layers).descriptor
+    return _build_manifest(image.config, layers).descriptor
 
 
-def _items(archive: TarArchive) -> list[_Item]:
+def _list_images(archive: TarArchive) -> list[_ArchivedImage]:
     if MANIFEST not in archive:
         if "oci-layout" in archive:
-            raise archive.invalid("it is an archive of an OCI layout", f"write oci-archive:{archive.place}")
+            raise archive.invalid(
+                "the archive contains an OCI layout, not a docker image", f"use oci-archive:{archive.location}"
+            )
         if "repositories" in archive:
-            raise UnsupportedImage(f"{archive.place}: written by docker before 1.10", hint="save the image anew")
-        raise archive.invalid(f"it has no {MANIFEST}", "name an archive such as 'docker save' makes")
-    where = f"{archive.place}: {MANIFEST}"
-    value = decode_json(archive.read(MANIFEST, MAX_MANIFEST_SIZE), where, limit=MAX_MANIFEST_SIZE)
+            raise UnsupportedImage(
+                f"{archive.location}: unsupported archive format of docker before 1.10",
+                hint="save the image again with a newer docker",
+            )
+        raise archive.invalid(f"{MANIFEST} not found", "pass an archive such as 'docker save' creates")
+    path = f"{archive.location}: {MANIFEST}"
+    value = decode_json(archive.read(MANIFEST, MAX_MANIFEST_SIZE), path, limit=MAX_MANIFEST_SIZE)
     if not isinstance(value, list):
-        raise invalid_field(where, "a list", value)
-    fields = (Fields.from_value(item, f"{where}[{position}]") for position, item in enumerate(value))
+        raise invalid_field(path, "a list", value)
+    images = (Fields.from_value(item, f"{path}[{position}]") for position, item in enumerate(value))
     return [
-        _Item(item.string("Config"), item.strings("RepoTags"), item.strings("Layers", limit=MAX_LAYERS))
-        for item in fields
+        _ArchivedImage(image.string("Config"), image.strings("RepoTags"), image.strings("Layers", limit=MAX_LAYERS))
+        for image in images
     ]
 
 
-def _chosen(archive: TarArchive, items: Sequence[_Item], name: Reference | None, position: int | None) -> _Item:
+def _select(
+    archive: TarArchive, images: Sequence[_ArchivedImage], name: Reference | None, position: int | None
+) -> _ArchivedImage:
     if position is not None:
-        found = items[position : position + 1]
+        matches = images[position : position + 1]
     else:
-        found = [item for item in items if name is None or name in _references(item)]
-    if len(found) == 1:
-        return found[0]
+        matches = [image for image in images if name is None or name in _references(image)]
+    if len(matches) == 1:
+        return matches[0]
     wanted = name or (None if position is None else f"at position {position}")
-    problem = "more than one image" if found else "no image"
-    names = ", ".join(tag for item in items for tag in item.names) or "none"
+    count = "several images" if matches else "no image"
+    names = ", ".join(name for image in images for name in image.names) or "none"
     raise NotFound(
-        f"{archive.place}: {problem}{f' {wanted}' if wanted else ''} in it",
-        hint=f"name one as docker-archive:FILE:NAME:TAG or docker-archive:FILE:@POSITION; the names are: {names}",
+        f"{archive.location}: contains {count}{f' {wanted}' if wanted else ''}",
+        hint=f"use docker-archive:FILE:NAME:TAG or docker-archive:FILE:@POSITION; the archive contains: {names}",
     )
 
 
-def _references(item: _Item) -> Iterator[Reference]:
-    for name in item.names:
+def _references(image: _ArchivedImage) -> Iterator[Reference]:
+    for name in image.names:
         try:
             yield Reference.parse(name).with_default_tag()
         except InvalidReference:
@@ -154,29 +169,31 @@ def _references(item: _Item) -> Iterator[Reference]:
 
 
 def _layer(archive: TarArchive, path: str, diff_id: str) -> Descriptor:
-    """The descriptor of a layer: an uncompressed one has the digest that the configuration tells."""
+    """Return the descriptor of a layer; that of an uncompressed one has its digest in the configuration."""
     size = archive.member(path).size
     with cast("io.BufferedReader", archive.stream(path)) as stream:
-        compression = compression_of(stream.peek(4))
-        digest = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}" if compression else diff_id
-    return Descriptor(_LAYER_TYPES[compression], digest, size)
+        compression = detect_compression(stream.peek(MAGIC_SIZE))
+        if compression is Compression.NONE:
+            digest = diff_id
+        else:
+            digest = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+    return Descriptor(layer_media_type(compression, media_types.DOCKER_MANIFEST), digest, size)
 
 
-def _manifest(config: ImageConfig, layers: Sequence[Descriptor]) -> Manifest:
-    of_docker = media_types.DOCKER_MANIFEST
-    return Manifest.build(config.descriptor(of_docker), layers, media_type=of_docker)
+def _build_manifest(config: ImageConfig, layers: Sequence[Descriptor]) -> Manifest:
+    media_type = media_types.DOCKER_MANIFEST
+    return Manifest.build(config.descriptor(media_type), layers, media_type=media_type)
 
 
-def _checked(blocks: Iterator[bytes], diff_id: str) -> Iterator[bytes]:
-    """The blocks of a layer's tar archive; raises InvalidImage in the end unless ``diff_id`` is their digest."""
+def _verify(blocks: Iterator[bytes], diff_id: str) -> Iterator[bytes]:
+    """Yield the blocks of a layer's tar archive; raise InvalidImage at the end if their digest is not ``diff_id``."""
     digest = hashlib.new(diff_id.partition(":")[0])
     for block in blocks:
         digest.update(block)
         yield block
     if digest.hexdigest() != _encoded(diff_id):
         raise InvalidImage(
-            f"the layer that is {diff_id} by the configuration has another content",
-            hint="the image is damaged: build it anew",
+            f"layer {diff_id}: content does not match the digest in the configuration", hint="rebuild the image"
         )
 
 
@@ -185,11 +202,10 @@ def _encoded(digest: str) -> str:
 
 
 @contextmanager
-def _naming(archive: TarArchive, member: str) -> Iterator[None]:
-    """Put archive and member before the message of an error inside."""
+def _prefix_errors(archive: TarArchive, member: str) -> Iterator[None]:
     try:
         yield
     except ImageToolsError as error:
-        if error.message.startswith(archive.place):
+        if error.message.startswith(archive.location):
             raise
-        raise type(error)(f"{archive.place}: {member}: {error.message}", hint=error.hint) from error
+        raise type(error)(f"{archive.location}: {member}: {error.message}", hint=error.hint) from error

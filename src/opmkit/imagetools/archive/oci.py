@@ -1,4 +1,4 @@
-"""Tar archives of OCI image layouts, as skopeo, podman and buildah know them by ``oci-archive:``."""
+"""Tar archives of OCI image layouts, the ``oci-archive:`` of skopeo, podman and buildah."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, IndexManifest, check_digest
-from opmkit.imagetools.store.layout import INDEX, VERSION, VERSION_CONTENT, parse_index
+from opmkit.imagetools.store.layout import INDEX_FILE, LAYOUT_CONTENT, LAYOUT_FILE, parse_index
 from opmkit.imagetools.store.reader import REF_NAME
 
 if TYPE_CHECKING:
@@ -23,36 +23,35 @@ if TYPE_CHECKING:
 
 
 class ArchivedLayout:
-    """The files of a layout in an archive, for a LayoutReader."""
+    """An OCI layout in an archive, as LayoutFiles."""
 
     def __init__(self, archive: TarArchive) -> None:
-        """Take the archive; raises InvalidImage if there is no layout in it."""
+        """Open the layout; raise InvalidImage if the archive does not contain one."""
         self._archive = archive
-        if VERSION not in archive:
-            hint = "name an archive such as 'skopeo copy ... oci-archive:FILE' makes"
+        if LAYOUT_FILE not in archive:
+            hint = "pass an archive such as 'skopeo copy ... oci-archive:FILE' creates"
             if "manifest.json" in archive:
-                hint = f"it is one of docker's: write docker-archive:{archive.place}"
-            raise archive.invalid("there is no OCI image layout in it", hint)
+                hint = f"use docker-archive:{archive.location}"
+            raise archive.invalid("the archive does not contain an OCI layout", hint)
 
     @property
-    def place(self) -> str:
-        """The archive's name."""
-        return self._archive.place
+    def location(self) -> str:
+        """The name of the archive, for errors."""
+        return self._archive.location
 
     def read_index(self) -> IndexManifest:
-        """What the layout names."""
-        return parse_index(self._archive.read(INDEX, MAX_MANIFEST_SIZE), f"{self.place}: {INDEX}")
+        """Return the content of the layout's ``index.json``."""
+        return parse_index(self._archive.read(INDEX_FILE, MAX_MANIFEST_SIZE), f"{self.location}: {INDEX_FILE}")
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """A blob's content, verified when read to its end; raises NotFound."""
+        """Open a blob, which is verified when read to its end; raise NotFound if it does not exist."""
         name = _blob_name(descriptor.digest)
         if name not in self._archive:
-            hint = "the archive is incomplete: make it anew"
-            raise NotFound(f"{self.place}: there is no member {name} in it", hint=hint)
-        return verify_stream(self._archive.stream(name), descriptor, self.place)
+            raise NotFound(f"{self.location}: member {name} not found", hint="create the archive again")
+        return verify_stream(self._archive.stream(name), descriptor, self.location)
 
     def blob_size(self, digest: str) -> int | None:
-        """The size of a blob in bytes, None where it isn't there."""
+        """Return the size of a blob in bytes, None if it does not exist."""
         name = _blob_name(digest)
         return self._archive.member(name).size if name in self._archive else None
 
@@ -60,24 +59,30 @@ class ArchivedLayout:
 def write_oci_archive(
     image: Image | ImageIndex, writer: TarWriter, name: str = "", *, progress: Progress = NO_PROGRESS
 ) -> Descriptor:
-    """Write an archive of one image, its bytes kept and its blobs in the order of their digests.
+    """Write an archive of one image with unchanged digests, and blobs in the order of their digests.
 
-    Raises what the image's source raises.
+    Errors of the image's source are passed on.
+
+    Returns:
+        The descriptor of the image.
     """
     manifests = all_manifests(image)
-    top = manifests[-1].descriptor
-    writer.add(VERSION, VERSION_CONTENT)
-    writer.add(INDEX, IndexManifest.build([replace(top, annotations={REF_NAME: name} if name else {})]).raw)
+    descriptor = manifests[-1].descriptor
+    writer.add(LAYOUT_FILE, LAYOUT_CONTENT)
+    index = IndexManifest.build([replace(descriptor, annotations={REF_NAME: name} if name else {})])
+    writer.add(INDEX_FILE, index.raw)
     blobs = {blob.descriptor.digest: blob for blob in all_blobs(image)}
-    raws = {manifest.digest: manifest.raw for manifest in manifests}
+    manifest_contents = {manifest.digest: manifest.raw for manifest in manifests}
     progress.begin("Writing", sum(blob.descriptor.size for blob in blobs.values()))
     try:
-        for digest in sorted({*blobs, *raws}):
-            pieces = (raws[digest],) if digest in raws else _content(blobs[digest], progress)
-            writer.stream(_blob_name(digest), pieces)
+        for digest in sorted({*blobs, *manifest_contents}):
+            if digest in manifest_contents:
+                writer.add(_blob_name(digest), manifest_contents[digest])
+            else:
+                writer.stream(_blob_name(digest), _content(blobs[digest], progress))
     finally:
         progress.end()
-    return top
+    return descriptor
 
 
 def _content(blob: Blob, progress: Progress) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Tar archives of images as hostile files with random access: nothing of them is extracted to be read."""
+"""Random access to the members of untrusted tar archives, without extracting them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,22 @@ import stat
 import tarfile
 import tempfile
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opmkit.imagetools.errors import InvalidImage, LimitExceeded, NotFound
-from opmkit.imagetools.layer.compression import DAMAGED, compression_of, decompressed
-from opmkit.imagetools.layer.limits import ON_DISK, Meter
-from opmkit.imagetools.layer.paths import HOPS, link_target, normal_path
-from opmkit.imagetools.layer.reader import HEADER_BYTES
+from opmkit.imagetools.layer.compression import (
+    DECODE_ERRORS,
+    MAGIC_SIZE,
+    Compression,
+    decompress,
+    detect_compression,
+)
+from opmkit.imagetools.layer.limits import DISK_LIMITS, LimitTracker
+from opmkit.imagetools.layer.paths import MAX_LINKS, normalize_path, resolve_link
+from opmkit.imagetools.layer.reader import MAX_HEADER_SIZE
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
@@ -24,107 +31,118 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-MEMBERS = 1 << 16
-"""The most members of an archive: an image has at most some thousand blobs."""
+MAX_MEMBERS = 1 << 16
+"""Members of an archive; an image has at most a few thousand blobs."""
 _CHUNK = 1 << 20
-_HINT = "the archive is damaged or hostile: make it anew"
+_MAX_NAME_SHOWN = 200
+_HINT = "create the archive again"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A regular file of an archive: where its content begins, and its size, both in bytes."""
+    """A regular file in an archive: the offset of its content and its size, in bytes."""
 
     offset: int
     size: int
 
 
 class TarArchive:
-    """The members of an archive, by their paths without './'; links lead to the files they mean.
+    """The members of an archive by path, without './'; links resolve to files of the archive.
 
-    ``place`` names the archive in errors. It may be read from several threads; the file is closed with the object.
+    ``location`` names the archive in errors. Threads may read from it concurrently.
     """
 
-    def __init__(self, file: BinaryIO, place: str) -> None:
-        """Take the file over and read all headers, no content; raises InvalidImage and LimitExceeded."""
-        self.place = place
+    def __init__(self, file: BinaryIO, location: str) -> None:
+        """Read all headers, but no content, and close ``file`` once the archive is garbage-collected.
+
+        Raises:
+            InvalidImage: The archive is damaged or unsafe.
+            LimitExceeded: The archive has too many members or too much content.
+        """
+        self.location = location
         self._file = file
         weakref.finalize(self, file.close)
         self._members: dict[str, Member] = {}
         self._links: dict[str, str] = {}
-        for info in _headers(file, place):
-            self._enter(info)
+        for info in _read_headers(file, location):
+            self._add(info)
 
     @classmethod
     def open(cls, path: Path) -> TarArchive:
-        """The archive at the path; one that is compressed or a pipe is read from an unnamed temporary file.
+        """Open an archive; a compressed one or a pipe is copied to an unnamed temporary file first.
 
-        Raises NotFound where there is none, StoreError for what the disk says, and as the constructor does.
+        Raises:
+            NotFound: The file does not exist.
+            StoreError: The file cannot be read.
+            InvalidImage: The archive is damaged or unsafe.
+            LimitExceeded: The archive has too many members or too much content.
         """
         with disk_errors(path):
             try:
                 file = path.open("rb")
             except FileNotFoundError as error:
-                hint = "name an archive such as 'docker save' and 'podman save' make"
-                raise NotFound(f"there is no file {path}", hint=hint) from error
-            regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            if regular and not compression_of(file.peek(4)):
+                hint = "pass an archive such as 'docker save' and 'podman save' create"
+                raise NotFound(f"{path}: file does not exist", hint=hint) from error
+            is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            if is_regular and detect_compression(file.peek(MAGIC_SIZE)) is Compression.NONE:
                 return cls(file, str(path))
             with file:
-                return cls(_spooled(file, str(path)), str(path))
+                return cls(_spool(file, str(path)), str(path))
 
     def __contains__(self, name: str) -> bool:
-        """Whether there is a file, or a link, of that path."""
+        """Return whether there is a file or link with this path."""
         return name in self._members or name in self._links
 
     def member(self, name: str) -> Member:
-        """The file at the path, links followed within the archive; raises InvalidImage if there is none."""
-        path: str | None = normal_path(name)
-        for _ in range(HOPS):
+        """Return the file at a path, following links within the archive; raise InvalidImage if it does not exist."""
+        path: str | None = normalize_path(name)
+        for _ in range(MAX_LINKS):
             if path is not None and path in self._members:
                 return self._members[path]
             if path is None or path not in self._links:
-                raise self.invalid(f"there is no member {name[:200]!r} in it")
+                raise self.invalid(f"member {name[:_MAX_NAME_SHOWN]!r} not found")
             path = self._links[path]
-        raise self.invalid(f"member {name[:200]!r} is a link that leads round in circles")
+        raise self.invalid(f"member {name[:_MAX_NAME_SHOWN]!r}: too many levels of links")
 
     def stream(self, name: str) -> BinaryIO:
-        """The content of a file, not verified."""
-        return io.BufferedReader(_Content(self, self._file.fileno(), self.member(name)), _CHUNK)
+        """Open the content of a file, which is not verified."""
+        return io.BufferedReader(_MemberContent(self, self._file.fileno(), self.member(name)), _CHUNK)
 
     def read(self, name: str, limit: int) -> bytes:
-        """The content of a file in memory; raises LimitExceeded above ``limit`` bytes."""
+        """Return the content of a file; raise LimitExceeded above ``limit`` bytes."""
         member = self.member(name)
         if member.size > limit:
-            raise LimitExceeded(f"{self.place}: member {name!r} is longer than the bound of {limit} bytes")
+            raise LimitExceeded(f"{self.location}: member {name!r} exceeds the limit of {limit} bytes")
         with self.stream(name) as stream:
             return stream.read()
 
     def invalid(self, reason: str, hint: str = _HINT) -> InvalidImage:
-        """An error that names the archive."""
-        return InvalidImage(f"{self.place}: {reason}", hint=hint)
+        """Return an error that names the archive."""
+        return InvalidImage(f"{self.location}: {reason}", hint=hint)
 
-    def _enter(self, info: tarfile.TarInfo) -> None:
-        name = normal_path(info.name)
+    def _add(self, info: tarfile.TarInfo) -> None:
+        name = normalize_path(info.name)
+        shown = info.name[:_MAX_NAME_SHOWN]
         if name is None:
-            raise self.invalid(f"member {info.name[:200]!r} points out of the archive")
+            raise self.invalid(f"member {shown!r} points outside the archive")
         if info.isdir():
             return
         if name in self:
-            raise self.invalid(f"member {name[:200]!r} is there twice")
+            raise self.invalid(f"duplicate member {name[:_MAX_NAME_SHOWN]!r}")
         if info.issparse() or info.size < 0:
-            raise self.invalid(f"member {name[:200]!r} is no plain file")
+            raise self.invalid(f"member {shown!r} is not a plain file")
         if info.isreg():
             self._members[name] = Member(info.offset_data, info.size)
         elif info.issym():
-            self._links[name] = link_target(name, info.linkname)
+            self._links[name] = resolve_link(name, info.linkname)
         elif info.islnk():
-            self._links[name] = link_target("", info.linkname)
+            self._links[name] = resolve_link("", info.linkname)
         else:
-            raise self.invalid(f"member {name[:200]!r} is a device or pipe")
+            raise self.invalid(f"member {shown!r} is a device or a named pipe")
 
 
-class _Content(io.RawIOBase):
-    """A part of a file, read by position, so that several can be read at once."""
+class _MemberContent(io.RawIOBase):
+    """The content of one member, read by offset, so that several members can be read concurrently."""
 
     def __init__(self, archive: TarArchive, descriptor: int, member: Member) -> None:
         self._archive = archive  # keeps the file open
@@ -139,21 +157,21 @@ class _Content(io.RawIOBase):
         view = memoryview(buffer).cast("B")[: self._end - self._position]
         count = os.preadv(self._descriptor, [view], self._position)
         if view and not count:
-            raise self._archive.invalid("it became shorter while it was read")
+            raise self._archive.invalid("file was truncated while it was read")
         self._position += count
         return count
 
 
-class _Headers:
-    """A file as tarfile wants it, which gives no header that is too long, and remembers the last."""
+class _HeaderFile:
+    """A file for tarfile that limits the size of headers and stores the last one."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.last = b""
 
     def read(self, size: int) -> bytes:
-        if size > HEADER_BYTES:
-            raise tarfile.HeaderError(f"a header of {size} bytes")
+        if size > MAX_HEADER_SIZE:
+            raise tarfile.HeaderError(f"header of {size} bytes")
         self.last = self._file.read(size)
         return self.last
 
@@ -162,45 +180,47 @@ class _Headers:
 
     def seek(self, position: int) -> int:
         if position < self._file.tell() - 1:
-            raise tarfile.HeaderError("a member of negative size")
+            raise tarfile.HeaderError("member of negative size")
         return self._file.seek(position)
 
 
-def _headers(file: BinaryIO, place: str) -> Iterator[tarfile.TarInfo]:
-    """Every header of the archive; raises InvalidImage unless it is whole, and LimitExceeded above MEMBERS."""
-    headers = _Headers(file)
-    try:
+def _read_headers(file: BinaryIO, location: str) -> Iterator[tarfile.TarInfo]:
+    """Yield every header; raise InvalidImage for an incomplete archive, LimitExceeded above MAX_MEMBERS."""
+    headers = _HeaderFile(file)
+    with _decode_errors(location):
         archive = tarfile.TarFile(fileobj=cast("BinaryIO", headers))
         count = 0
         while (info := archive.next()) is not None:
-            archive.members = []  # type: ignore[attr-defined]  # it remembers them all
+            archive.members = []  # type: ignore[attr-defined]  # tarfile keeps all of them in memory
             count += 1
-            if count > MEMBERS:
-                raise LimitExceeded(f"{place}: more members than the bound of {MEMBERS}", hint=_HINT)
+            if count > MAX_MEMBERS:
+                raise LimitExceeded(f"{location}: exceeds the limit of {MAX_MEMBERS} members", hint=_HINT)
             yield info
-        if headers.last.strip(b"\0"):
-            raise tarfile.HeaderError("a broken header")
-    except DAMAGED as error:
-        reason = str(error) or type(error).__name__
-        raise InvalidImage(f"{place} is no tar archive, or damaged: {reason}", hint=_HINT) from error
+        if headers.last.strip(b"\0"):  # tarfile takes a damaged header for the end
+            raise tarfile.HeaderError("damaged header")
 
 
-def _spooled(file: io.BufferedReader, place: str) -> BinaryIO:
-    """What is in a compressed file or a pipe, in an unnamed temporary file; raises LimitExceeded and InvalidImage."""
-    meter = Meter(ON_DISK)
+def _spool(file: io.BufferedReader, location: str) -> BinaryIO:
+    """Copy the decompressed content of a file or pipe to an unnamed temporary file, and return that at its start."""
+    tracker = LimitTracker(DISK_LIMITS)
     spool = cast("BinaryIO", tempfile.TemporaryFile(prefix="opm-archive-"))  # noqa: SIM115
     try:
-        content = decompressed(cast("io.BufferedReader[io.RawIOBase]", file), "")
-        with disk_errors(Path(tempfile.gettempdir())):
+        with _decode_errors(location), disk_errors(Path(tempfile.gettempdir())):
+            content = decompress(cast("io.BufferedReader[io.RawIOBase]", file))
             while data := content.read(_CHUNK):
-                meter.spend("total_bytes", len(data), place)
+                tracker.add("total_bytes", len(data), location)
                 spool.write(data)
             spool.seek(0)
-    except DAMAGED as error:
-        spool.close()
-        reason = str(error) or type(error).__name__
-        raise InvalidImage(f"{place} is damaged: {reason}", hint=_HINT) from error
     except BaseException:
         spool.close()
         raise
     return spool
+
+
+@contextmanager
+def _decode_errors(location: str) -> Iterator[None]:
+    try:
+        yield
+    except DECODE_ERRORS as error:
+        reason = str(error) or type(error).__name__
+        raise InvalidImage(f"{location}: invalid tar archive: {reason}", hint=_HINT) from error

@@ -1,4 +1,4 @@
-"""Writing tar archives of images: the same members give the same bytes, and a file appears whole or not at all."""
+"""Write reproducible tar archives of images, atomically."""
 
 from __future__ import annotations
 
@@ -15,31 +15,29 @@ from opmkit.imagetools.store.disk import disk_errors
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_RECORD = 20 * tarfile.BLOCKSIZE
-
 
 class TarWriter:
-    """Writes members one after the other into a file that can be positioned; owner, mode and time are always the same.
+    """A writer of tar members, all with the same owner, mode and time, into a seekable file.
 
-    Names have at most 100 bytes, so that a header is one block, whatever the size.
+    Names are at most 100 bytes long, so that each header is one block and can be rewritten in place.
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        """Write from where the file is positioned."""
+        """Write at the current position of the file."""
         self._file = file
 
     def add(self, name: str, content: bytes) -> None:
         """Write a member."""
         self.stream(name, (content,))
 
-    def stream(self, name: str, pieces: Iterable[bytes]) -> int:
-        """Write a member whose size is known only in the end, and give that."""
+    def stream(self, name: str, chunks: Iterable[bytes]) -> int:
+        """Write a member whose size is not known in advance, and return that size in bytes."""
         start = self._file.tell()
         self._file.write(_header(name, 0))
         size = 0
-        for piece in pieces:
-            self._file.write(piece)
-            size += len(piece)
+        for chunk in chunks:
+            self._file.write(chunk)
+            size += len(chunk)
         self._file.write(bytes(-size % tarfile.BLOCKSIZE))
         end = self._file.tell()
         self._file.seek(start)
@@ -48,22 +46,23 @@ class TarWriter:
         return size
 
     def finish(self) -> None:
-        """Write the archive's end."""
+        """Write the end of the archive."""
         self._file.write(bytes(2 * tarfile.BLOCKSIZE))
-        self._file.write(bytes(-self._file.tell() % _RECORD))
+        self._file.write(bytes(-self._file.tell() % tarfile.RECORDSIZE))
         self._file.flush()
 
 
 @contextmanager
 def new_archive(path: Path) -> Iterator[TarWriter]:
-    """A writer of the archive at the path, which takes the place of what is there when the block ends without error.
+    """Write an archive, which replaces the file at the path once the block ends without an error.
 
-    Raises StoreError for what the disk says, and where something else than a file is at the path.
+    Raises:
+        StoreError: The file cannot be written, or the path is not that of a regular file.
     """
     with disk_errors(path):
         path = path.resolve()
         if path.exists() and not path.is_file():
-            raise StoreError(f"{path} is not a file", hint="name the file that the archive is to be written to")
+            raise StoreError(f"{path} is not a file", hint="pass the path of the archive to write")
         path.parent.mkdir(parents=True, exist_ok=True)
         with ScratchDirectory(".opm-archive-", path.parent) as scratch, Path(scratch, path.name).open("wb") as output:
             os.fchmod(output.fileno(), 0o644)
@@ -77,4 +76,4 @@ def new_archive(path: Path) -> Iterator[TarWriter]:
 def _header(name: str, size: int) -> bytes:
     info = tarfile.TarInfo(name)
     info.size = size
-    return info.tobuf(tarfile.GNU_FORMAT)  # sizes above 8 GiB fit into the one block
+    return info.tobuf(tarfile.GNU_FORMAT)  # sizes above 8 GiB still fit into one block

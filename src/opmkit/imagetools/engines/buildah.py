@@ -46,7 +46,7 @@ class BuildahEngine:
 
     def __init__(
         self,
-        form: ImageFormat,
+        image_format: ImageFormat,
         *,
         verify_tls: bool,
         certificates: Certificates = NO_CERTIFICATES,
@@ -56,7 +56,7 @@ class BuildahEngine:
 
         With ``verify_tls`` registries.conf decides which registries are insecure; without it, all are.
         """
-        self._form = form
+        self._image_format = image_format
         self._verify_tls = verify_tls
         self._certificates = certificates
         self._environ = dict(environ)
@@ -104,7 +104,7 @@ class BuildahEngine:
         """Build the context; times and labels are the spec's alone, so that the same files give the same image."""
         arguments = [
             *("bud", "--pull-never", "--layers=false", "--identity-label=false"),
-            *(f"--format={_FORMATS[self._form]}", f"--timestamp={spec.created}"),
+            *(f"--format={_FORMATS[self._image_format]}", f"--timestamp={spec.created}"),
             *(f"--label={key}={value}" for key, value in sorted(spec.labels.items())),
             *(f"--annotation={key}={value}" for key, value in sorted(spec.annotations.items())),
             *(f"--tag={name}" for name in names),

@@ -47,12 +47,12 @@ class PodmanEngine:
     name = "podman"
     injected: tuple[str, ...] = ()
 
-    def __init__(self, form: ImageFormat, *, verify_tls: bool, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, image_format: ImageFormat, *, verify_tls: bool, environ: Mapping[str, str] = os.environ) -> None:
         """Fix the format of what is built, and where the service is looked for when it is first needed.
 
         With ``verify_tls`` registries.conf decides which registries are insecure; without it, all are.
         """
-        self._form = form
+        self._image_format = image_format
         self._access = {} if verify_tls else {"tlsVerify": False}
         self._environ = environ
 
@@ -108,7 +108,7 @@ class PodmanEngine:
         parameters = {
             "dockerfile": "Dockerfile",
             "t": list(names),
-            "outputformat": self._form.manifest_type,
+            "outputformat": self._image_format.manifest_type,
             "labels": _pairs(spec.labels),  # it takes an object, too, but then their steps come in any order
             "annotations": _pairs(spec.annotations),
             "timestamp": spec.created,

@@ -1,24 +1,28 @@
-"""What is compressed by gzip (RFC 1952) or zstd (RFC 8878), read as a stream."""
+"""Compressions of layers: detection, media types, compressors and decompressors."""
 
 from __future__ import annotations
 
 import gzip
-import io
 import tarfile
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
 import zstandard
 from isal import igzip, igzip_lib
 
-from opmkit.imagetools.errors import InvalidImage
+from opmkit.imagetools.layer.parallel_gzip import GzipCompressor
+from opmkit.imagetools.spec import media_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import io
+    from collections.abc import Callable
 
-    from opmkit.imagetools.layer.limits import Meter
-    from opmkit.imagetools.layer.reader import LayerSource
+    from opmkit.imagetools.layer.types import Readable
 
-DAMAGED = (
+MAGIC_SIZE = 4
+"""Bytes at the start of a blob that identify its compression."""
+DECODE_ERRORS = (
     tarfile.TarError,
     gzip.BadGzipFile,
     EOFError,
@@ -28,79 +32,119 @@ DAMAGED = (
     OverflowError,
     RecursionError,
 )
-"""What reading a damaged archive raises."""
+"""Errors that tarfile and the decompressors raise for damaged data."""
+_ZSTD_LEVEL = 3
+_MAX_ZSTD_WINDOW = 1 << 27
+_ZSTD_CHUNK = 1 << 10
+"""Compressed bytes decoded at a time: at most 256 blocks, which expand to 128 KiB each."""
 
-_CHUNK = 1 << 18
-_WINDOW = 1 << 27
-_MAGIC = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+
+class Compression(StrEnum):
+    """A compression of layers, in the names that media types use."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    ZSTD = "zstd"
 
 
-class Readable(Protocol):
-    """What gives at most so many bytes at a time, none at its end."""
+class Compressor(Protocol):
+    """An incremental compressor, as those of zlib and zstandard."""
 
-    def read(self, size: int, /) -> bytes:
-        """The next bytes."""
+    def compress(self, data: bytes, /) -> bytes:
+        """Compress data and return what is ready so far."""
+        ...
+
+    def flush(self) -> bytes:
+        """Finish the stream and return the rest."""
         ...
 
 
-def compression_of(head: bytes) -> str:
-    """``gzip`` or ``zstd`` by the first four bytes of the content, "" where it is neither."""
-    return next((name for name, magic in _MAGIC.items() if head.startswith(magic)), "")
+class _NoCompressor:
+    def compress(self, data: bytes, /) -> bytes:
+        return data
+
+    def flush(self) -> bytes:
+        return b""
 
 
-class _Zstd:
-    """The content of zstd frames. zstandard's own reader takes a frame that is cut off for one that ends."""
+class _ZstdReader:
+    """Decompressed zstd (RFC 8878) frames; zstandard's own reader takes a truncated frame for a complete one."""
 
     def __init__(self, blob: Readable) -> None:
         self._blob = blob
-        self._frame = self._next_frame()
-        self._ready = memoryview(b"")
+        self._frame = self._new_frame()
+        self._buffer = memoryview(b"")
 
     def read(self, size: int, /) -> bytes:
-        while not self._ready:
-            # A piece of 1 KiB is at most 256 blocks, which expand to 128 KiB each.
-            data = (self._frame.unused_data if self._frame.eof else b"") or self._blob.read(1 << 10)
+        while not self._buffer:
+            data = (self._frame.unused_data if self._frame.eof else b"") or self._blob.read(_ZSTD_CHUNK)
             if not data:
                 if not self._frame.eof:
-                    raise EOFError("it ends within a zstd frame")
+                    raise EOFError("unexpected end of a zstd frame")
                 return b""
             if self._frame.eof:
-                self._frame = self._next_frame()
-            self._ready = memoryview(self._frame.decompress(data))
-        data, self._ready = self._ready[:size].tobytes(), self._ready[size:]
+                self._frame = self._new_frame()
+            self._buffer = memoryview(self._frame.decompress(data))
+        data, self._buffer = self._buffer[:size].tobytes(), self._buffer[size:]
         return data
 
     @staticmethod
-    def _next_frame() -> zstandard.ZstdDecompressionObj:
-        return zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
+    def _new_frame() -> zstandard.ZstdDecompressionObj:
+        return zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW).decompressobj()
 
 
-def decompressed(blob: io.BufferedReader[io.RawIOBase], media_type: str) -> Readable:
-    """The tar inside. The content's magic decides; a media type that names a compression has to agree with it."""
-    head = blob.peek(4)
-    found = compression_of(head)
-    said = next((name for name in _MAGIC if media_type.endswith((f"+{name}", f".{name}"))), found)
-    if head and found != said:
-        raise tarfile.ReadError(f"its type {media_type} says {said}, its content is {found or 'not compressed so'}")
-    if found == "gzip":
-        return igzip.IGzipFile(fileobj=blob, mode="rb")  # type: ignore[no-untyped-call]
-    if found == "zstd":
-        return _Zstd(blob)
+def _new_zstd_compressor() -> Compressor:
+    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj()
+
+
+def _open_gzip(blob: Readable) -> Readable:
+    return igzip.IGzipFile(fileobj=blob, mode="rb")  # type: ignore[no-untyped-call]
+
+
+def _open_uncompressed(blob: Readable) -> Readable:
     return blob
 
 
-def read_tar(source: LayerSource, meter: Meter) -> Iterator[bytes]:
-    """The tar archive of a layer in pieces, the blob read to its end; raises InvalidImage and LimitExceeded."""
-    descriptor, opener = source
-    subject = f"layer {descriptor.digest}"
-    with io.BufferedReader(cast("io.RawIOBase", opener()), _CHUNK) as blob:
-        try:
-            archive = decompressed(blob, descriptor.media_type)
-            while data := archive.read(_CHUNK):
-                meter.spend("total_bytes", len(data), subject)
-                yield data
-            while blob.read(_CHUNK):
-                pass
-        except DAMAGED as error:
-            reason = str(error) or type(error).__name__
-            raise InvalidImage(f"{subject}: it is damaged: {reason}", hint="build the image anew") from error
+@dataclass(frozen=True, slots=True)
+class _Format:
+    media_type: str
+    magic: bytes
+    new_compressor: Callable[[], Compressor]
+    open_decompressed: Callable[[Readable], Readable]
+
+
+_FORMATS = {
+    Compression.GZIP: _Format(media_types.OCI_LAYER_GZIP, b"\x1f\x8b", GzipCompressor, _open_gzip),
+    Compression.ZSTD: _Format(media_types.OCI_LAYER_ZSTD, b"\x28\xb5\x2f\xfd", _new_zstd_compressor, _ZstdReader),
+    Compression.NONE: _Format(media_types.OCI_LAYER, b"", _NoCompressor, _open_uncompressed),
+}
+
+
+def detect_compression(head: bytes) -> Compression:
+    """Return the compression of a blob that starts with these MAGIC_SIZE bytes."""
+    return next(compression for compression, known in _FORMATS.items() if head.startswith(known.magic))
+
+
+def layer_media_type(compression: Compression, manifest_type: str = media_types.OCI_MANIFEST) -> str:
+    """Return the media type of a layer with this compression in an image with this type of manifest."""
+    return media_types.convert_for(manifest_type, _FORMATS[compression].media_type)
+
+
+def new_compressor(compression: Compression) -> Compressor:
+    """Return a compressor for one layer."""
+    return _FORMATS[compression].new_compressor()
+
+
+def decompress(blob: io.BufferedReader[io.RawIOBase], media_type: str = "") -> Readable:
+    """Return the decompressed content of a blob, whose compression is detected from the content.
+
+    Raises:
+        tarfile.ReadError: The media type names another compression.
+    """
+    head = blob.peek(MAGIC_SIZE)
+    actual = detect_compression(head)
+    named = next((name for name in Compression if media_type.endswith((f"+{name}", f".{name}"))), actual)
+    if head and actual is not named:
+        content = "not compressed" if actual is Compression.NONE else f"{actual} data"
+        raise tarfile.ReadError(f"media type is {media_type}, but content is {content}")
+    return _FORMATS[actual].open_decompressed(blob)

@@ -1,4 +1,4 @@
-"""The files of an image on disk, nothing of it outside the directory it goes to."""
+"""Extract the files of an image to disk, and nothing outside the destination directory."""
 
 from __future__ import annotations
 
@@ -9,61 +9,67 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.layer.limits import ON_DISK, Limits, Meter
-from opmkit.imagetools.layer.paths import ancestors, below, link_target, normal, touches
-from opmkit.imagetools.layer.reader import Entry, LayerReader, LayerSource
+from opmkit.imagetools.layer.limits import DISK_LIMITS, Limits, LimitTracker
+from opmkit.imagetools.layer.paths import ancestors, is_related, is_within, normalize_prefixes, resolve_link
+from opmkit.imagetools.layer.reader import Entry, LayerReader
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
+
+    from opmkit.imagetools.layer.types import LayerSource
 
 
 def extract_tree(
     layers_bottom_first: Iterable[LayerSource],
     destination: Path,
     prefixes: Sequence[str] = ("",),
-    limits: Limits = ON_DISK,
+    limits: Limits = DISK_LIMITS,
 ) -> None:
-    """Write what is at or under the prefixes below ``destination``, which no one else may be writing to.
+    """Extract the files at or below the prefixes into ``destination``, which no other process may write to.
 
-    Owners and set-uid bits are dropped, devices and pipes left out; the caller can delete all of it. Symbolic links
-    stay links, led to the same place under ``destination``, and are never followed for writing: a file below one
-    replaces it by a directory. Raises InvalidImage and LimitExceeded, which name the layer, and StoreError; what is
-    written by then isn't verified and has to be thrown away.
+    Owners and setuid bits are dropped, devices and named pipes are skipped, and the caller may delete every file.
+    Symbolic links are rewritten to resolve below ``destination``. They are never followed when writing: a file below
+    a link replaces the link with a directory.
+
+    Raises:
+        InvalidImage: A layer is damaged or unsafe. What was extracted so far is not verified; delete it.
+        LimitExceeded: The layers exceed a limit.
+        StoreError: A file cannot be written.
     """
-    meter = Meter(limits)
-    wanted = normal(prefixes)
+    tracker = LimitTracker(limits)
+    wanted = normalize_prefixes(prefixes)
     with disk_errors(destination):
         destination.mkdir(parents=True, exist_ok=True)
         directories: set[str] = set()
         for descriptor, opener in layers_bottom_first:
-            with LayerReader(descriptor, opener, meter) as layer:
-                unpacked = _Unpacked(destination.resolve(), layer, directories)
+            with LayerReader(descriptor, opener, tracker) as layer:
+                extractor = _LayerExtractor(destination.resolve(), layer, directories)
                 for entry in layer:
-                    if touches(entry.path, wanted):
-                        unpacked.apply(entry, keep=any(below(entry.path, prefix) for prefix in wanted))
+                    if is_related(entry.path, wanted):
+                        extractor.apply(entry, keep=any(is_within(entry.path, prefix) for prefix in wanted))
 
 
-class _Unpacked:
-    """A layer being unpacked over those under it."""
+class _LayerExtractor:
+    """Extracts one layer over the files of the layers below it."""
 
     def __init__(self, root: Path, layer: LayerReader, directories: set[str]) -> None:
         self._root = root
         self._layer = layer
-        self._directories = directories  # known to exist and to be no links; shared by the layers of an image
+        self._directories = directories  # known to exist and not to be links; shared by the layers of an image
         self._written: set[str] = set()
         self._emptied: set[str] = set()
 
     def apply(self, entry: Entry, *, keep: bool) -> None:
-        """Do what an entry says; without ``keep`` only what it takes away from the layers under this one."""
+        """Apply an entry; without ``keep`` only remove what it hides of lower layers."""
         if entry.kind in {"whiteout", "opaque"}:
-            self._clear(entry.path, itself=entry.kind == "whiteout")
+            self._remove_lower(entry.path, including_itself=entry.kind == "whiteout")
             return
         if entry.kind != "directory":
             self._remove(entry.path)
         if not keep:
             return
-        self._layer.keep(entry)
+        self._layer.count_extracted(entry)
         self._written.add(entry.path)
         for directory in ancestors(entry.path):
             self._make_directory(directory)
@@ -74,10 +80,10 @@ class _Unpacked:
         elif entry.kind == "file":
             self._write(entry, path)
         elif entry.kind == "symlink":
-            path.symlink_to(os.path.relpath(self._root / link_target(entry.path, entry.target), path.parent))
+            path.symlink_to(os.path.relpath(self._root / resolve_link(entry.path, entry.target), path.parent))
         elif entry.kind == "hardlink":
             target = self._layer.checked_path(entry.target)
-            if self._is_real(target) and _is(self._root / target, stat.S_ISREG):
+            if self._has_no_links(target) and stat.S_ISREG(_mode(self._root / target)):
                 path.hardlink_to(self._root / target)
 
     def _write(self, entry: Entry, path: Path) -> None:
@@ -94,50 +100,46 @@ class _Unpacked:
 
     def _remove(self, name: str) -> None:
         path = self._root / name
-        mode = _mode(path) if self._is_real(name) else 0
+        mode = _mode(path) if self._has_no_links(name) else 0
         if stat.S_ISDIR(mode):
             shutil.rmtree(path)
             self._directories.clear()
         elif mode:
             path.unlink()
 
-    def _clear(self, name: str, *, itself: bool) -> None:
-        """Remove what lower layers have below a path, and ``itself``; what this layer has written there stays."""
+    def _remove_lower(self, name: str, *, including_itself: bool) -> None:
+        """Remove what lower layers have below a path, but nothing that this layer has written."""
         path = self._root / name
-        if not self._is_real(name):
+        if not self._has_no_links(name):
             return
-        doomed = [path] if itself else []
-        if self._emptied.isdisjoint([*ancestors(name), name]) and _is(path, stat.S_ISDIR):
+        hidden = [path] if including_itself else []
+        if self._emptied.isdisjoint([*ancestors(name), name]) and stat.S_ISDIR(_mode(path)):
             self._emptied.add(name)
-            inside = os.walk(path, topdown=False)
-            doomed = [Path(directory, found) for directory, names, files in inside for found in names + files] + doomed
-        if doomed:
+            tree = os.walk(path, topdown=False)
+            hidden = [Path(directory, child) for directory, names, files in tree for child in names + files] + hidden
+        if hidden:
             self._directories.clear()
-        for found in doomed:
-            if found.relative_to(self._root).as_posix() in self._written:
+        for child in hidden:
+            if child.relative_to(self._root).as_posix() in self._written:
                 continue
-            if _is(found, stat.S_ISDIR):
-                with suppress(OSError):  # not empty: this layer has put something there
-                    found.rmdir()
+            if stat.S_ISDIR(_mode(child)):
+                with suppress(OSError):  # not empty: it contains files of this layer
+                    child.rmdir()
             else:
-                found.unlink(missing_ok=True)
+                child.unlink(missing_ok=True)
 
-    def _is_real(self, name: str) -> bool:
-        """Whether all above the path are directories, and none a link to one."""
+    def _has_no_links(self, name: str) -> bool:
+        """Return whether everything above the path is a directory, not a link to one."""
         return all(map(self._is_directory, ancestors(name)))
 
     def _is_directory(self, name: str) -> bool:
-        if name not in self._directories and _is(self._root / name, stat.S_ISDIR):
+        if name not in self._directories and stat.S_ISDIR(_mode(self._root / name)):
             self._directories.add(name)
         return name in self._directories
 
 
-def _is(path: Path, kind: Callable[[int], bool]) -> bool:
-    return kind(_mode(path))
-
-
 def _mode(path: Path) -> int:
-    """Return the mode of what is at a path, 0 for nothing."""
+    """Return the mode of the file at a path, without following a link, or 0 if it does not exist."""
     try:
         return path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Fetching one file out of an image without reading more layers than it takes."""
+"""Copy one file out of an image, reading as few layers as possible."""
 
 from __future__ import annotations
 
@@ -7,117 +7,126 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import InvalidImage
-from opmkit.imagetools.layer.limits import ON_DISK, Limits, Meter
-from opmkit.imagetools.layer.paths import HOPS, ancestors, below, link_target, normal
-from opmkit.imagetools.layer.reader import Entry, LayerReader, LayerSource
+from opmkit.imagetools.layer.limits import DISK_LIMITS, Limits, LimitTracker
+from opmkit.imagetools.layer.paths import MAX_LINKS, ancestors, is_within, normalize_prefixes, resolve_link
+from opmkit.imagetools.layer.reader import Entry, LayerReader
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.imagetools.layer.types import LayerSource
+
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """Where a file was found: the position of its layer, and whether that layer has nothing else in it."""
+    """The position of the layer that a file was found in, and whether that layer contains no other file."""
 
-    layer: int
-    alone: bool
+    layer_index: int
+    only_file: bool
 
 
 def find_file(
-    layers_top_first: Sequence[LayerSource], path: str, destination: Path, limits: Limits = ON_DISK
+    layers_top_first: Sequence[LayerSource], path: str, destination: Path, limits: Limits = DISK_LIMITS
 ) -> FoundFile | None:
-    """Copy the regular file that an image has at ``path`` to ``destination``.
+    """Copy the regular file at ``path`` of an image to ``destination``; return None if it does not exist.
 
-    Gives where it is in ``layers_top_first``, or None if there is no such file. Layers under that one
-    aren't opened. Links are followed within the image. ``destination`` appears whole and verified or not at all.
-    Raises InvalidImage and LimitExceeded, which name the layer, and StoreError.
+    Layers below the one that contains the file are not opened. Links are followed within the image. The file is
+    created atomically, once its layer has been verified.
+
+    Raises:
+        InvalidImage: A layer is damaged or unsafe.
+        LimitExceeded: The layers exceed a limit.
+        StoreError: The file cannot be written.
     """
-    search = _Search(normal((path,))[0], Meter(limits))
+    search = _PathSearch(normalize_prefixes((path,))[0], LimitTracker(limits))
     start = 0
-    for _ in range(HOPS):
-        for position in range(start, len(layers_top_first)):
-            outcome = search.look(layers_top_first[position], destination)
-            if outcome.found:
-                return FoundFile(position, outcome.alone)
-            if outcome.leads_to is not None:
-                search = _Search(outcome.leads_to, search.meter)
-                start = position if outcome.in_same_layer else 0
+    for _ in range(MAX_LINKS):
+        for index in range(start, len(layers_top_first)):
+            result = search.search_layer(layers_top_first[index], destination)
+            if result.found:
+                return FoundFile(index, result.only_file)
+            if result.link_target is not None:
+                search = _PathSearch(result.link_target, search.tracker)
+                start = index if result.is_hardlink else 0
                 break
-            if outcome.hidden:
+            if result.hides_lower:
                 return None
         else:
             return None
-    raise InvalidImage(f"{path!r} is a link that leads round in circles", hint="the image is damaged: build it anew")
+    raise InvalidImage(f"{path!r}: too many levels of links", hint="rebuild the image")
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What a layer says of the path: there it is, look elsewhere, or what lower layers say doesn't count."""
+class _SearchResult:
+    """Result of searching one layer: found, follow a link, or whited out."""
 
     found: bool = False
-    alone: bool = False
-    hidden: bool = False
-    leads_to: str | None = None
-    in_same_layer: bool = False
+    only_file: bool = False
+    hides_lower: bool = False
+    link_target: str | None = None
+    is_hardlink: bool = False
 
 
 @dataclass(slots=True)
-class _Search:
-    path: str
-    meter: Meter
-    directories: set[str] = field(default_factory=set)  # above the path, by upper layers; a link there doesn't count
+class _PathSearch:
+    """The search for one path, from the top layer down."""
 
-    def look(self, source: LayerSource, destination: Path) -> _Outcome:
-        """Read one layer to its end; the file is in place only then."""
+    path: str
+    tracker: LimitTracker
+    directories: set[str] = field(default_factory=set)  # ancestors in upper layers, which replace links in lower ones
+
+    def search_layer(self, source: LayerSource, destination: Path) -> _SearchResult:
+        """Read one layer to its end, which verifies it, and only then move the file into place."""
         descriptor, opener = source
-        outcome = _Outcome()
-        above = tuple(ancestors(self.path))
+        result = _SearchResult()
+        parents = tuple(ancestors(self.path))
         directories: set[str] = set()
-        alone = True
+        only_file = True
         with (
             disk_errors(destination),
             ScratchDirectory(".opm-find-", destination.parent) as scratch,
-            LayerReader(descriptor, opener, self.meter) as layer,
+            LayerReader(descriptor, opener, self.tracker) as layer,
         ):
             copy = Path(scratch, "file")
             for entry in layer:
-                directories.update(part for part in above if _is_directory(entry, part))
+                directories.update(parent for parent in parents if _implies_directory(entry, parent))
                 if entry.path == self.path:
-                    outcome = self._at_path(entry, layer, outcome, copy)
-                elif entry.path in above or not entry.path:
-                    outcome = self._above(entry, outcome)
-                alone &= entry.path == self.path or (entry.kind == "directory" and below(self.path, entry.path))
-            if outcome.found:
+                    result = self._match_path(entry, layer, result, copy)
+                elif entry.path in parents or not entry.path:
+                    result = self._match_parent(entry, result)
+                is_parent = entry.kind == "directory" and is_within(self.path, entry.path)
+                only_file &= entry.path == self.path or is_parent
+            if result.found:
                 copy.replace(destination)
         self.directories |= directories
-        return replace(outcome, alone=alone)
+        return replace(result, only_file=only_file)
 
-    def _at_path(self, entry: Entry, layer: LayerReader, before: _Outcome, copy: Path) -> _Outcome:
+    def _match_path(self, entry: Entry, layer: LayerReader, previous: _SearchResult, copy: Path) -> _SearchResult:
         if entry.kind == "file":
-            layer.keep(entry)
+            layer.count_extracted(entry)
             with copy.open("wb") as output:
                 for data in layer.content(entry):
                     output.write(data)
-            return _Outcome(found=True)
+            return _SearchResult(found=True)
         if entry.kind == "symlink":
-            return _Outcome(leads_to=link_target(entry.path, entry.target))
+            return _SearchResult(link_target=resolve_link(entry.path, entry.target))
         if entry.kind == "hardlink":
-            return _Outcome(leads_to=layer.checked_path(entry.target), in_same_layer=True)
+            return _SearchResult(link_target=layer.checked_path(entry.target), is_hardlink=True)
         if entry.kind in {"whiteout", "opaque"}:
-            return replace(before, hidden=True)
-        return _Outcome(hidden=True)
+            return replace(previous, hides_lower=True)
+        return _SearchResult(hides_lower=True)
 
-    def _above(self, entry: Entry, before: _Outcome) -> _Outcome:
+    def _match_parent(self, entry: Entry, previous: _SearchResult) -> _SearchResult:
         if entry.kind == "directory":
-            return before
-        if entry.kind == "symlink" and entry.path not in self.directories and not before.found:
+            return previous
+        if entry.kind == "symlink" and entry.path not in self.directories and not previous.found:
             rest = self.path[len(entry.path) :]
-            return replace(before, leads_to=(link_target(entry.path, entry.target) + rest).lstrip("/"))
-        return replace(before, hidden=True)
+            return replace(previous, link_target=(resolve_link(entry.path, entry.target) + rest).lstrip("/"))
+        return replace(previous, hides_lower=True)
 
 
-def _is_directory(entry: Entry, path: str) -> bool:
-    """Whether the entry says that there is a directory at the path."""
+def _implies_directory(entry: Entry, path: str) -> bool:
+    """Return whether the entry means that there is a directory at the path."""
     return entry.path.startswith(f"{path}/") or (entry.path == path and entry.kind in {"directory", "opaque"})

@@ -1,4 +1,4 @@
-"""Bounds on what reading layers may cost, and the meter that holds them."""
+"""Limits on the resources that reading layers may use."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from opmkit.imagetools.errors import LimitExceeded
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on one reading of an image's layers, all of them together.
+    """Limits for reading the layers of an image, all of them together.
 
-    ``total_bytes`` counts what the layers decompress to, ``kept_bytes`` the paths and content that
-    stay, in memory or on disk, ``file_bytes`` one such file; ``path_length`` is in bytes, as is ``name_length`` of each
-    component, ``path_depth`` in components.
+    ``total_bytes`` counts decompressed bytes, ``extracted_bytes`` the paths and content that are held in memory or
+    written to disk. ``file_bytes`` limits one file, ``path_length`` a path and ``name_length`` a component of it, all
+    in bytes. ``path_depth`` limits the components of a path.
     """
 
     total_bytes: int = 16 << 30
-    kept_bytes: int = 16 << 30
+    extracted_bytes: int = 16 << 30
     file_bytes: int = 8 << 30
     entries: int = 300_000
     path_length: int = 2048
@@ -26,37 +26,37 @@ class Limits:
     path_depth: int = 128
 
 
-ON_DISK = Limits()
-IN_MEMORY = Limits(total_bytes=4 << 30, kept_bytes=256 << 20, file_bytes=64 << 20)
+DISK_LIMITS = Limits()
+MEMORY_LIMITS = Limits(total_bytes=4 << 30, extracted_bytes=256 << 20, file_bytes=64 << 20)
 
-_LABELS = {
+_UNITS = {
     "total_bytes": "decompressed bytes",
-    "kept_bytes": "bytes of paths and content",
-    "file_bytes": "bytes in a file",
+    "extracted_bytes": "extracted bytes",
+    "file_bytes": "bytes per file",
     "entries": "entries",
-    "path_length": "bytes in a path",
-    "name_length": "bytes in a name",
-    "path_depth": "directories in a path",
+    "path_length": "bytes per path",
+    "name_length": "bytes per file name",
+    "path_depth": "path components",
 }
 
 
 @dataclass(slots=True)
-class Meter:
-    """What a reading has cost so far."""
+class LimitTracker:
+    """Resource usage counted against limits."""
 
     limits: Limits
-    spent: Counter[str] = field(default_factory=Counter)
+    used: Counter[str] = field(default_factory=Counter)
 
-    def spend(self, name: str, amount: int, subject: str) -> None:
-        """Count ``amount`` towards the bound ``name``; raises LimitExceeded."""
-        self.spent[name] += amount
-        self.check(name, self.spent[name], subject)
+    def add(self, name: str, amount: int, subject: str) -> None:
+        """Add to the usage of the limit ``name``; raise LimitExceeded, which names ``subject``, above it."""
+        self.used[name] += amount
+        self.check(name, self.used[name], subject)
 
     def check(self, name: str, amount: int, subject: str) -> None:
-        """Raise LimitExceeded, naming the subject and the bound, if the amount is above the bound ``name``."""
-        bound: int = getattr(self.limits, name)
-        if amount > bound:
+        """Raise LimitExceeded, which names ``subject``, if the amount is above the limit ``name``."""
+        limit: int = getattr(self.limits, name)
+        if amount > limit:
             raise LimitExceeded(
-                f"{subject}: more {_LABELS[name]} than the bound of {bound}",
-                hint="it is not what it seems, or far larger than is sensible: look at how it was made",
+                f"{subject}: exceeds the limit of {limit} {_UNITS[name]}",
+                hint="check the content for unexpected or oversized files",
             )

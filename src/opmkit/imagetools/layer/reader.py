@@ -1,4 +1,4 @@
-"""Reading one layer as hostile input: decompression, bounds, and entries whose paths can be trusted."""
+"""Read one layer as untrusted input: decompress it within limits, and yield entries whose paths are safe."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from opmkit.imagetools.errors import InvalidImage
-from opmkit.imagetools.layer.compression import DAMAGED, decompressed
-from opmkit.imagetools.layer.paths import normal_path
+from opmkit.imagetools.layer.compression import DECODE_ERRORS, decompress
+from opmkit.imagetools.layer.paths import normalize_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    from opmkit.imagetools.layer.compression import Readable
-    from opmkit.imagetools.layer.limits import Meter
+    from opmkit.imagetools.layer.limits import LimitTracker
+    from opmkit.imagetools.layer.types import LayerSource, Readable
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor
 
 Kind = Literal["file", "directory", "symlink", "hardlink", "whiteout", "opaque", "other"]
 
+MAX_HEADER_SIZE = 1 << 16
+"""Bytes of a pax or GNU header: tarfile reads each into memory."""
+WHITEOUT_PREFIX = ".wh."
+OPAQUE_WHITEOUT = ".wh..wh..opq"
+"""Name of the file that marks its directory as opaque (OCI image-spec, layer.md)."""
+_AUFS_PREFIX = ".wh..wh."
 _CHUNK = 1 << 18
-HEADER_BYTES = 1 << 16
-"""The longest header read: tarfile holds those of pax and GNU in memory as a whole."""
-_WHITEOUT = ".wh."
-_OPAQUE = ".wh..wh..opq"
-_AUFS = ".wh..wh."
-
-LayerSource = tuple["Descriptor", "BlobOpener"]
-"""A layer's descriptor and a function that opens its blob, verified when read to its end."""
+_MAX_NAME_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a layer. ``path`` is relative to the root, without '.' and '..'; "" is the root itself.
+    """An entry of a layer, with its path relative to the root ("") and without '.' and '..'.
 
-    A whiteout's path is what it removes, an opaque marker's is the directory that it empties. ``other`` is a device or
-    a pipe. ``target`` is where a link points, as it stands in the archive.
+    The path of a whiteout is the path that it removes, that of an opaque whiteout the directory that it empties.
+    ``target`` is the unresolved target of a link. ``other`` is a device or a named pipe.
     """
 
     path: str
@@ -50,18 +49,18 @@ class Entry:
 
 
 class LayerReader:
-    """A layer's entries, in the archive's order; a context manager that closes the blob.
+    """An iterable over the entries of a layer in archive order, and a context manager that closes the blob.
 
-    Iterating to the end reads the blob to its end, so that the opener's verification has happened. Raises InvalidImage
-    for what is broken or unsafe and LimitExceeded by the meter; both name the layer.
+    The blob is verified once the iteration is complete. Iterating raises InvalidImage for a damaged or unsafe archive
+    and LimitExceeded; both name the layer.
     """
 
-    def __init__(self, descriptor: Descriptor, opener: BlobOpener, meter: Meter) -> None:
+    def __init__(self, descriptor: Descriptor, opener: BlobOpener, tracker: LimitTracker) -> None:
         """Open the blob."""
-        self._layer = f"layer {descriptor.digest}"
+        self._subject = f"layer {descriptor.digest}"
         self._media_type = descriptor.media_type
-        self._meter = meter
-        self._blob = io.BufferedReader(cast("io.RawIOBase", opener()), _CHUNK)
+        self._tracker = tracker
+        self._blob = _open_buffered(opener)
         self._sparse = False
 
     def __enter__(self) -> LayerReader:
@@ -73,116 +72,126 @@ class LayerReader:
         self._blob.close()
 
     def __iter__(self) -> Iterator[Entry]:
-        with self._reported():
-            self._stream = _TarStream(decompressed(self._blob, self._media_type), self._meter, self._layer)
-            archive = None if self._stream.at_end() else tarfile.TarFile(fileobj=cast("BinaryIO", self._stream))
-        while archive is not None and (info := self._next(archive)) is not None:
-            self._meter.spend("entries", 1, self._layer)
+        with _decode_errors(self._subject):
+            self._stream = _TarStream(decompress(self._blob, self._media_type), self._tracker, self._subject)
+            archive = None if self._stream.is_empty() else tarfile.TarFile(fileobj=cast("BinaryIO", self._stream))
+        while archive is not None and (info := self._next_member(archive)) is not None:
+            self._tracker.add("entries", 1, self._subject)
             self._sparse = info.issparse()
             entry = self._entry(info)
             if entry is not None:
                 yield entry
-        with self._reported():
+        with _decode_errors(self._subject):
             self._stream.finish()
-            while self._blob.read(_CHUNK):
-                pass
+            _drain(self._blob)
 
     def content(self, entry: Entry) -> Iterator[bytes]:
-        """The content of the file just come to, in pieces."""
+        """Yield the content of the file that the iteration is at."""
         if self._sparse:
-            raise self.invalid(f"{entry.path!r} is a sparse file, which layers don't have")
+            raise self.invalid(f"unsupported sparse file {entry.path!r}")
         left = entry.size
         while left:
-            with self._reported():
-                data = self._stream.pull(min(left, _CHUNK))
+            with _decode_errors(self._subject):
+                data = self._stream.read_up_to(min(left, _CHUNK))
             if not data:
-                raise self.invalid(f"it ends within {entry.path!r}")
+                raise self.invalid(f"unexpected end of the archive in {entry.path!r}")
             left -= len(data)
             yield data
 
-    def keep(self, entry: Entry) -> None:
-        """Count what it costs to keep an entry; raises LimitExceeded."""
-        self._meter.check("file_bytes", entry.size, self._layer)
-        self._meter.spend("kept_bytes", len(entry.path) + entry.size, self._layer)
+    def count_extracted(self, entry: Entry) -> None:
+        """Count an entry that is going to be extracted; raise LimitExceeded."""
+        self._tracker.check("file_bytes", entry.size, self._subject)
+        self._tracker.add("extracted_bytes", len(entry.path) + entry.size, self._subject)
 
     def invalid(self, reason: str) -> InvalidImage:
-        """An error that names the layer."""
-        return InvalidImage(f"{self._layer}: {reason}", hint="the image is damaged or hostile: build it anew")
+        """Return an error that names the layer."""
+        return _invalid_layer(self._subject, reason)
 
-    def _next(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
-        with self._reported():
+    def _next_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo | None:
+        with _decode_errors(self._subject):
             info = archive.next()
-        archive.members = []  # type: ignore[attr-defined]  # it remembers every entry: memory without bound
+        archive.members = []  # type: ignore[attr-defined]  # tarfile keeps all of them in memory
         return info
 
     def _entry(self, info: tarfile.TarInfo) -> Entry | None:
         if info.size < 0:
-            raise self.invalid(f"{info.name[:200]!r} has a negative size")
+            raise self.invalid(f"entry {info.name[:_MAX_NAME_SHOWN]!r} has a negative size")
         path = self.checked_path(info.name)
         if info.linkname:
             self._check_lengths(info.linkname)
         if "\0" in info.linkname:
-            raise self.invalid(f"{info.name[:200]!r} points to {info.linkname[:200]!r}, which no link can")
+            target = info.linkname[:_MAX_NAME_SHOWN]
+            raise self.invalid(f"entry {info.name[:_MAX_NAME_SHOWN]!r}: invalid link target {target!r}")
         directory, _, name = path.rpartition("/")
         kind = _kind(info)
-        if name == _OPAQUE:
+        if name == OPAQUE_WHITEOUT:
             path, kind = directory, "opaque"
-        elif f"/{_AUFS}" in f"/{path}":
+        elif f"/{_AUFS_PREFIX}" in f"/{path}":
             return None
-        elif name.startswith(_WHITEOUT):
-            removed = name.removeprefix(_WHITEOUT)
+        elif name.startswith(WHITEOUT_PREFIX):
+            removed = name.removeprefix(WHITEOUT_PREFIX)
             if removed in {"", ".", ".."}:
-                raise self.invalid(f"the whiteout {info.name!r} names nothing")
+                raise self.invalid(f"invalid whiteout {info.name!r}")
             path, kind = f"{directory}/{removed}".lstrip("/"), "whiteout"
         if not path and kind not in {"directory", "opaque"}:
-            raise self.invalid("an entry without a name is no directory, as the root has to be")
+            raise self.invalid("the root is not a directory")
         return Entry(path, kind, info.mode, info.size if kind == "file" else 0, info.linkname)
 
     def checked_path(self, name: str) -> str:
-        """The path without leading '/' and './', as other tools read it; raises InvalidImage for any '..'."""
+        """Return a path without leading '/' and './', as tar reads it; raise InvalidImage if it contains '..'."""
         self._check_lengths(name)
-        path = normal_path(name)
+        path = normalize_path(name)
         if path is None:
-            raise self.invalid(f"the entry {name[:200]!r} points out of the image")
-        self._meter.check("path_depth", path.count("/") + bool(path), self._layer)
+            raise self.invalid(f"entry {name[:_MAX_NAME_SHOWN]!r} points outside the image")
+        self._tracker.check("path_depth", path.count("/") + bool(path), self._subject)
         return path
 
     def _check_lengths(self, path: str) -> None:
         encoded = path.encode(errors="surrogateescape")
-        self._meter.check("path_length", len(encoded), self._layer)
-        self._meter.check("name_length", max(map(len, encoded.split(b"/"))), self._layer)
+        self._tracker.check("path_length", len(encoded), self._subject)
+        self._tracker.check("name_length", max(map(len, encoded.split(b"/"))), self._subject)
 
-    @contextmanager
-    def _reported(self) -> Iterator[None]:
-        try:
-            yield
-        except DAMAGED as error:
-            raise self.invalid(f"it is damaged: {error or type(error).__name__}") from error
+
+def read_tar(source: LayerSource, tracker: LimitTracker) -> Iterator[bytes]:
+    """Yield the decompressed tar archive of a layer in chunks; the blob is verified at the end.
+
+    Raises:
+        InvalidImage: The layer is damaged or unsafe.
+        LimitExceeded: The layer exceeds a limit.
+    """
+    descriptor, opener = source
+    subject = f"layer {descriptor.digest}"
+    with _open_buffered(opener) as blob, _decode_errors(subject):
+        archive = decompress(blob, descriptor.media_type)
+        while data := archive.read(_CHUNK):
+            tracker.add("total_bytes", len(data), subject)
+            yield data
+        _drain(blob)
 
 
 class _TarStream:
-    """A decompressed layer as tarfile wants it, going forward only, metered, and with short reads for headers."""
+    """A forward-only file for tarfile over a decompressed layer, which counts bytes and limits the size of headers."""
 
-    def __init__(self, source: Readable, meter: Meter, layer: str) -> None:
+    def __init__(self, source: Readable, tracker: LimitTracker, subject: str) -> None:
         self._source = source
-        self._meter = meter
-        self._layer = layer
+        self._tracker = tracker
+        self._subject = subject
         self._position = 0
-        self._ahead = b""
-        self._block = b""
+        self._peeked = b""
+        self._last_header = b""
 
-    def at_end(self) -> bool:
-        """Whether there is no byte at all: an empty layer that some tools write."""
-        self._ahead = self.pull(1)
+    def is_empty(self) -> bool:
+        """Return whether there is no byte at all: some tools write such layers."""
+        self._peeked = self.read_up_to(1)
         self._position = 0
-        return not self._ahead
+        return not self._peeked
 
-    def pull(self, size: int) -> bytes:
-        """That many bytes, fewer at the end only."""
-        pieces, self._ahead = [self._ahead], b""
+    def read_up_to(self, size: int) -> bytes:
+        """Return ``size`` bytes, fewer only at the end."""
+        pieces, self._peeked = [self._peeked], b""
         left = size - len(pieces[0])
         while left and (data := self._source.read(left)):
-            self._meter.spend("total_bytes", len(data), self._layer)
+            self._tracker.add("total_bytes", len(data), self._subject)
             left -= len(data)
             pieces.append(data)
         self._position += size - left
@@ -190,29 +199,50 @@ class _TarStream:
 
     def read(self, size: int) -> bytes:
         """Read a header, for tarfile."""
-        if size > HEADER_BYTES:
-            raise tarfile.HeaderError(f"a header of {size} bytes")
-        self._block = self.pull(size)
-        return self._block
+        if size > MAX_HEADER_SIZE:
+            raise tarfile.HeaderError(f"header of {size} bytes")
+        self._last_header = self.read_up_to(size)
+        return self._last_header
 
     def tell(self) -> int:
-        """The position, for tarfile."""
+        """Return the position, for tarfile."""
         return self._position
 
     def seek(self, position: int) -> int:
         """Skip forward, for tarfile."""
         if position < self._position:
-            raise tarfile.HeaderError("an entry of negative size")
-        while self._position < position and self.pull(min(_CHUNK, position - self._position)):
+            raise tarfile.HeaderError("entry of negative size")
+        while self._position < position and self.read_up_to(min(_CHUNK, position - self._position)):
             pass
         return self._position
 
     def finish(self) -> None:
-        """Read to the end; raises TarError if what tarfile took for the archive's end is a broken header."""
-        if self._block.strip(b"\0"):
-            raise tarfile.HeaderError("a broken header")
-        while self.pull(_CHUNK):
+        """Read to the end; raise TarError if tarfile took a damaged header for the end of the archive."""
+        if self._last_header.strip(b"\0"):
+            raise tarfile.HeaderError("damaged header")
+        while self.read_up_to(_CHUNK):
             pass
+
+
+def _open_buffered(opener: BlobOpener) -> io.BufferedReader[io.RawIOBase]:
+    return io.BufferedReader(cast("io.RawIOBase", opener()), _CHUNK)
+
+
+def _drain(blob: io.BufferedReader[io.RawIOBase]) -> None:
+    while blob.read(_CHUNK):
+        pass
+
+
+@contextmanager
+def _decode_errors(subject: str) -> Iterator[None]:
+    try:
+        yield
+    except DECODE_ERRORS as error:
+        raise _invalid_layer(subject, f"invalid tar archive: {str(error) or type(error).__name__}") from error
+
+
+def _invalid_layer(subject: str, reason: str) -> InvalidImage:
+    return InvalidImage(f"{subject}: {reason}", hint="rebuild the image")
 
 
 def _kind(info: tarfile.TarInfo) -> Kind:

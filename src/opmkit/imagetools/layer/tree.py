@@ -1,58 +1,73 @@
-"""The files of an image under some paths, in memory."""
+"""Read files of an image into memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from opmkit.imagetools.layer.limits import IN_MEMORY, Limits, Meter
-from opmkit.imagetools.layer.paths import HOPS, ancestors, below, link_target, normal, touches
-from opmkit.imagetools.layer.reader import Entry, LayerReader, LayerSource
+from opmkit.imagetools.layer.limits import MEMORY_LIMITS, Limits, LimitTracker
+from opmkit.imagetools.layer.paths import (
+    MAX_LINKS,
+    ancestors,
+    is_related,
+    is_within,
+    normalize_prefixes,
+    resolve_link,
+)
+from opmkit.imagetools.layer.reader import Entry, LayerReader
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.layer.types import LayerSource
 
 FileTree = Mapping[str, bytes]
+"""File contents by path."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
+class _Symlink:
     target: str
 
 
-_Nodes = dict[str, bytes | _Link]
+_Nodes = dict[str, bytes | _Symlink]
 
 
 def read_tree(
-    layers_top_first: Iterable[LayerSource], prefixes: Sequence[str], limits: Limits = IN_MEMORY
+    layers_top_first: Iterable[LayerSource], prefixes: Sequence[str], limits: Limits = MEMORY_LIMITS
 ) -> dict[str, bytes]:
-    """The regular files at or under the prefixes (such as ``manifests``), by path, in order of path.
+    """Return the contents of the regular files at or below the prefixes (such as ``manifests``), sorted by path.
 
-    Links within what is read give the file they lead to; other links and devices are left out. Raises InvalidImage
-    and LimitExceeded, which name the layer.
+    A link to one of these files is included with that file's content. Other links and devices are omitted.
+
+    Raises:
+        InvalidImage: A layer is damaged or unsafe.
+        LimitExceeded: The layers exceed a limit.
     """
-    meter = Meter(limits)
-    wanted = normal(prefixes)
+    tracker = LimitTracker(limits)
+    wanted = normalize_prefixes(prefixes)
     tree: _Nodes = {}
     for descriptor, opener in reversed(list(layers_top_first)):
-        changes = _Changes()
-        with LayerReader(descriptor, opener, meter) as layer:
+        changes = _LayerChanges()
+        with LayerReader(descriptor, opener, tracker) as layer:
             for entry in layer:
-                if touches(entry.path, wanted):
-                    changes.note(entry, layer, tree, keep=any(below(entry.path, prefix) for prefix in wanted))
-        tree = changes.applied(tree)
+                if is_related(entry.path, wanted):
+                    changes.record(entry, layer, tree, keep=any(is_within(entry.path, prefix) for prefix in wanted))
+        tree = changes.apply_to(tree)
     files = ((path, _content(tree, path)) for path in sorted(tree))
     return {path: content for path, content in files if content is not None}
 
 
 @dataclass(slots=True)
-class _Changes:
-    """What one layer changes of the tree that those under it make."""
+class _LayerChanges:
+    """The changes that one layer makes to the tree of the layers below it."""
 
     added: _Nodes = field(default_factory=dict)
-    replaced: set[str] = field(default_factory=set)  # with all that is below
+    replaced: set[str] = field(default_factory=set)  # including everything below
     emptied: set[str] = field(default_factory=set)
     directories: set[str] = field(default_factory=set)
 
-    def note(self, entry: Entry, layer: LayerReader, lower: _Nodes, *, keep: bool) -> None:
-        """Take in an entry; ``keep`` says that it is wanted itself, not only for what it hides."""
+    def record(self, entry: Entry, layer: LayerReader, lower: _Nodes, *, keep: bool) -> None:
+        """Record an entry; without ``keep`` only what it hides of lower layers."""
         if entry.kind == "opaque":
             self.emptied.add(entry.path)
         elif entry.kind == "directory":
@@ -64,12 +79,12 @@ class _Changes:
                 self._add(entry, layer, lower)
 
     def _add(self, entry: Entry, layer: LayerReader, lower: _Nodes) -> None:
-        layer.keep(entry)
-        node: bytes | _Link | None = None
+        layer.count_extracted(entry)
+        node: bytes | _Symlink | None = None
         if entry.kind == "file":
             node = b"".join(layer.content(entry))
         elif entry.kind == "symlink":
-            node = _Link(entry.target)
+            node = _Symlink(entry.target)
         elif entry.kind == "hardlink":
             target = layer.checked_path(entry.target)
             node = self.added.get(target, lower.get(target))
@@ -79,14 +94,14 @@ class _Changes:
             for directory in ancestors(entry.path):
                 self.added.pop(directory, None)
 
-    def applied(self, lower: _Nodes) -> _Nodes:
-        """The tree with this layer on top."""
-        gone = self.replaced | self.directories
-        covering = self.replaced | self.emptied
+    def apply_to(self, lower: _Nodes) -> _Nodes:
+        """Return the tree with this layer on top."""
+        removed = self.replaced | self.directories
+        hiding = self.replaced | self.emptied
         tree = {
             path: node
             for path, node in lower.items()
-            if path not in gone and "" not in covering and covering.isdisjoint(ancestors(path))
+            if path not in removed and "" not in hiding and hiding.isdisjoint(ancestors(path))
         }
         for path in self.added:
             for directory in ancestors(path):
@@ -95,14 +110,14 @@ class _Changes:
 
 
 def _content(tree: _Nodes, path: str) -> bytes | None:
-    for _ in range(HOPS):
+    for _ in range(MAX_LINKS):
         node = tree.get(path)
         if isinstance(node, bytes):
             return node
         for part in (*ancestors(path), path):
             link = tree.get(part)
-            if isinstance(link, _Link):
-                path = (link_target(part, link.target) + path[len(part) :]).lstrip("/")
+            if isinstance(link, _Symlink):
+                path = (resolve_link(part, link.target) + path[len(part) :]).lstrip("/")
                 break
         else:
             return None

@@ -1,4 +1,4 @@
-"""OCI image layouts on disk, and the embedded image store, which is one."""
+"""OCI image layouts on disk, and the embedded image store, which is such a layout."""
 
 from opmkit.imagetools.store.images import ImageStore, StoredImage
 from opmkit.imagetools.store.layout import Layout

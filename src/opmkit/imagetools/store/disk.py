@@ -1,4 +1,4 @@
-"""What goes wrong with a disk, told so that a person can help."""
+"""Translate OSError into StoreError."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_NOT_WRITABLE = "use a directory that you can write to; OPM_STORE sets that of the embedded store"
 _HINTS: dict[int, Hint | str] = {
     errno.ENOSPC: Hint.any_of(
         "free some space",
         "use another disk",
         Hint("empty the cache of the embedded image store with {}", Operation.PRUNE_STORE),
     ),
-    errno.EDQUOT: "free some space within your quota, or put it on another disk",
-    errno.EACCES: "choose a directory that you may write; OPM_STORE names that of the embedded store",
-    errno.EPERM: "choose a directory that you may write; OPM_STORE names that of the embedded store",
-    errno.EROFS: "choose a directory on a disk that isn't read-only; OPM_STORE names that of the embedded store",
+    errno.EDQUOT: "free some space within your quota or use another disk",
+    errno.EACCES: _NOT_WRITABLE,
+    errno.EPERM: _NOT_WRITABLE,
+    errno.EROFS: _NOT_WRITABLE,
     errno.ENOENT: "check the path",
-    errno.ENOTDIR: "a part of the path is a file: choose another directory",
+    errno.ENOTDIR: "check the path: a parent of it is a file",
 }
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn an OSError of the operating system into a StoreError that names the path."""
+    """Raise a StoreError that names a file, by default ``path``, for an OSError of the operating system."""
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # some libraries derive errors of their own from OSError
+        if error.errno is None:  # an error that a library derives from OSError
             raise
         hint = _HINTS.get(error.errno, "")
         raise StoreError(f"{error.filename or path}: {error.strerror or error}", hint=hint) from error

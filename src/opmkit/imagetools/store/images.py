@@ -1,4 +1,4 @@
-"""The embedded image store: an OCI layout of the user's, which is a cache of blobs as well."""
+"""The embedded image store: an OCI layout in the user's data directory, which also caches blobs and results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
-from opmkit.imagetools.store.layout import INGEST, RESULTS, Layout
+from opmkit.imagetools.store.layout import CACHE_DIRECTORY, INGEST_DIRECTORY, Layout
 from opmkit.imagetools.store.private import private_directory
 from opmkit.imagetools.store.reader import REF_NAME
 from opmkit.imagetools.store.repository import LayoutRepository
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
     from opmkit.imagetools.spec import Descriptor
 
-GRACE = 3600.0
+GRACE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """An image in the store: its full name ("" if none), its size in bytes as it is stored, and its platforms."""
+    """An image in the store, with its full name ("" if it has none) and the size in bytes of its stored blobs."""
 
     name: str
     digest: str
@@ -39,110 +39,112 @@ class StoredImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageStore:
-    """Images by their full names (``quay.io/ns/name:tag``), and blobs by digest that may be of no image."""
+    """A store of images by full name (``quay.io/ns/name:tag``), and of cached blobs, which may belong to no image."""
 
     layout: Layout
 
     @classmethod
     def open(cls, path: Path | None = None) -> ImageStore:
-        """The store at the path, else at ``OPM_STORE``, else where the user keeps data; made by the first write.
+        """Return the store at ``path``, else at ``OPM_STORE``, else in the user's data directory.
 
-        Who has no home, or may not write there, as in many pods, keeps them in the directory for temporary files.
-        Raises StoreError where that can't be, either.
+        Users without a writable home directory, as in many pods, get one in the directory for temporary files. The
+        first write creates the store.
+
+        Raises:
+            StoreError: No directory is usable.
         """
-        named = os.environ.get("OPM_STORE")
-        return cls(Layout((path or (Path(named) if named else _default_path())).absolute(), private=True))
+        configured = os.environ.get("OPM_STORE")
+        root = path or (Path(configured) if configured else _default_path())
+        return cls(Layout(root.absolute(), private=True))
 
     def repository(self, name: str) -> LayoutRepository:
-        """The images called ``name`` (registry and repository) by their tags."""
+        """Return the images called ``name`` (registry and repository), by tag."""
         return LayoutRepository(self.layout.path, name, private=self.layout.private)
 
     def ingest(self, descriptor: Descriptor, stream: BinaryIO) -> Path:
-        """Take a blob in and give its file; raises DigestMismatch and StoreError."""
-        self.layout.make()
+        """Add a blob and return its file; raise DigestMismatch or StoreError."""
+        self.layout.create()
         return self.layout.ingest(descriptor, stream)
 
-    def cached(self, descriptor: Descriptor) -> Path | None:
-        """The blob's file, its content verified now, or None."""
-        return self.layout.cached(descriptor)
+    def find_blob(self, descriptor: Descriptor) -> Path | None:
+        """Verify a blob and return its file, or None."""
+        return self.layout.find_blob(descriptor)
 
-    def results(self, name: str) -> Path:
-        """A directory for files, in directories, with what was worked out from images; `prune` deletes old ones."""
+    def cache_directory(self, name: str) -> Path:
+        """Return a directory for results computed from images; `prune` removes old files two levels below it."""
         self.layout.restrict()
-        return self.layout.path / RESULTS / name
+        return self.layout.path / CACHE_DIRECTORY / name
 
     def list(self) -> list[StoredImage]:
-        """The images there are, by name."""
+        """Return all images, sorted by name."""
         try:
             index = self.layout.read_index()
         except NotFound:
             return []
-        stored = (self._stored(descriptor) for descriptor in index.manifests)
-        return sorted(stored, key=lambda image: (image.name, image.digest))
+        images = (self._describe(descriptor) for descriptor in index.manifests)
+        return sorted(images, key=lambda image: (image.name, image.digest))
 
     def remove(self, reference: Reference) -> None:
-        """Forget the image of that tag, or all of that digest; its blobs stay until pruned. Raises NotFound."""
+        """Remove the image with a tag, or all with a digest; `prune` removes its blobs. Raise NotFound."""
         tagged = str(reference.with_default_tag())
 
-        def others(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
-            left = [manifest for manifest in manifests if not _is_meant(manifest, reference, tagged)]
-            if len(left) == len(manifests):
+        def without(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
+            retained = [manifest for manifest in manifests if not _matches(manifest, reference, tagged)]
+            if len(retained) == len(manifests):
                 raise NotFound(
-                    f"{self.layout.path}: no image {reference}",
+                    f"{self.layout.path}: image {reference} not found",
                     hint=Hint("list the stored images with {}", Operation.LIST_STORED_IMAGES),
                 )
-            return left
+            return retained
 
-        self.layout.change_index(others)
+        self.layout.update_index(without)
 
-    def prune(self, grace: float = GRACE) -> int:
-        """Delete what no image needs and no one has used for ``grace`` seconds; the bytes that it freed.
+    def prune(self, grace: float = GRACE_SECONDS) -> int:
+        """Remove what no image needs and nobody has used for ``grace`` seconds; return the number of bytes freed.
 
-        The grace is for other processes: the blobs of an image come before the image.
+        Other processes need the grace period: they store the blobs of an image before its manifest.
         """
         freed = 0
-        with self.layout.locked():
-            needed = {self.layout.blob_path(digest) for digest in self._needed()}
+        with self.layout.lock():
+            required = {self.layout.blob_path(digest) for digest in self._required_digests()}
             last_use = time.time() - grace
-            patterns = ("blobs/*/*", f"{INGEST}/*", f"{RESULTS}/*/*/*")
+            patterns = ("blobs/*/*", f"{INGEST_DIRECTORY}/*", f"{CACHE_DIRECTORY}/*/*/*")
             for path in [path for pattern in patterns for path in self.layout.path.glob(pattern)]:
-                with suppress(FileNotFoundError):  # a blob that came in whole just now has moved
+                with suppress(FileNotFoundError):  # an ingested blob was renamed in the meantime
                     status = path.stat()
-                    if path not in needed and status.st_mtime <= last_use:
+                    if path not in required and status.st_mtime <= last_use:
                         path.unlink()
                         freed += status.st_size
         return freed
 
-    def _needed(self) -> set[str]:
-        needed: set[str] = set()
-        found = [*self.layout.read_index().manifests]
-        while found:
-            part = found.pop()
-            if part.digest not in needed:
-                needed.add(part.digest)
-                if part.media_type in media_types.MANIFESTS | media_types.INDEXES:
-                    found.extend(self.layout.read_manifest(part).children)
-        return needed
+    def _required_digests(self) -> set[str]:
+        required: set[str] = set()
+        pending = [*self.layout.read_index().manifests]
+        while pending:
+            descriptor = pending.pop()
+            if descriptor.digest not in required:
+                required.add(descriptor.digest)
+                if descriptor.media_type in media_types.MANIFESTS | media_types.INDEXES:
+                    pending.extend(self.layout.read_manifest(descriptor).children)
+        return required
 
-    def _stored(self, descriptor: Descriptor) -> StoredImage:
+    def _describe(self, descriptor: Descriptor) -> StoredImage:
         manifest = self.layout.read_manifest(descriptor)
-        parts = manifest.images if isinstance(manifest, IndexManifest) else [descriptor]
-        images = [image for image in map(self.layout.read_manifest, parts) if isinstance(image, Manifest)]
+        children = manifest.images if isinstance(manifest, IndexManifest) else [descriptor]
+        images = [image for image in map(self.layout.read_manifest, children) if isinstance(image, Manifest)]
         repository = self.repository("")
         configs = [ImageConfig.parse(repository.get_config(image.config)) for image in images]
-        blobs = {
-            part.digest: part.size for part in (descriptor, *(part for image in images for part in image.children))
-        }
+        blobs = [descriptor, *(blob for image in images for blob in image.children)]
         return StoredImage(
             name=descriptor.annotations.get(REF_NAME, ""),
             digest=descriptor.digest,
-            size=sum(blobs.values()),
+            size=sum({blob.digest: blob.size for blob in blobs}.values()),
             created=max((config.created for config in configs), default=""),
             platforms=tuple(config.platform for config in configs),
         )
 
 
-def _is_meant(manifest: Descriptor, reference: Reference, tagged: str) -> bool:
+def _matches(manifest: Descriptor, reference: Reference, tagged: str) -> bool:
     name = manifest.annotations.get(REF_NAME, "")
     if reference.digest:
         return manifest.digest == reference.digest and (not name or name.startswith(f"{reference.name}:"))
@@ -152,14 +154,15 @@ def _is_meant(manifest: Descriptor, reference: Reference, tagged: str) -> bool:
 def _default_path() -> Path:
     from platformdirs import user_data_path
 
-    with suppress(RuntimeError):  # there is no home
+    with suppress(RuntimeError):  # no home directory
         path = user_data_path("opmkit")
-        if path.is_absolute() and _writable(path):
+        if path.is_absolute() and _is_writable(path):
             return path
     return private_directory() / "store"
 
 
-def _writable(path: Path) -> bool:
-    """Whether a directory, there or to be made, may be written."""
-    there = next(each for each in (path, *path.parents) if os.path.exists(each))  # noqa: PTH110 (no error if hidden)
-    return os.access(there, os.W_OK | os.X_OK)
+def _is_writable(path: Path) -> bool:
+    """Return whether a directory, which may not exist yet, can be written to."""
+    candidates = (path, *path.parents)
+    existing = next(candidate for candidate in candidates if os.path.exists(candidate))  # noqa: PTH110 (never raises)
+    return os.access(existing, os.W_OK | os.X_OK)

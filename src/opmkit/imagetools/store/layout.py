@@ -1,7 +1,7 @@
-"""An OCI image layout on disk (image-spec 1.1, image-layout.md): blobs by digest, and the index that names images.
+"""An OCI image layout on disk (image-spec 1.1, image-layout.md): blobs by digest, and an index of named images.
 
-Several processes may use one at once. A blob appears whole, by a rename; ``index.json`` changes under a file lock, also
-by a rename, and only once all that it comes to name is on the disk.
+Several processes can use a layout concurrently. Blobs are added atomically, by a rename. ``index.json`` is replaced in
+the same way under a file lock, after all blobs that it refers to have been synced to disk.
 """
 
 from __future__ import annotations
@@ -18,54 +18,56 @@ from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.repository import CHUNK_SIZE, verify_stream
 from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, IndexManifest, Manifest, check_digest, parse_manifest
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.imagetools.store.private import FILE_MODE, is_open, make_directory, restrict
+from opmkit.imagetools.store.private import FILE_MODE, is_shared, make_directory, restrict
 from opmkit.imagetools.store.reader import read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-LOCK = "opmkit.lock"
-LOCK_SECONDS = 120.0
+LAYOUT_FILE = "oci-layout"
+LAYOUT_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
+INDEX_FILE = "index.json"
+LOCK_FILE = "opmkit.lock"
+LOCK_TIMEOUT_SECONDS = 120.0
+INGEST_DIRECTORY = "ingest"
+CACHE_DIRECTORY = "results"
+_OWN_FILES = frozenset({LOCK_FILE, INGEST_DIRECTORY, CACHE_DIRECTORY, "blobs"})
+"""Files that opmkit may create in the directory of a layout before the layout itself."""
 
-VERSION = "oci-layout"
-VERSION_CONTENT = b'{"imageLayoutVersion":"1.0.0"}'
-INDEX = "index.json"
-INGEST = "ingest"
-RESULTS = "results"
-_MANAGED = frozenset({LOCK, INGEST, RESULTS, "blobs"})
-"""What this program writes into a layout's directory before it is a layout."""
 
-
-def parse_index(raw: bytes, where: str) -> IndexManifest:
-    """The content of a layout's index.json; raises InvalidImage, which names ``where`` it stands."""
+def parse_index(raw: bytes, location: str) -> IndexManifest:
+    """Parse the ``index.json`` of a layout; raise InvalidImage, which names ``location``."""
     index = parse_manifest(raw)
     if isinstance(index, Manifest):
-        raise InvalidImage(f"{where} is no image index", hint="the layout is damaged: make it anew")
+        raise InvalidImage(f"{location} is not an image index", hint="create the layout again")
     return index
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The files of a layout. Nothing is made on disk before something is written.
+    """The files of a layout, which the first write creates.
 
-    Only its user can read a ``private`` one; what others could read of it is restricted by the next write.
+    A ``private`` layout is accessible to its user only. Permissions that others have are removed by the next write.
     """
 
     path: Path
     private: bool = False
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The path, for errors."""
         return str(self.path)
 
     def blob_path(self, digest: str) -> Path:
-        """Where the blob is, or would be."""
+        """Return the path of a blob, whether or not it exists."""
         algorithm, _, encoded = check_digest(digest).partition(":")
         return self.path / "blobs" / algorithm / encoded
 
-    def cached(self, descriptor: Descriptor) -> Path | None:
-        """The blob's file, its content verified now, or None; a damaged one is removed."""
+    def find_blob(self, descriptor: Descriptor) -> Path | None:
+        """Verify a blob and return its file, or None; a damaged file is removed.
+
+        The modification time is set to now, which protects the blob from being pruned.
+        """
         path = self.blob_path(descriptor.digest)
         with disk_errors(path):
             try:
@@ -77,14 +79,18 @@ class Layout:
             except DigestMismatch:
                 path.unlink(missing_ok=True)
                 return None
-        with suppress(OSError):  # that it was asked for now keeps it from being pruned; no matter if others own it
+        with suppress(OSError):  # the file may belong to another user
             os.utime(path)
         return path
 
     def ingest(self, descriptor: Descriptor, stream: BinaryIO) -> Path:
-        """Take a blob in and give its file; raises DigestMismatch, and StoreError for what the disk says.
+        """Add a blob and return its file.
 
-        Not forced to the disk: a blob torn by a power cut is found out when it is next asked for.
+        The file is not synced to disk: a blob that a power failure truncates is detected by find_blob.
+
+        Raises:
+            DigestMismatch: The content does not match the descriptor.
+            StoreError: The file cannot be written.
         """
         path = self.blob_path(descriptor.digest)
         with verify_stream(stream, descriptor) as content, self._new_file() as output:
@@ -96,105 +102,110 @@ class Layout:
         return path
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """The blob's content, verified when read to its end; raises NotFound."""
+        """Open a blob, which is verified when read to its end; raise NotFound if it does not exist."""
         path = self.blob_path(descriptor.digest)
         if not path.is_file():
-            raise NotFound(
-                f"blob {descriptor.digest} is not in {self.path}", hint="the layout is incomplete: copy anew"
-            )
+            raise NotFound(f"{self.path}: blob {descriptor.digest} not found", hint="copy the image there again")
         with disk_errors(path):
             return verify_stream(path.open("rb"), descriptor)
 
     def blob_size(self, digest: str) -> int | None:
-        """The size of a blob in bytes, None where it isn't there."""
+        """Return the size of a blob in bytes, None if it does not exist."""
         path = self.blob_path(digest)
         with disk_errors(path):
             return path.stat().st_size if path.is_file() else None
 
     def read_index(self) -> IndexManifest:
-        """What the layout names; raises NotFound where there is no layout."""
+        """Return the content of ``index.json``; raise NotFound if there is no layout."""
         with disk_errors(self.path):
-            if not (self.path / VERSION).is_file():
-                hint = "give the directory of an OCI image layout, such as skopeo copy ... oci:DIR:TAG makes"
-                raise NotFound(f"{self.path} is no OCI image layout", hint=hint)
+            if not (self.path / LAYOUT_FILE).is_file():
+                hint = "pass the directory of an OCI image layout, such as skopeo copy ... oci:DIR:TAG creates"
+                raise NotFound(f"{self.path} is not an OCI image layout", hint=hint)
             try:
-                with (self.path / INDEX).open("rb") as file:
+                with (self.path / INDEX_FILE).open("rb") as file:
                     raw = file.read(MAX_MANIFEST_SIZE + 1)
             except FileNotFoundError:
                 return IndexManifest.build(())
-        return parse_index(raw, str(self.path / INDEX))
+        return parse_index(raw, str(self.path / INDEX_FILE))
 
     def read_manifest(self, descriptor: Descriptor) -> Manifest | IndexManifest:
-        """A manifest or index by its descriptor, verified; raises NotFound and InvalidImage."""
+        """Return a verified manifest or index manifest; raise NotFound or InvalidImage."""
         return read_manifest(self, descriptor)
 
-    def make(self) -> None:
-        """Make the layout if it isn't there; raises StoreError for a directory with other things in it."""
-        if not (self.path / VERSION).is_file():
-            with self.locked():
+    def create(self) -> None:
+        """Create the layout if it does not exist; raise StoreError if the directory contains other files."""
+        if not (self.path / LAYOUT_FILE).is_file():
+            with self.lock():
                 pass
 
-    def change_index(
-        self, change: Callable[[Sequence[Descriptor]], Sequence[Descriptor]], needs: Sequence[str] = ()
+    def update_index(
+        self, update: Callable[[Sequence[Descriptor]], Sequence[Descriptor]], required: Sequence[str] = ()
     ) -> None:
-        """Replace the list of what the layout names by what ``change`` makes of it.
+        """Replace the manifests in ``index.json`` with those that ``update`` returns for them.
 
-        The blobs that it comes to need are forced to the disk first; raises StoreError if one isn't there.
+        The blobs with the ``required`` digests are synced to disk first.
+
+        Raises:
+            StoreError: A required blob does not exist, a file cannot be written, or locking timed out.
+            LimitExceeded: The index would become larger than MAX_MANIFEST_SIZE.
         """
-        with self.locked():
-            self._sync_blobs(needs)
+        with self.lock():
+            self._sync_blobs(required)
             index = self.read_index()
-            manifests = change(index.manifests)
-            changed = IndexManifest.build(manifests, index.annotations)
-            if len(changed.raw) > MAX_MANIFEST_SIZE:
+            manifests = update(index.manifests)
+            updated = IndexManifest.build(manifests, index.annotations)
+            if len(updated.raw) > MAX_MANIFEST_SIZE:
                 raise LimitExceeded(
-                    f"{self.path} holds too many images",
-                    hint=Hint("remove some with {}", Operation.REMOVE_STORED_IMAGE),
+                    f"{self.path}: too many images", hint=Hint("remove some with {}", Operation.REMOVE_STORED_IMAGE)
                 )
-            if tuple(manifests) != index.manifests or not (self.path / INDEX).exists():
-                self._replace(INDEX, changed.raw)
+            if tuple(manifests) != index.manifests or not (self.path / INDEX_FILE).exists():
+                self._write(INDEX_FILE, updated.raw)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Alone with the index, the layout made if it isn't there; raises StoreError if others take too long."""
+    def lock(self) -> Iterator[None]:
+        """Lock the index, and create the layout if it does not exist; raise StoreError on timeout."""
         from filelock import FileLock, Timeout
 
         with disk_errors(self.path):
             self._make_directory(self.path)
-            lock = FileLock(self.path / LOCK, timeout=LOCK_SECONDS, mode=FILE_MODE if self.private else -1)
+            mode = FILE_MODE if self.private else -1
+            lock = FileLock(self.path / LOCK_FILE, timeout=LOCK_TIMEOUT_SECONDS, mode=mode)
             try:
                 with lock:
-                    self._create()
+                    self._initialize()
                     yield
             except Timeout as error:
-                hint = "another process is busy with it: wait for that one, or end it"
-                raise StoreError(f"{self.path} stays locked for {LOCK_SECONDS:.0f} seconds", hint=hint) from error
+                raise StoreError(
+                    f"{self.path}: timed out after waiting {LOCK_TIMEOUT_SECONDS:.0f} seconds for the lock",
+                    hint="wait for the other process that is changing it, or end that process",
+                ) from error
 
     def restrict(self) -> None:
-        """Withdraw the permissions of others from a private layout that was created with them."""
-        if self.private and is_open(self.path) and not self._has_other_files():
+        """Remove the permissions of other users from a private layout that was created with them."""
+        if self.private and is_shared(self.path) and not self._has_foreign_files():
             restrict(self.path)
 
     def _sync_blobs(self, digests: Sequence[str]) -> None:
         paths = [self.blob_path(digest) for digest in digests]
         for path in paths:
             if not path.is_file():
-                hint = "try again; if another process pruned the layout just now, that was all"
-                raise StoreError(f"{path} is missing, so the image can't be saved", hint=hint)
+                raise StoreError(
+                    f"{path}: blob not found: another process may have pruned the layout", hint="try again"
+                )
             _sync(path)
         for directory in {path.parent for path in paths}:
             _sync(directory)
 
-    def _create(self) -> None:
-        if (self.path / VERSION).exists():
+    def _initialize(self) -> None:
+        if (self.path / LAYOUT_FILE).exists():
             return
-        if self._has_other_files():
-            hint = "choose a directory that is empty or not there yet"
-            raise StoreError(f"{self.path} has other files in it and is no OCI image layout", hint=hint)
+        if self._has_foreign_files():
+            hint = "use an empty or new directory"
+            raise StoreError(f"{self.path} is not an OCI image layout and contains other files", hint=hint)
         self._make_directory(self.path / "blobs" / "sha256")
-        self._replace(VERSION, VERSION_CONTENT)
+        self._write(LAYOUT_FILE, LAYOUT_CONTENT)
 
-    def _replace(self, name: str, content: bytes) -> None:
+    def _write(self, name: str, content: bytes) -> None:
         with self._new_file() as output:
             output.write(content)
             output.flush()
@@ -204,8 +215,8 @@ class Layout:
 
     @contextmanager
     def _new_file(self) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
-        """A file to fill and rename; removed if that doesn't come about."""
-        directory = self.path / INGEST
+        """Open a temporary file, which is removed unless the block renames it."""
+        directory = self.path / INGEST_DIRECTORY
         with disk_errors(self.path):
             self._make_directory(directory)
             with tempfile.NamedTemporaryFile(dir=directory, delete=False) as output:
@@ -222,8 +233,10 @@ class Layout:
         else:
             path.mkdir(parents=True, exist_ok=True)
 
-    def _has_other_files(self) -> bool:
-        return not (self.path / VERSION).exists() and any(entry.name not in _MANAGED for entry in self.path.iterdir())
+    def _has_foreign_files(self) -> bool:
+        if (self.path / LAYOUT_FILE).exists():
+            return False
+        return any(entry.name not in _OWN_FILES for entry in self.path.iterdir())
 
 
 def _sync(path: Path) -> None:

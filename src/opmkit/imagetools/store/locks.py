@@ -1,4 +1,4 @@
-"""Locks by name among the processes of one user on one machine."""
+"""Named locks between processes of one user on one machine."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
     from filelock import FileLock
 
-LOCK_SECONDS = 600.0
+TIMEOUT_SECONDS = 600.0
 _log = logging.getLogger(__name__)
 
 
 class NamedLocks:
-    """Locks for several names, taken together, and again by whoever has them.
+    """Reentrant locks for several names, which are acquired together.
 
-    The operating system frees them when their process ends, however it does. Where there is no place for their files
-    there are no locks: they are for those who can do without, if not as well.
+    The operating system releases them when the process ends. They are best effort: nothing is locked if the directory
+    of the lock files is not usable.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Nothing is locked yet."""
-        self._names = sorted(set(names))  # all take them in the same order, so that none wait for each other
+        """Prepare the locks without acquiring them."""
+        self._names = sorted(set(names))  # acquired in the same order by all processes, which rules out deadlocks
         self._locks: list[FileLock] | None = None
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Alone with the names; raises StoreError if another process keeps one for LOCK_SECONDS."""
+    def acquire(self) -> Iterator[None]:
+        """Hold all locks within the block; raise StoreError if that takes longer than TIMEOUT_SECONDS for one."""
         if self._locks is None:
             self._locks = self._open()
         with ExitStack() as stack:
             for name, lock in zip(self._names, self._locks, strict=False):
-                stack.enter_context(_taken(lock, name))
+                stack.enter_context(_acquire(lock, name))
             yield
 
     def _open(self) -> list[FileLock]:
         from filelock import FileLock
 
         try:
-            return [FileLock(_path(name), timeout=LOCK_SECONDS) for name in self._names]
+            return [FileLock(_path(name), timeout=TIMEOUT_SECONDS) for name in self._names]
         except StoreError as error:
-            _log.warning("%s; other processes on this machine are not waited for", error.message)
+            _log.warning("%s; continuing without locks against other processes", error.message)
             return []
 
 
@@ -57,11 +57,12 @@ def _path(name: str) -> Path:
     return private_directory() / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.lock"
 
 
-def _taken(lock: FileLock, name: str) -> AbstractContextManager[object]:
+def _acquire(lock: FileLock, name: str) -> AbstractContextManager[object]:
     from filelock import Timeout
 
     try:
         return lock.acquire()
     except Timeout as error:
-        hint = "another process is busy with it: wait for that one, or end it"
-        raise StoreError(f"{name} stays locked for {LOCK_SECONDS:.0f} seconds", hint=hint) from error
+        hint = "wait for the other process that is changing it, or end that process"
+        message = f"{name}: timed out after waiting {TIMEOUT_SECONDS:.0f} seconds for the lock"
+        raise StoreError(message, hint=hint) from error

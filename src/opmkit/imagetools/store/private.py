@@ -1,4 +1,4 @@
-"""Files that only their user can read: modes, and a directory among the temporary files."""
+"""Files and directories that only their user can access."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_directory(path: Path, mode: int = DIRECTORY_MODE) -> None:
-    """Create a directory and its missing parents with a mode, as the XDG specification has it; raises OSError."""
+    """Create a directory and its missing parents with a mode, as the XDG specification requires; raise OSError."""
     if not path.exists():
         make_directory(path.parent, mode)
         path.mkdir(mode, exist_ok=True)
 
 
-def is_open(directory: Path) -> bool:
-    """Return whether others have permissions for a directory of this user, unless its sticky bit says they should."""
+def is_shared(directory: Path) -> bool:
+    """Return whether other users can access a directory of this user; one with a sticky bit is meant to be shared."""
     try:
         status = directory.stat()
     except OSError:
         return False
-    return bool(status.st_mode & _OTHERS) and not status.st_mode & stat.S_ISVTX and status.st_uid == os.geteuid()
+    accessible = bool(status.st_mode & _OTHERS) and not status.st_mode & stat.S_ISVTX
+    return accessible and status.st_uid == os.geteuid()
 
 
 def restrict(root: Path) -> None:
-    """Withdraw the permissions of others from a directory tree, from the root last; what others own stays as it is."""
+    """Remove the permissions of other users from a directory tree, the root last; files of other users are skipped."""
     for directory, _, names in os.walk(root, topdown=False):
-        _restrict(directory, names)
+        _restrict_directory(directory, names)
 
 
-def _restrict(directory: str, names: list[str]) -> None:
+def _restrict_directory(directory: str, names: list[str]) -> None:
     for path in (*(Path(directory, name) for name in names), Path(directory)):
         with suppress(OSError):
             mode = path.lstat().st_mode
@@ -46,9 +47,10 @@ def _restrict(directory: str, names: list[str]) -> None:
 
 
 def private_directory() -> Path:
-    """``TMPDIR/opmkit-UID``, made if it isn't there; nobody else may write to it.
+    """Return ``TMPDIR/opmkit-UID``, which is created if it does not exist.
 
-    Raises StoreError where it can't be made, or is someone else's: whoever may write there could swap our files.
+    Raises:
+        StoreError: The directory cannot be created, or other users could write to it and replace files there.
     """
     path = Path(tempfile.gettempdir(), f"opmkit-{os.getuid()}")
     with disk_errors(path):
@@ -56,7 +58,7 @@ def private_directory() -> Path:
         status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise StoreError(
-            f"{path} is no directory that is this user's alone",
-            hint="remove it, or let TMPDIR name another directory",
+            f"{path} is not a directory that only this user can write to",
+            hint="remove it, or set TMPDIR to another directory",
         )
     return path

@@ -1,4 +1,4 @@
-"""Reading the images of an OCI image layout, wherever its files are."""
+"""Read the images of an OCI image layout, on disk or in an archive."""
 
 from __future__ import annotations
 
@@ -17,30 +17,36 @@ REF_NAME = "org.opencontainers.image.ref.name"
 
 
 class LayoutFiles(Protocol):
-    """The files of a layout (image-spec 1.1, image-layout.md); ``place`` names it in errors."""
+    """The files of an OCI image layout (image-spec 1.1, image-layout.md)."""
 
     @property
-    def place(self) -> str:
-        """Where the layout is."""
+    def location(self) -> str:
+        """The path of the layout or archive, for errors."""
         ...
 
     def read_index(self) -> IndexManifest:
-        """What the layout names; raises NotFound where there is no layout."""
+        """Return the content of ``index.json``; raise NotFound if there is no layout."""
         ...
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """A blob's content, verified when read to its end; raises NotFound."""
+        """Open a blob, which is verified when read to its end; raise NotFound if it does not exist."""
         ...
 
     def blob_size(self, digest: str) -> int | None:
-        """The size of a blob in bytes, None where it isn't there."""
+        """Return the size of a blob in bytes, None if it does not exist."""
         ...
 
 
 def read_manifest(files: LayoutFiles, descriptor: Descriptor) -> Manifest | IndexManifest:
-    """A manifest or index by its descriptor, verified; raises NotFound, InvalidImage and LimitExceeded."""
+    """Return a verified manifest or index manifest.
+
+    Raises:
+        NotFound: The blob does not exist.
+        InvalidImage: The blob is not a valid manifest.
+        LimitExceeded: The manifest is larger than MAX_MANIFEST_SIZE.
+    """
     if descriptor.size > MAX_MANIFEST_SIZE:
-        raise LimitExceeded(f"manifest {descriptor.digest} is longer than the bound of {MAX_MANIFEST_SIZE} bytes")
+        raise LimitExceeded(f"manifest {descriptor.digest}: exceeds the limit of {MAX_MANIFEST_SIZE} bytes")
     with files.open_blob(descriptor) as stream:
         return parse_manifest(stream.read(), descriptor.media_type)
 
@@ -48,52 +54,52 @@ def read_manifest(files: LayoutFiles, descriptor: Descriptor) -> Manifest | Inde
 class LayoutReader:
     """The images of a layout, as a ImageSource.
 
-    With ``name`` it shows the images whose names in the layout are ``name:TAG``, as in the embedded store; without,
-    tags are names just as they stand in the layout. The identifier "" is the only image that there is.
+    With ``name`` these are the images whose names in the layout are ``name:TAG``, as in the embedded store. Without it
+    a tag is a complete name in the layout. The identifier "" stands for the only image of the layout.
     """
 
     def __init__(self, files: LayoutFiles, name: str = "") -> None:
-        """Take the layout, which need not be there yet."""
+        """Read from a layout, which may be created later."""
         self._files = files
         self.name = name
 
     def resolve(self, identifier: str) -> Descriptor:
-        """The descriptor of what the tag or digest names; raises NotFound with the tags there are in its hint."""
+        """Return the descriptor of a tag or digest; raise NotFound, whose hint lists the tags."""
         manifests = self._files.read_index().manifests
         if is_digest(identifier):
-            return self._by_digest(identifier, manifests)
+            return self._resolve_digest(identifier, manifests)
         if identifier:
             wanted = self._full_name(identifier)
-            found = [manifest for manifest in manifests if manifest.annotations.get(REF_NAME) == wanted][:1]
+            matches = [manifest for manifest in manifests if manifest.annotations.get(REF_NAME) == wanted][:1]
         else:
-            found = list({manifest.digest: manifest for manifest in manifests}.values())
-        if len(found) == 1:
-            return found[0]
-        place = f"{self._files.place}: "
+            matches = list({manifest.digest: manifest for manifest in manifests}.values())
+        if len(matches) == 1:
+            return matches[0]
         tags = ", ".join(self.tags())
         hint = f"the available tags are: {tags}" if tags else "no image of this name has been stored here yet"
         if identifier:
-            raise NotFound(f"{place}image {self._full_name(identifier)} not found", hint=hint)
-        problem = "contains more than one image" if found else "contains no image"
-        raise NotFound(place + problem, hint=f"name one by :TAG or @DIGEST; {hint}" if found else "")
+            raise NotFound(f"{self._files.location}: image {self._full_name(identifier)} not found", hint=hint)
+        if matches:
+            raise NotFound(f"{self._files.location}: contains more than one image", hint=f"add :TAG or @DIGEST; {hint}")
+        raise NotFound(f"{self._files.location}: contains no image")
 
     def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
-        """The manifest or index that the tag or digest names, verified."""
+        """Return the verified manifest or index manifest of a tag or digest."""
         return read_manifest(self._files, self.resolve(identifier))
 
     def get_config(self, descriptor: Descriptor) -> bytes:
-        """A small blob, verified; raises LimitExceeded above MAX_CONFIG_SIZE."""
+        """Return a verified blob; raise LimitExceeded above MAX_CONFIG_SIZE bytes."""
         if descriptor.size > MAX_CONFIG_SIZE:
-            raise LimitExceeded(f"config {descriptor.digest} is longer than the bound of {MAX_CONFIG_SIZE} bytes")
+            raise LimitExceeded(f"config {descriptor.digest}: exceeds the limit of {MAX_CONFIG_SIZE} bytes")
         with self.open_blob(descriptor) as stream:
             return stream.read()
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """The blob's content, verified when read to its end."""
+        """Open a blob, which is verified when read to its end."""
         return self._files.open_blob(descriptor)
 
     def tags(self) -> Iterator[str]:
-        """The tags there are, sorted."""
+        """Yield the tags in alphabetical order."""
         prefix = f"{self.name}:" if self.name else ""
         names = {manifest.annotations.get(REF_NAME, "") for manifest in self._files.read_index().manifests}
         return (name.removeprefix(prefix) for name in sorted(names - {""}) if name.startswith(prefix))
@@ -101,13 +107,13 @@ class LayoutReader:
     def _full_name(self, tag: str) -> str:
         return f"{self.name}:{tag}" if self.name else tag
 
-    def _by_digest(self, digest: str, manifests: Sequence[Descriptor]) -> Descriptor:
-        """The descriptor of a manifest that is listed, or that an index lists and so is only known by its content."""
+    def _resolve_digest(self, digest: str, manifests: Sequence[Descriptor]) -> Descriptor:
+        """Return the descriptor of a manifest that ``index.json`` lists, or that is only referred to by an index."""
         for manifest in manifests:
             if manifest.digest == digest:
                 return manifest
         size = self._files.blob_size(digest)
         if size is None or size > MAX_MANIFEST_SIZE:
-            raise NotFound(f"{self._files.place}: no manifest {digest}", hint="copy the image there first")
-        manifest_like = read_manifest(self._files, Descriptor("", digest, size))
-        return replace(manifest_like.descriptor, digest=digest)
+            raise NotFound(f"{self._files.location}: manifest {digest} not found", hint="copy the image there first")
+        manifest_or_index = read_manifest(self._files, Descriptor("", digest, size))
+        return replace(manifest_or_index.descriptor, digest=digest)

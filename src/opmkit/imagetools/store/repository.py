@@ -1,4 +1,4 @@
-"""An OCI layout on disk as a place where images live."""
+"""An OCI image layout on disk as a writable repository."""
 
 from __future__ import annotations
 
@@ -25,55 +25,58 @@ if TYPE_CHECKING:
 
 
 class LayoutRepository(LayoutReader):
-    """The images of a layout on disk, as a Repository; the layout is made by the first write."""
+    """The images of a layout on disk, as a Repository; the first write creates the layout."""
 
     def __init__(self, path: Path, name: str = "", *, private: bool = False) -> None:
-        """Take the layout at the path; ``name`` is as LayoutReader has it, ``private`` as Layout has it."""
+        """Use the layout at a path; for ``name`` see LayoutReader, for ``private`` Layout."""
         self.layout = Layout(path, private)
         super().__init__(self.layout, name)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether there is a blob of that digest and size."""
+        """Return whether a blob with this digest and size exists."""
         return self.layout.blob_size(descriptor.digest) == descriptor.size
 
     def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
-        """Copy the blob in, unless it is there, whole."""
-        if self.layout.cached(descriptor) is None:
-            self.layout.make()
+        """Store a blob unless an intact copy exists."""
+        if self.layout.find_blob(descriptor) is None:
+            self.layout.create()
             self.layout.ingest(descriptor, opener())
 
     def put_manifest(
         self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
-        """Store a manifest and, once it and its parts are on the disk, let the tag name it.
+        """Store a manifest and, once it and its children are synced to disk, update the tag.
 
-        Without a tag it is listed without a name, until an index that refers to it is stored. Raises StoreError if a
-        part isn't there.
+        A manifest without a tag is listed without a name until an index that refers to it is stored.
+
+        Raises:
+            StoreError: A child does not exist, or a file cannot be written.
+            TagMoved: The tag is not at ``replacing``.
         """
         descriptor = manifest.descriptor
         self.put_blob(descriptor, partial(io.BytesIO, manifest.raw))
-        parts = [part.digest for part in manifest.children if not media_types.is_foreign(part.media_type)]
+        children = [child.digest for child in manifest.children if not media_types.is_foreign(child.media_type)]
         named = replace(descriptor, annotations={REF_NAME: self._full_name(tag)} if tag else {})
 
-        def change(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
-            if tag and replacing is not None:  # nobody moves it now: the layout is locked
+        def update(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
+            if tag and replacing is not None:  # the tag cannot move after this check: the layout is locked
                 check_tag(self, tag, replacing, descriptor.digest)
-            return _listed(named, parts, manifests)
+            return _add_to_index(named, children, manifests)
 
-        self.layout.change_index(change, needs=[*parts, descriptor.digest])
+        self.layout.update_index(update, required=[*children, descriptor.digest])
         return descriptor
 
 
-def _listed(new: Descriptor, parts: Sequence[str], manifests: Sequence[Descriptor]) -> list[Descriptor]:
-    """The list with ``new`` on it: its name is no one else's, and nameless are only those not listed otherwise."""
+def _add_to_index(new: Descriptor, children: Sequence[str], manifests: Sequence[Descriptor]) -> list[Descriptor]:
+    """Return the manifests with ``new``, without others of its name and nameless ones that are listed otherwise."""
     name = new.annotations.get(REF_NAME)
-    covered = {*parts, new.digest} if name else set(parts)
+    covered = {*children, new.digest} if name else set(children)
 
-    def stays(manifest: Descriptor) -> bool:
+    def is_retained(manifest: Descriptor) -> bool:
         if REF_NAME in manifest.annotations:
             return manifest.annotations[REF_NAME] != name
         return manifest.digest not in covered
 
-    kept = [manifest for manifest in manifests if stays(manifest)]
-    is_listed = name is None and any(manifest.digest == new.digest for manifest in kept)
-    return kept if is_listed else [*kept, new]
+    retained = [manifest for manifest in manifests if is_retained(manifest)]
+    is_listed = name is None and any(manifest.digest == new.digest for manifest in retained)
+    return retained if is_listed else [*retained, new]

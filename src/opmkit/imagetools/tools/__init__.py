@@ -104,11 +104,11 @@ class ContainerTool(Protocol):
 
 
 def open_tool(
-    name: str, *, options: RegistryOptions, store: ImageStore, form: ImageFormat | None = None, workers: int = 4
+    name: str, *, options: RegistryOptions, store: ImageStore, image_format: ImageFormat | None = None, workers: int = 4
 ) -> RegistryTool | EngineTool:
     """The tool ``none`` (also spelled ``registry``), ``docker``, ``podman`` or ``buildah``.
 
-    ``form`` is the format of the images that it builds: where it is None OCI's, but for docker, which has only its own.
+    ``image_format`` is the format of the images that it builds, by default that of OCI, for docker its own.
     ``workers`` blobs are moved at a time. Raises ImageToolsError for other names, and for what a tool can't do.
     """
     if name in NO_DAEMON:
@@ -116,11 +116,13 @@ def open_tool(
         from opmkit.imagetools.registry import RegistryClient
         from opmkit.imagetools.tools.registry import RegistryTool
 
-        return RegistryTool(RegistryClient(options), store, form=form or ImageFormat.OCI, workers=workers)
+        return RegistryTool(
+            RegistryClient(options), store, image_format=image_format or ImageFormat.OCI, workers=workers
+        )
     if name in ENGINES:
         from opmkit.imagetools.tools.open_engine import open_engine
 
-        return open_engine(name, options, store, form)
+        return open_engine(name, options, store, image_format)
     raise ImageToolsError(
         f'unknown container tool "{name}"',
         hint=f"use one of: none (no container engine required), {', '.join(ENGINES)}",

@@ -14,7 +14,7 @@ from opmkit.imagetools import layer
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.hints import Hint, Operation, Setting
-from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, Limits
+from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -91,7 +91,7 @@ class EngineTool:
             for prefix in prefixes:
                 path = PurePosixPath("/", prefix)
                 if (archive := open_archive(str(path))) is not None:
-                    found = layer.read_tree([_layer(image, archive)], [path.name], limits or IN_MEMORY)
+                    found = layer.read_tree([_layer(image, archive)], [path.name], limits or MEMORY_LIMITS)
                     tree |= {str(path.parent / name)[1:]: content for name, content in found.items()}
         return tree
 
@@ -110,7 +110,7 @@ class EngineTool:
                 if archive is not None:
                     layers = [_layer(image, archive), _removal(self._injected_below(path.parent))]
                     place = destination / str(path.parent)[1:]
-                    layer.extract_tree(layers, place, (path.name,), limits or ON_DISK)
+                    layer.extract_tree(layers, place, (path.name,), limits or DISK_LIMITS)
         for parent in {PurePosixPath(path).parent for path in self._engine.injected} - {PurePosixPath()}:
             with suppress(OSError):  # there is something else in it
                 (destination / parent).rmdir()
@@ -130,7 +130,7 @@ class EngineTool:
             archive = open_archive(str(wanted))
             if archive is None:
                 return False
-            found = layer.find_file([_layer(image, archive)], wanted.name, destination, limits or ON_DISK)
+            found = layer.find_file([_layer(image, archive)], wanted.name, destination, limits or DISK_LIMITS)
         return found is not None
 
     def build(

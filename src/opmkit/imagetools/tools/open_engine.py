@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def open_engine(name: str, options: RegistryOptions, store: ImageStore, form: ImageFormat | None = None) -> EngineTool:
+def open_engine(
+    name: str, options: RegistryOptions, store: ImageStore, image_format: ImageFormat | None = None
+) -> EngineTool:
     """The tool over ``docker``, ``podman`` or ``buildah``, which builds images of that format.
 
     Nothing is connected to or started before it is needed. Raises ImageToolsError for options that the engine can't
@@ -30,15 +32,15 @@ def open_engine(name: str, options: RegistryOptions, store: ImageStore, form: Im
     """
     settings = RegistrySettings()
     keychain = Keychain(options.authfile, helpers=settings.credential_helpers)
-    engine = _ENGINES[name](options, form)
+    engine = _ENGINES[name](options, image_format)
     registries = RegistryClient(options, settings=settings)
     return EngineTool(engine, keychain, registries, RegistryTool(registries, store))
 
 
-def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
+def _docker(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
     from opmkit.imagetools.engines.docker import DockerEngine
 
-    if form is ImageFormat.OCI:
+    if image_format is ImageFormat.OCI:
         raise ImageToolsError(
             "docker builds images in docker's own format only",
             hint=Hint.any_of(
@@ -55,18 +57,18 @@ def _docker(options: RegistryOptions, form: ImageFormat | None) -> Engine:
     return DockerEngine()
 
 
-def _podman(options: RegistryOptions, form: ImageFormat | None) -> Engine:
+def _podman(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
     from opmkit.imagetools.engines.podman import PodmanEngine
 
     _refuse_certificates("podman", options, "/etc/containers/certs.d/HOST")
-    return PodmanEngine(form or ImageFormat.OCI, verify_tls=_verifies(options))
+    return PodmanEngine(image_format or ImageFormat.OCI, verify_tls=_verifies(options))
 
 
-def _buildah(options: RegistryOptions, form: ImageFormat | None) -> Engine:
+def _buildah(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
     from opmkit.imagetools.engines.buildah import BuildahEngine
 
-    form = form or ImageFormat.OCI
-    return BuildahEngine(form, verify_tls=_verifies(options), certificates=options.certificates())
+    image_format = image_format or ImageFormat.OCI
+    return BuildahEngine(image_format, verify_tls=_verifies(options), certificates=options.certificates())
 
 
 _ENGINES = {"docker": _docker, "podman": _podman, "buildah": _buildah}

@@ -21,7 +21,7 @@ from opmkit.imagetools.errors import (
 )
 from opmkit.imagetools.image import Image, load_image, load_image_or_index
 from opmkit.imagetools.image_format import ImageFormat
-from opmkit.imagetools.layer import IN_MEMORY, ON_DISK, FoundFile, LayerSource, Limits
+from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, FoundFile, LayerSource, Limits
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import (
     DockerArchiveReference,
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class TopLayers:
+class RemovableLayers:
     """Layers at the top of an image, by their positions, and the directories that they have something in."""
 
     positions: frozenset[int]
@@ -77,11 +77,11 @@ class RegistryTool:
         client: RegistryClient,
         store: ImageStore,
         *,
-        form: ImageFormat = ImageFormat.OCI,
+        image_format: ImageFormat = ImageFormat.OCI,
         workers: int = 4,
     ) -> None:
-        """Use these; images are built in the format ``form``, and ``workers`` blobs are copied at a time."""
-        self.form = form
+        """Use these; images are built in the format ``image_format``, and ``workers`` blobs are copied at a time."""
+        self.image_format = image_format
         self._client = client
         self._store = store
         self._workers = workers
@@ -121,7 +121,7 @@ class RegistryTool:
     ) -> dict[str, bytes]:
         """The files at or under the prefixes, by path, in memory."""
         with _naming(source):
-            return layer.read_tree(reversed(self._layers(source)), prefixes, limits or IN_MEMORY)
+            return layer.read_tree(reversed(self._layers(source)), prefixes, limits or MEMORY_LIMITS)
 
     def extract(
         self,
@@ -132,42 +132,42 @@ class RegistryTool:
     ) -> None:
         """Write the files at or under the prefixes below ``destination``."""
         with _naming(source):
-            layer.extract_tree(self._layers(source), destination, prefixes, limits or ON_DISK)
+            layer.extract_tree(self._layers(source), destination, prefixes, limits or DISK_LIMITS)
 
     def extract_directory(
         self,
         source: ImageReference | Image,
         path: str,
         destination: Path,
-        beside: Sequence[str] = (),
+        related: Sequence[str] = (),
         limits: Limits | None = None,
-    ) -> TopLayers:
+    ) -> RemovableLayers:
         """Write the directory at ``path`` below ``destination``, and tell which layers at the top have nothing else.
 
-        They may have something in the directories ``beside``. No layer is read that is under one that hides it all, as
+        They may have something in the directories ``related``. No layer is read that is under one that hides it all, as
         those do that `write_layer` writes with the directory hidden.
         """
-        limits = limits or ON_DISK
-        alone: dict[int, frozenset[str]] = {}
+        limits = limits or DISK_LIMITS
+        exclusive: dict[int, frozenset[str]] = {}
         with _naming(source):
             layers = self._layers(source)
             lowest = 0
             for position in reversed(range(len(layers))):
-                survey = layer.survey_layer(layers[position], (path, *beside), limits)
-                if survey.alone:
-                    alone[position] = survey.found
-                if survey.hides:
+                scan = layer.scan_layer(layers[position], (path, *related), limits)
+                if scan.exclusive:
+                    exclusive[position] = scan.directories
+                if scan.hides_lower:
                     lowest = position
-                if survey.hides or not survey.alone:
+                if scan.hides_lower or not scan.exclusive:
                     break
             layer.extract_tree(layers[lowest:], destination, (path,), limits)
-        return TopLayers(frozenset(alone), frozenset().union(*alone.values()))
+        return RemovableLayers(frozenset(exclusive), frozenset().union(*exclusive.values()))
 
     def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
         """Copy one file out, reading no layer below the one that has it, whose position is the result."""
         layers = self._layers(image)
-        found = layer.find_file(layers[::-1], path, destination, limits or ON_DISK)
-        return found and FoundFile(len(layers) - 1 - found.layer, found.alone)
+        found = layer.find_file(layers[::-1], path, destination, limits or DISK_LIMITS)
+        return found and FoundFile(len(layers) - 1 - found.layer_index, found.only_file)
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
         """Copy one file out; whether there is such a file."""
@@ -186,7 +186,9 @@ class RegistryTool:
         """Layer the spec on every platform of ``base``, whose layers stay where they are."""
         under = Image.scratch() if base is None else self.load(base)
         with ScratchDirectory("opm-build-") as scratch:
-            image = spec.on(compress_layers(under, Path(scratch)).in_format(self.form.manifest_type), Path(scratch))
+            image = spec.build_on(
+                compress_layers(under, Path(scratch)).in_format(self.image_format.manifest_type), Path(scratch)
+            )
             put = self.push if push else self.save
             digests = [put(image, reference, progress=progress).digest for reference in references]
         return digests[0]
@@ -273,7 +275,7 @@ class RegistryTool:
         if descriptor.digest in image.local_layers or not isinstance(image.source, RegistryRepository):
             return image.open_blob(descriptor)
         try:
-            path = self._store.cached(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))
+            path = self._store.find_blob(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))
             return path.open("rb")
         except StoreError as error:
             _log.warning("%s; a layer is read without being kept", error.message)

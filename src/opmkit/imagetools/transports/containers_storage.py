@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, BinaryIO
 from opmkit.imagetools.archive import new_archive, write_oci_archive
 from opmkit.imagetools.engines.errors import engine_failure
 from opmkit.imagetools.errors import EngineUnavailable, InvalidImage
-from opmkit.imagetools.layer.compression import compression_of
+from opmkit.imagetools.layer.compression import MAGIC_SIZE, detect_compression, layer_media_type
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.scratch import ScratchDirectory
-from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, Manifest, media_types, parse_manifest
+from opmkit.imagetools.spec import MAX_MANIFEST_SIZE, Descriptor, Manifest, parse_manifest
 from opmkit.imagetools.uncompressed import UncompressedImage, compressed_layers
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _PROGRAMS = {
         ("copy", "--quiet", "containers-storage:{name}", f"dir:{_COPY}"),
     ),
 }
-_LAYERS = {"": media_types.OCI_LAYER, "gzip": media_types.OCI_LAYER_GZIP, "zstd": media_types.OCI_LAYER_ZSTD}
 
 
 def read_from_storage(reference: StorageReference) -> UncompressedImage:
@@ -66,7 +65,7 @@ def _read_copy(directory: Path, place: str) -> UncompressedImage:
     layers = []
     for layer in manifest.layers:
         with open_blob(layer.digest) as stream:
-            layers.append(_as_it_lies(layer, manifest, stream.read(4)))
+            layers.append(_as_it_lies(layer, manifest, stream.read(MAGIC_SIZE)))
     manifest = Manifest.build(manifest.config, layers, manifest.annotations, manifest.media_type)
     return UncompressedImage(
         place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.children}
@@ -105,5 +104,5 @@ def _run(reference: StorageReference, name: str, command: int, directory: Path) 
 
 def _as_it_lies(layer: Descriptor, manifest: Manifest, head: bytes) -> Descriptor:
     """The layer with the type that its content has: programs copy an uncompressed one under the type it came with."""
-    media_type = media_types.convert_for(manifest.media_type, _LAYERS[compression_of(head)])
+    media_type = layer_media_type(detect_compression(head), manifest.media_type)
     return Descriptor(media_type, layer.digest, layer.size)

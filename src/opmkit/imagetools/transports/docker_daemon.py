@@ -16,7 +16,7 @@ from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive
 from opmkit.imagetools.engines.docker import connect
 from opmkit.imagetools.engines.errors import one_line
 from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
-from opmkit.imagetools.layer import ON_DISK, Meter
+from opmkit.imagetools.layer import DISK_LIMITS, LimitTracker
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.store.disk import disk_errors
 
@@ -34,12 +34,12 @@ def read_from_daemon(reference: DaemonReference) -> UncompressedImage:
 
     Raises EngineUnavailable, EngineError, NotFound, and what read_docker_archive does.
     """
-    meter = Meter(ON_DISK)
+    tracker = LimitTracker(DISK_LIMITS)
     spool = _temporary_file()
     try:
         with closing(connect(os.environ)) as client, _reported(reference), disk_errors(Path(tempfile.gettempdir())):
             for chunk in client.get_image(str(reference.reference or reference.name)):
-                meter.spend("total_bytes", len(chunk), str(reference))
+                tracker.add("total_bytes", len(chunk), str(reference))
                 spool.write(chunk)
         spool.seek(0)
         return read_docker_archive(TarArchive(spool, str(reference)))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.labels import INDEX_DATABASE
 from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.image import Image, ImageIndex, select_platforms
-from opmkit.imagetools.layer.paths import normal_path
+from opmkit.imagetools.layer.paths import normalize_path
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import IndexManifest
-from opmkit.imagetools.tools.registry import TopLayers
+from opmkit.imagetools.tools.registry import RemovableLayers
 from opmkit.index.image.content import (
     CatalogContent,
     catalog_path,
@@ -42,7 +42,7 @@ MADE_FROM = "opmkit.index.made-from"
 
 CACHE_FLAG = "--cache-dir"
 
-_Strip = Callable[[Image, "Path"], tuple[Image, TopLayers]]
+_Strip = Callable[[Image, "Path"], tuple[Image, RemovableLayers]]
 """Extracts the content of an image to a directory; returns the image without the layers that contain nothing else."""
 
 
@@ -125,7 +125,7 @@ def extract_with_base(
 
 def _strip_platforms(
     image: Image | ImageIndex, first: Image, strip: _Strip, directory: Path
-) -> tuple[Image | ImageIndex, TopLayers]:
+) -> tuple[Image | ImageIndex, RemovableLayers]:
     """Strip all platforms of an image; return also the layers removed from ``first``, whose content is extracted."""
     stripped, removed = strip(first, directory)
     if isinstance(image, Image):
@@ -144,13 +144,13 @@ class _DatabaseStripper:
     tool: RegistryTool
     reference: ImageReference
 
-    def __call__(self, image: Image, directory: Path) -> tuple[Image, TopLayers]:
+    def __call__(self, image: Image, directory: Path) -> tuple[Image, RemovableLayers]:
         directory.mkdir(exist_ok=True)
         path = database_path(image, self.reference)
         found = self.tool.find_file(image, path, database_in(directory).path)
         if found is None:
             raise missing_database(self.reference, path)
-        removed = TopLayers(frozenset({found.layer} if found.alone else ()), frozenset())
+        removed = RemovableLayers(frozenset({found.layer_index} if found.only_file else ()), frozenset())
         return image.without_layers(removed.positions), removed
 
 
@@ -162,7 +162,7 @@ class _CatalogStripper:
     reference: ImageReference
     cache: str
 
-    def __call__(self, image: Image, directory: Path) -> tuple[Image, TopLayers]:
+    def __call__(self, image: Image, directory: Path) -> tuple[Image, RemovableLayers]:
         path = catalog_path(image, self.reference)
         removed = self.tool.extract_directory(image, path, directory, (self.cache,) if self.cache else ())
         check_extracted_catalog(directory / path, self.reference)
@@ -175,5 +175,5 @@ def _cache_path(image: Image) -> str:
     for word, next_word in pairwise(words):
         flag, equals, value = word.partition("=")
         if flag == CACHE_FLAG:
-            return normal_path(value if equals else next_word) or ""
+            return normalize_path(value if equals else next_word) or ""
     return ""

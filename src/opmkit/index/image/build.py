@@ -134,7 +134,8 @@ def build_index(
     def make(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, ChangeResult]:
         base, old = _prepare(build, plan, path or parent, directory)
         new, result = plan.apply(change, old, directory)
-        return build_image(base, new.build_spec(source_date_epoch()), directory, image_format=build.form), result
+        spec = new.build_spec(source_date_epoch())
+        return build_image(base, spec, directory, image_format=build.image_format), result
 
     publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
     start = source.location if source is not None and not isinstance(source.location, Path) else None
@@ -152,7 +153,8 @@ def build_image(
     with its parent, unless its digest would be equal to the parent's without the annotation.
     """
     packed = compress_layers(base.image, directory)  # registries identify layers by their compressed digests
-    image = replace(spec, annotations=base.annotations).on(packed.in_format(image_format.manifest_type), directory)
+    spec = replace(spec, annotations=base.annotations)
+    image = spec.build_on(packed.in_format(image_format.manifest_type), directory)
     if not base.parent:
         return image
     unchanged = image.with_annotations({MADE_FROM: base.parent_of_previous}) if base.parent_of_previous else image

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
-from opmkit.imagetools.layer.paths import normal_path
+from opmkit.imagetools.layer.paths import normalize_path
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
 
@@ -201,7 +201,7 @@ class CatalogContent:
             files=files or (LayerFile(f"{self.image_path}/{IGNORE_FILE}", b""),),
             labels={INDEX_CONFIGS: f"/{self.image_path}"},
             removed_labels=frozenset({INDEX_DATABASE}),
-            hidden=(self.image_path, self.cache_path) if self.cache_path else (self.image_path,),
+            opaque_directories=(self.image_path, self.cache_path) if self.cache_path else (self.image_path,),
             entrypoint=ENTRYPOINT,
             cmd=("serve", f"/{self.image_path}"),
             exposed_ports=(f"{PORT}/tcp",),
@@ -276,7 +276,7 @@ def catalog_path(image: InspectedImage, reference: ImageReference) -> str:
     label = image.labels.get(INDEX_CONFIGS, "")
     if not label:
         raise _missing_label(reference)
-    path = normal_path(label)
+    path = normalize_path(label)
     if not path:
         raise CatalogError(
             f"index image {reference}: invalid label {INDEX_CONFIGS}: {label!r} is not the path of a directory",

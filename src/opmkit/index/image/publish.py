@@ -97,7 +97,7 @@ class Publisher:
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
                 # Further attempts hold the locks from the start, so that writers do not overtake each other forever.
-                with nullcontext() if attempts_left == MAX_ATTEMPTS - 1 else locks.held():
+                with nullcontext() if attempts_left == MAX_ATTEMPTS - 1 else locks.acquire():
                     targets, built = self._attempt(start, build, locks, progress)
                 self._await_settled(targets, built[0].digest)
                 return built
@@ -123,7 +123,7 @@ class Publisher:
         )
         with ScratchDirectory("opm-index-") as scratch:
             built = build(_pin(start, targets), Path(scratch))
-            with locks.held():
+            with locks.acquire():
                 self._put_all(built[0], targets, progress)
         return targets, built
 
