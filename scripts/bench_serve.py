@@ -21,7 +21,7 @@ from tests.kit.catalogs import free_port
 from tests.kit.server import Server
 from tests.kit.soak import memory, requests_for, soak
 
-from opmkit.index.api import METHODS
+from opmkit.index.api.messages import METHODS
 
 if TYPE_CHECKING:
     import argparse

@@ -10,7 +10,7 @@ import grpc
 import pytest
 import yaml
 
-from opmkit.index.api import message_class
+from opmkit.index.api.messages import message_class
 from tests.kit.catalogs import ScriptedCatalog, free_port, write_library
 from tests.kit.server import SERVE, Server
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from opmkit.index.client import Registry
+from opmkit.index.client import CatalogClient
 from tests.kit.apiserver import ApiServer
 from tests.kit.bundles import bundle_content, bundle_image, put_under
 from tests.kit.forkserver import Command
@@ -76,7 +76,7 @@ def attempt(*flags: str, directory: Path, forkserver: ForkServer) -> Done:
 def test_it_serves_the_catalog_in_a_config_map(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
     content = catalog("0.1.0", "0.2.0")
     server.put("olm", "catalog", content)
-    with serving(kubeconfig, directory=tmp_path) as started, Registry.connect(started.address) as client:
+    with serving(kubeconfig, directory=tmp_path) as started, CatalogClient.connect(started.address) as client:
         assert client.is_healthy()
         assert list(client.list_packages()) == ["lagoon-operator"]
         [channel] = client.get_package("lagoon-operator").channels
@@ -100,7 +100,7 @@ def test_permissive_serves_what_there_is(server: ApiServer, kubeconfig: str, tmp
     server.put("olm", "catalog", content)
     with (
         serving(kubeconfig, "--permissive", directory=tmp_path) as started,
-        Registry.connect(started.address) as client,
+        CatalogClient.connect(started.address) as client,
     ):
         assert list(client.list_packages()) == []
         warning = next(line for line in started.err.splitlines() if "level=warning" in line)
@@ -173,7 +173,7 @@ def test_in_a_pod_it_is_the_cluster_of_the_service_account(server: ApiServer, ku
     server.put("olm", "catalog", catalog("0.1.0"))
     with (
         Server(*NAMED, "--database", str(tmp_path / "bundles.db"), program=unshared) as started,
-        Registry.connect(started.address) as client,
+        CatalogClient.connect(started.address) as client,
     ):
         assert list(client.list_packages()) == ["lagoon-operator"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from opmkit.index.api import METHODS, message_class
-from opmkit.index.client import Api, Registry
+from opmkit.index.api.messages import METHODS, message_class
+from opmkit.index.client import Api, CatalogClient
 from opmkit.index.client.values import bundle_of, entry_of, package_of
 from tests.kit import golang
 from tests.kit.catalogs import write_library
@@ -67,7 +67,7 @@ def test_the_client_library_of_the_reference_gets_what_ours_gets(goclient: Path,
     assert [one for one in told if "code" in one] == []
     healthy, package, *bundles, listed = (one["answer"] for one in told)
     assert healthy is True
-    with Registry.connect(address) as registry:
+    with CatalogClient.connect(address) as registry:
         assert package_of(ParseDict(package, message_class("Package")())) == registry.get_package("shelf")
         assert [bundle_of(ParseDict(one, message_class("Bundle")())) for one in bundles] == [
             registry.get_bundle(*newest),
@@ -96,7 +96,7 @@ def test_it_gets_errors_with_the_codes_and_texts_of_the_reference(goclient: Path
 def test_the_reference_understands_properties_and_dependencies(goclient: Path, address: str) -> None:
     (models,) = answers(goclient, address, ("Models",))
     (properties,) = (one["properties"] for one in models["answer"] if one["name"] == "shelf.v1.2.0")
-    with Registry.connect(address) as registry:
+    with CatalogClient.connect(address) as registry:
         bundle = registry.get_bundle("shelf", "alpha", "shelf.v1.2.0")
     assert Api(*SHELF, plural="shelfs") in bundle.provided_apis
     assert {"type": "olm.gvk", "value": SHELF_FIELDS} in properties
@@ -176,12 +176,12 @@ def test_grpcurl_gets_what_our_client_gets(
     values = {"Package": package_of, "Bundle": bundle_of, "ChannelEntry": entry_of, "PackageName": lambda one: one.name}
     answer = METHODS[method].answer
     value_of = values[answer.DESCRIPTOR.name]
-    with Registry.connect(address) as registry:
+    with CatalogClient.connect(address) as registry:
         assert [value_of(ParseDict(one, answer())) for one in told] == ours(registry, method)
     assert [MessageToDict(ParseDict(one, answer())) for one in told] == told
 
 
-def ours(registry: Registry, method: str) -> list[Any]:
+def ours(registry: CatalogClient, method: str) -> list[Any]:
     """What our client makes of the same call."""
     calls: dict[str, Any] = {
         "ListPackages": registry.list_packages,

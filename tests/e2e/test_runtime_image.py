@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from opmkit.index.client import Registry, ServerUnreachable
+from opmkit.index.client import CatalogClient, ServerUnreachable
 from tests.kit.catalogs import free_port
 from tests.kit.opm import FIXTURES, Opm
 from tests.kit.requirements import require
@@ -84,7 +84,7 @@ def wait_for(address: str) -> None:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            with Registry.connect(address) as client:
+            with CatalogClient.connect(address) as client:
                 assert client.is_healthy()
                 return
         except ServerUnreachable:
@@ -112,7 +112,7 @@ def test_an_index_on_it_runs_as_in_a_cluster(tmp_path: Path) -> None:
     assert len(platform["layers"]) == 4
     with Container(image, tmp_path, "--port", str(port)) as container:
         wait_for(f"127.0.0.1:{port}")
-        with Registry.connect(f"127.0.0.1:{port}") as client:
+        with CatalogClient.connect(f"127.0.0.1:{port}") as client:
             assert list(client.list_packages()) == ["lagoon-operator"]
             assert {bundle.name for bundle in client.list_bundles()} == {"lagoon-operator.v0.1.0"}
         assert container.run("grpc_health_probe", f"-addr=:{port}") == "status: SERVING\n"

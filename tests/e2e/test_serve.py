@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-from opmkit.index.api import METHODS
+from opmkit.index.api.messages import METHODS
 from opmkit.index.server.http2.frames import window_update
 from tests.index.sqlite.old_databases import write_old_database
 from tests.kit.catalogs import write_library

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 
 from opmkit.bundle import parse_bundle
-from opmkit.index.api import METHODS, SERVICE
+from opmkit.index.api.messages import METHODS, SERVICE
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.sqlite import replace_database
 from tests.reference.samples import Api, Sample

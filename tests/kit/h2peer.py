@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Self
 
 import hpack
 
-from opmkit.index.server.http2.frames import LARGEST, PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
+from opmkit.index.server.http2.frames import (
+    MAX_FRAME_SIZE,
+    PREFACE,
+    ErrorCode,
+    Flag,
+    Frame,
+    Kind,
+    Setting,
+    pack,
+    settings,
+)
 from tests.kit.server import PATIENCE
 
 if TYPE_CHECKING:
@@ -77,7 +87,7 @@ class Peer:
         content = b""
         for frame in self.frames():
             assert frame.kind not in (Kind.GOAWAY, Kind.RST_STREAM), frame
-            assert len(frame.payload) <= LARGEST, frame
+            assert len(frame.payload) <= MAX_FRAME_SIZE, frame
             if frame.stream == stream and frame.kind == Kind.DATA:
                 content += frame.payload
             if frame.stream == stream and frame.flags & Flag.END_STREAM:

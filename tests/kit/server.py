@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 
-from opmkit.index.api import METHODS
+from opmkit.index.api.messages import METHODS
 from tests.kit.opm import PROGRAM
 
 if TYPE_CHECKING:

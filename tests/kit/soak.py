@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from opmkit.index.api import METHODS
+from opmkit.index.api.messages import METHODS
 from tests.kit.server import channel, children, descriptors
 
 if TYPE_CHECKING:

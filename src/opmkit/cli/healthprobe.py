@@ -29,12 +29,12 @@ def probe(arguments: list[str]) -> int:
     from opmkit.cli.console import print_line
     from opmkit.cli.errors import print_to_stderr
     from opmkit.imagetools.errors import OpmkitError
-    from opmkit.index.client import Registry, ServerUnreachable
+    from opmkit.index.client import CatalogClient, ServerUnreachable
 
     try:
         address = f"localhost{flags.addr}" if flags.addr.startswith(":") else flags.addr
         timeout = flags.connect_timeout + flags.rpc_timeout
-        with Registry.connect(address, timeout=timeout, tls=flags.tls, ca_file=flags.tls_ca_cert) as client:
+        with CatalogClient.connect(address, timeout=timeout, tls=flags.tls, ca_file=flags.tls_ca_cert) as client:
             healthy = client.is_healthy(flags.service)
     except (OpmkitError, OSError) as error:
         print_to_stderr(f"error: {error}")

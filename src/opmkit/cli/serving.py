@@ -52,13 +52,13 @@ class Serving:
 
     def settings(self, *, debug: bool = False, timeout: str = INFINITE) -> ServerSettings:
         """The settings of the server; raises UsageProblem."""
-        from opmkit.index.server.settings import ServerSettings, TlsFiles, usual_processes
+        from opmkit.index.server.settings import ServerSettings, TlsFiles, default_processes
 
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageProblem("--tls-cert and --tls-key belong together")
         return ServerSettings(
             port=_number("--port", self.port),
-            processes=_number("--processes", self.processes, 1, 64) if self.processes else usual_processes(),
+            processes=_number("--processes", self.processes, 1, 64) if self.processes else default_processes(),
             timeout=None if timeout == INFINITE else _number("--timeout-seconds", timeout),
             access_log=self.access_log or debug,
             tls=TlsFiles(self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None,

@@ -10,17 +10,17 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from opmkit.index.api import message_class
+from opmkit.index.api.messages import message_class
 from opmkit.index.client import (
     Api,
     CallFailed,
     CallTimedOut,
+    CatalogClient,
     Channel,
     ChannelEntry,
     Deprecation,
     InvalidAddress,
     Package,
-    Registry,
     ServerUnreachable,
     parse_address,
 )
@@ -40,7 +40,7 @@ BOOK = ("books.example.com", "v1", "Book")
 
 
 @pytest.fixture(scope="module", params=["opmkit", "reference"])
-def catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+def catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogClient]:
     if request.param == "reference" and not REFERENCE:
         pytest.skip("OPMKIT_REFERENCE_OPM does not name the reference tool")
     database = tmp_path_factory.mktemp("catalog") / "index.db"
@@ -48,22 +48,22 @@ def catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     program, port = (SERVE, 0) if request.param == "opmkit" else ((REFERENCE, *SERVE[1:]), free_port())
     with (
         Server("--database", str(database), program=program, port=port) as server,
-        Registry.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as registry,
     ):
         yield registry
 
 
-def test_names_the_packages(catalog: Registry) -> None:
+def test_names_the_packages(catalog: CatalogClient) -> None:
     assert sorted(catalog.list_packages()) == ["book", "shelf"]
 
 
-def test_shows_a_package(catalog: Registry) -> None:
+def test_shows_a_package(catalog: CatalogClient) -> None:
     package = catalog.get_package("shelf")
     assert (package.name, package.default_channel, package.deprecation) == ("shelf", "beta", None)
     assert set(package.channels) == {Channel("alpha", "shelf.v1.2.0"), Channel("beta", "shelf.v1.1.0")}
 
 
-def test_shows_all_of_a_bundle(catalog: Registry) -> None:
+def test_shows_all_of_a_bundle(catalog: CatalogClient) -> None:
     bundle = catalog.get_bundle("shelf", "alpha", "shelf.v1.2.0")
     assert (bundle.package, bundle.channel, bundle.name, bundle.version) == ("shelf", "alpha", "shelf.v1.2.0", "1.2.0")
     assert bundle.image == "quay.io/example/shelf:1.2.0"
@@ -77,13 +77,13 @@ def test_shows_all_of_a_bundle(catalog: Registry) -> None:
     assert bundle.deprecation is None
 
 
-def test_gives_the_head_of_a_channel(catalog: Registry) -> None:
+def test_gives_the_head_of_a_channel(catalog: CatalogClient) -> None:
     bundle = catalog.get_bundle_for_channel("shelf", "beta")
     assert bundle.name == "shelf.v1.1.0"
     assert bundle.csv
 
 
-def test_follows_updates(catalog: Registry) -> None:
+def test_follows_updates(catalog: CatalogClient) -> None:
     assert set(catalog.get_channel_entries_that_replace("shelf.v1.0.0")) == {
         ChannelEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.0.0"),
         ChannelEntry("shelf", "beta", "shelf.v1.1.0", "shelf.v1.0.0"),
@@ -91,7 +91,7 @@ def test_follows_updates(catalog: Registry) -> None:
     assert catalog.get_bundle_that_replaces("shelf.v1.0.0", "shelf", "beta").name == "shelf.v1.1.0"
 
 
-def test_finds_who_provides_an_api(catalog: Registry) -> None:
+def test_finds_who_provides_an_api(catalog: CatalogClient) -> None:
     entries = set(catalog.get_channel_entries_that_provide(*SHELF))
     assert ChannelEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.1.0") in entries
     assert ChannelEntry("shelf", "beta", "shelf.v1.0.0", "") in entries
@@ -100,7 +100,7 @@ def test_finds_who_provides_an_api(catalog: Registry) -> None:
     assert catalog.get_default_bundle_that_provides(*SHELF).name == "shelf.v1.1.0"
 
 
-def test_lists_bundles_with_what_they_replace_and_without_manifests(catalog: Registry) -> None:
+def test_lists_bundles_with_what_they_replace_and_without_manifests(catalog: CatalogClient) -> None:
     listed = {(one.channel, one.name): one for one in catalog.list_bundles()}
     assert len(listed) == 6
     newest = listed["alpha", "shelf.v1.2.0"]
@@ -108,15 +108,15 @@ def test_lists_bundles_with_what_they_replace_and_without_manifests(catalog: Reg
     assert (newest.csv, newest.objects) == ("", ())
 
 
-def test_is_healthy(catalog: Registry) -> None:
+def test_is_healthy(catalog: CatalogClient) -> None:
     assert catalog.is_healthy()
 
 
-def test_threads_share_a_client(catalog: Registry) -> None:
+def test_threads_share_a_client(catalog: CatalogClient) -> None:
     assert [one.name for one in packages(catalog)] == ["book", "shelf"]
 
 
-def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: Registry) -> None:
+def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: CatalogClient) -> None:
     with pytest.raises(CallFailed, match="GetPackage: package nix not found") as caught:
         catalog.get_package("nix")
     assert (caught.value.method, caught.value.code) == ("GetPackage", "UNKNOWN")
@@ -131,14 +131,14 @@ def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: Regist
         catalog.get_default_bundle_that_provides("a", "b", "c")
 
 
-def test_a_stream_ends_where_its_reader_cancels_it(catalog: Registry) -> None:
+def test_a_stream_ends_where_its_reader_cancels_it(catalog: CatalogClient) -> None:
     with catalog.list_bundles() as stream:
         assert next(stream).name
         stream.cancel()
         assert list(stream) == []
 
 
-def test_questions_of_several_calls(catalog: Registry) -> None:
+def test_questions_of_several_calls(catalog: CatalogClient) -> None:
     assert head(catalog, "shelf", "alpha").image == "quay.io/example/shelf:1.2.0"
     with pytest.raises(CatalogError, match='no channel "nix"') as caught:
         head(catalog, "shelf", "nix")
@@ -166,7 +166,7 @@ def test_questions_of_several_calls(catalog: Registry) -> None:
 
 def test_nobody_answers() -> None:
     address = f"127.0.0.1:{free_port()}"
-    with Registry.connect(address) as registry:
+    with CatalogClient.connect(address) as registry:
         with pytest.raises(ServerUnreachable, match=rf"^{address}: GetPackage: .*refused") as caught:
             registry.get_package("shelf")
         assert "port-forward" in caught.value.advice
@@ -184,7 +184,10 @@ def test_a_server_that_takes_too_long() -> None:
         gone.wait(30)
         return message_class("Package")()
 
-    with ScriptedCatalog({"GetPackage": hang}) as server, Registry.connect(server.address, timeout=0.2) as registry:
+    with (
+        ScriptedCatalog({"GetPackage": hang}) as server,
+        CatalogClient.connect(server.address, timeout=0.2) as registry,
+    ):
         with pytest.raises(CallTimedOut, match="GetPackage") as caught:
             registry.get_package("shelf")
         assert "more time" in caught.value.advice
@@ -198,7 +201,7 @@ def test_a_cancelled_stream_is_told_to_the_server() -> None:
         while context.is_active():
             yield message_class("Bundle")(csvName="shelf")
 
-    with ScriptedCatalog({"ListBundles": endless}) as server, Registry.connect(server.address) as registry:
+    with ScriptedCatalog({"ListBundles": endless}) as server, CatalogClient.connect(server.address) as registry:
         with registry.list_bundles() as stream:
             assert next(stream).name == "shelf"
         assert ended.wait(30)
@@ -208,7 +211,7 @@ def test_answers_may_be_larger_than_grpc_expects() -> None:
     large = message_class("Bundle")(csvJson="x" * (5 << 20))
     with (
         ScriptedCatalog({"GetBundle": lambda *_: large}) as server,
-        Registry.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as registry,
     ):
         assert len(registry.get_bundle("", "", "").csv) == 5 << 20
 
@@ -216,7 +219,10 @@ def test_answers_may_be_larger_than_grpc_expects() -> None:
 def test_deprecations_are_read() -> None:
     said = {"deprecation": {"message": "use another"}}
     answer = message_class("Package")(name="old", channels=[{"name": "alpha", **said}], **said)
-    with ScriptedCatalog({"GetPackage": lambda *_: answer}) as server, Registry.connect(server.address) as registry:
+    with (
+        ScriptedCatalog({"GetPackage": lambda *_: answer}) as server,
+        CatalogClient.connect(server.address) as registry,
+    ):
         deprecation = Deprecation("use another")
         assert registry.get_package("old") == Package("old", "", (Channel("alpha", "", deprecation),), deprecation)
 
@@ -225,7 +231,7 @@ def test_text_of_a_server_can_not_command_a_terminal() -> None:
     def refuse(_: Any, context: grpc.ServicerContext) -> Any:
         context.abort(grpc.StatusCode.UNKNOWN, "\x1b[2J all\nis gone" + "!" * 5000)
 
-    with ScriptedCatalog({"GetPackage": refuse}) as server, Registry.connect(server.address) as registry:
+    with ScriptedCatalog({"GetPackage": refuse}) as server, CatalogClient.connect(server.address) as registry:
         with pytest.raises(CallFailed) as caught:
             registry.get_package("shelf")
         assert caught.value.message.isprintable()
@@ -235,7 +241,7 @@ def test_text_of_a_server_can_not_command_a_terminal() -> None:
 def test_an_answer_that_is_none() -> None:
     with (
         ScriptedCatalog({"GetPackage": lambda *_: b"\xff\xff\xff"}) as server,
-        Registry.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as registry,
         pytest.raises(CallFailed, match=r"GetPackage: .*deserializ"),
     ):
         registry.get_package("shelf")
@@ -244,7 +250,7 @@ def test_an_answer_that_is_none() -> None:
 def test_a_server_of_something_else() -> None:
     with (
         ScriptedCatalog({}, service="some.Other") as server,
-        Registry.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as registry,
         pytest.raises(CallFailed, match="GetPackage") as caught,
     ):
         registry.get_package("shelf")
@@ -257,13 +263,13 @@ def test_a_server_that_does_not_serve_just_now() -> None:
     answers = {"Check": lambda *_: answer}
     with (
         ScriptedCatalog(answers, service="grpc.health.v1.Health") as server,
-        Registry.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as registry,
     ):
         assert not registry.is_healthy()
 
 
 def test_a_name_that_is_no_text_is_not_sent() -> None:
-    with Registry.connect("localhost:50051") as registry, pytest.raises(CallFailed, match=r"'\\udc80'"):
+    with CatalogClient.connect("localhost:50051") as registry, pytest.raises(CallFailed, match=r"'\\udc80'"):
         registry.get_package("\udc80")
 
 
@@ -272,7 +278,7 @@ def test_a_package_without_channels_is_listed() -> None:
         context.abort(grpc.StatusCode.UNKNOWN, "package bare not found")
 
     answers = {"ListPackages": lambda *_: iter([message_class("PackageName")(name="bare")]), "GetPackage": refuse}
-    with ScriptedCatalog(answers) as server, Registry.connect(server.address) as registry:
+    with ScriptedCatalog(answers) as server, CatalogClient.connect(server.address) as registry:
         assert packages(registry) == [Package("bare", "", ())]
 
 
@@ -281,11 +287,11 @@ def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
     shown = server_certificate(tmp_path, authority)
     answers = {"GetPackage": lambda request, _: message_class("Package")(name=request.name)}
     with ScriptedCatalog(answers, tls=shown) as server:
-        with Registry.connect(server.address, tls=True, ca_file=authority.certificate) as registry:
+        with CatalogClient.connect(server.address, tls=True, ca_file=authority.certificate) as registry:
             assert registry.get_package("shelf").name == "shelf"
         for tls in (True, False):  # trusting the system's authorities, and in plain text
             with (
-                Registry.connect(server.address, tls=tls) as registry,
+                CatalogClient.connect(server.address, tls=tls) as registry,
                 pytest.raises(ServerUnreachable) as caught,
             ):
                 registry.get_package("shelf")
@@ -297,7 +303,7 @@ def test_a_file_that_is_no_authority(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     path.write_bytes(content)
     with pytest.raises(CatalogError, match=r"ca\.pem: holds no PEM certificate"):
-        Registry.connect("localhost:50051", tls=True, ca_file=path)
+        CatalogClient.connect("localhost:50051", tls=True, ca_file=path)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import hpack
 
-from opmkit.index.server.calls import Calls, Method
+from opmkit.index.server.grpc_calls import GrpcDispatcher, Method
 from opmkit.index.server.http2.connection import Connection
 from opmkit.index.server.http2.frames import PREFACE, Flag, Kind, pack, settings
 
@@ -45,7 +45,7 @@ def test_nothing_stays_of_what_is_over() -> None:
 async def _grown() -> int:
     """How many blocks of memory are there after many calls that were not there after some."""
     connections: set[Connection] = set()
-    calls = Calls(METHODS, logged=False)
+    calls = GrpcDispatcher(METHODS, logged=False)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(partial(Connection, calls.accept, connections), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

@@ -19,7 +19,7 @@ from opmkit.imagetools.escape import escape_controls
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.index.client import Bundle, Package, Registry
+    from opmkit.index.client import Bundle, CatalogClient, Package
     from opmkit.index.client.queries import Updates
 
 _LENGTH = 200
@@ -47,14 +47,14 @@ class Server:
         typer.Option("--ca-file", metavar="FILE", help="Speak TLS, and trust the authorities in this PEM file alone."),
     ] = None
 
-    def connect(self) -> Registry:
+    def connect(self) -> CatalogClient:
         """The client of that catalog."""
         os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # errors tell what gRPC would log beside them
         logging.getLogger("grpc").addHandler(logging.NullHandler())
-        from opmkit.index.client import Registry
+        from opmkit.index.client import CatalogClient
 
         tls = self.tls or self.ca_file is not None
-        return Registry.connect(self.address, timeout=self.timeout, tls=tls, ca_file=self.ca_file)
+        return CatalogClient.connect(self.address, timeout=self.timeout, tls=tls, ca_file=self.ca_file)
 
 
 def list_packages(server: Server, output: ValueOutput = ValueFormat.TEXT) -> None:

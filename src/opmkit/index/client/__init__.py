@@ -1,11 +1,11 @@
 """A typed client of the service ``api.Registry``, by which running catalogs are read.
 
-``Registry.connect("localhost:50051")`` is where to begin.
+``CatalogClient.connect("localhost:50051")`` is where to begin.
 """
 
 from opmkit.index.client.address import parse_address
+from opmkit.index.client.catalog_client import CatalogClient
 from opmkit.index.client.errors import CallFailed, CallTimedOut, InvalidAddress, ServerUnreachable
-from opmkit.index.client.registry import Registry
 from opmkit.index.client.stream import Stream
 from opmkit.index.client.values import Api, Bundle, Channel, ChannelEntry, Dependency, Deprecation, Package, Property
 
@@ -14,6 +14,7 @@ __all__ = [
     "Bundle",
     "CallFailed",
     "CallTimedOut",
+    "CatalogClient",
     "Channel",
     "ChannelEntry",
     "Dependency",
@@ -21,7 +22,6 @@ __all__ = [
     "InvalidAddress",
     "Package",
     "Property",
-    "Registry",
     "ServerUnreachable",
     "Stream",
     "parse_address",

@@ -14,7 +14,7 @@ from opmkit.index.errors import CatalogError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opmkit.index.client.registry import Registry
+    from opmkit.index.client.catalog_client import CatalogClient
     from opmkit.index.client.values import Bundle, ChannelEntry
 
 _CALLS_AT_ONCE = 8
@@ -40,14 +40,14 @@ class ProvidedApi:
     channels: tuple[str, ...]
 
 
-def packages(registry: Registry) -> list[Package]:
+def packages(registry: CatalogClient) -> list[Package]:
     """All packages with their channels, by name; raises CallFailed."""
     names = sorted(registry.list_packages())
     with WorkerPool(_CALLS_AT_ONCE, "call") as pool:
         return list(pool.map(lambda name: _package(registry, name), names))
 
 
-def _package(registry: Registry, name: str) -> Package:
+def _package(registry: CatalogClient, name: str) -> Package:
     try:
         return registry.get_package(name)
     except CallFailed as error:
@@ -56,7 +56,7 @@ def _package(registry: Registry, name: str) -> Package:
         return Package(name, "", ())  # a package without channels is listed, but not found
 
 
-def head(registry: Registry, package: str, channel: str) -> Bundle:
+def head(registry: CatalogClient, package: str, channel: str) -> Bundle:
     """The whole bundle at the head of a channel; raises CallFailed, and CatalogError for an unknown channel."""
     heads = {one.name: one.head for one in registry.get_package(package).channels}
     if channel not in heads:
@@ -66,7 +66,7 @@ def head(registry: Registry, package: str, channel: str) -> Bundle:
     return registry.get_bundle(package, channel, heads[channel])
 
 
-def bundles(registry: Registry, package: str = "", channel: str = "", name: str = "") -> list[Bundle]:
+def bundles(registry: CatalogClient, package: str = "", channel: str = "", name: str = "") -> list[Bundle]:
     """The bundles of all channels that have these names, by package, channel and name.
 
     Raises CallFailed, and CatalogError where names were given that no bundle has.

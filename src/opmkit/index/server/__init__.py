@@ -2,6 +2,6 @@
 
 from opmkit.index.server.errors import ServerError
 from opmkit.index.server.serve import serve_database
-from opmkit.index.server.settings import ServerSettings, TlsFiles, usual_processes
+from opmkit.index.server.settings import ServerSettings, TlsFiles, default_processes
 
-__all__ = ["ServerError", "ServerSettings", "TlsFiles", "serve_database", "usual_processes"]
+__all__ = ["ServerError", "ServerSettings", "TlsFiles", "default_processes", "serve_database"]

@@ -7,5 +7,5 @@ class ServerError(CatalogError):
     """A server that can't start, or can't go on: its port is taken, its certificate is broken, a process has died."""
 
 
-class Unanswerable(CatalogError):
+class QueryFailed(CatalogError):
     """A call that can't be answered; its caller gets the message as it is, with the status UNKNOWN."""

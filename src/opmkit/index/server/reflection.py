@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from opmkit.index.server.calls import CallFailed, Method, Status
+from opmkit.index.server.grpc_calls import CallFailed, Method, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def _servicer(services: list[str]) -> ReflectionServicer:
     from grpc_reflection.v1alpha import reflection_pb2
     from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
-    from opmkit.index.api import describe
+    from opmkit.index.api.messages import describe
 
     pool = DescriptorPool()
     alpha = FileDescriptorProto.FromString(reflection_pb2.DESCRIPTOR.serialized_pb)

@@ -6,7 +6,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from opmkit.index.api import METHODS
+from opmkit.index.api.messages import METHODS
 
 
 def read_request(method: str, data: bytes) -> Any:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.server.ports import ReservedPort
-from opmkit.index.server.prepared import PreparedAnswers
-from opmkit.index.server.processes import run_processes
+from opmkit.index.server.response_cache import ResponseCache
+from opmkit.index.server.supervisor import run_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,10 +42,10 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
         database = stack.enter_context(served_database(path, migrate=migrate))
         port = stack.enter_context(ReservedPort(settings.port))
         # What every process needs to listen is loaded before they part, so that they share it. It starts no thread.
-        from opmkit.index.server.listener import Listener
+        from opmkit.index.server.worker import Worker
 
-        listener = Listener(port.number, settings)
-        prepared = stack.enter_context(PreparedAnswers(database.bundles))
+        listener = Worker(port.number, settings)
+        prepared = stack.enter_context(ResponseCache(database.bundles))
         fields = {"database": name or str(path), "port": port.number}
         if not database.tables:
             _log.warning("no tables found in db", extra={"fields": fields})
@@ -65,26 +65,26 @@ def serve_catalog(
     already. A cache in operator-registry's other format cannot be read, so a temporary one is built in its place.
 
     Raises:
-        CacheUnfit: if the cache is not valid and must be, or the directory has other content.
+        InvalidCache: if the cache is not valid and must be, or the directory has other content.
         InvalidCatalog: with all that is wrong with the catalog.
         StoreError: if something can't be read or written.
         ServerError: the port or the certificate can't be used, or a process of the server has died.
     """
-    from opmkit.index.server.catalogcache import load_cache
+    from opmkit.index.server.json_cache.cache import load_cache
 
     with ExitStack() as stack:
         usable = _usable(cache)
         directory = usable or Path(stack.enter_context(ScratchDirectory("opm-serve-cache-")), _CACHE)
         port = stack.enter_context(ReservedPort(settings.port))
         loaded_cache = load_cache(root, directory, enforce=enforce and usable is not None)
-        from opmkit.index.server.from_catalog import CatalogAnswers, count_entries
-        from opmkit.index.server.listener import Listener
+        from opmkit.index.server.catalog_backend import CatalogBackend, count_entries
         from opmkit.index.server.requests import read_request
         from opmkit.index.server.service import Loaded
+        from opmkit.index.server.worker import Worker
 
-        listener = Listener(port.number, settings)
-        prepared = stack.enter_context(PreparedAnswers(count_entries(loaded_cache)))
-        loaded = Loaded(CatalogAnswers(loaded_cache, prepared), read_request)  # all processes share it
+        listener = Worker(port.number, settings)
+        prepared = stack.enter_context(ResponseCache(count_entries(loaded_cache)))
+        loaded = Loaded(CatalogBackend(loaded_cache, prepared), read_request)  # all processes share it
         fields = {"configs": name or str(root), "port": port.number}
         run_processes(
             lambda life: listener.run(lambda: nullcontext(loaded), life),
@@ -98,7 +98,7 @@ def prepare_catalog(root: Path, cache: Path | None, *, enforce: bool) -> None:
 
     A cache in operator-registry's other format is replaced: its servers would prefer it.
     """
-    from opmkit.index.server.catalogcache import load_cache, remove_unreadable
+    from opmkit.index.server.json_cache.cache import load_cache, remove_unreadable
 
     with ScratchDirectory("opm-serve-cache-") as scratch:
         load_cache(root, cache or Path(scratch, _CACHE), enforce=enforce)
@@ -108,7 +108,7 @@ def prepare_catalog(root: Path, cache: Path | None, *, enforce: bool) -> None:
 
 def _usable(cache: Path | None) -> Path | None:
     """Return the cache directory, or None if there is none or its format cannot be read."""
-    from opmkit.index.server.catalogcache import unreadable_format
+    from opmkit.index.server.json_cache.cache import unreadable_format
 
     unreadable = unreadable_format(cache) if cache is not None else ""
     if unreadable:
@@ -123,11 +123,11 @@ def _usable(cache: Path | None) -> Path | None:
 
 
 @contextmanager
-def _loaded(database: ServedDatabase, prepared: PreparedAnswers) -> Iterator[Loaded]:
+def _loaded(database: ServedDatabase, prepared: ResponseCache) -> Iterator[Loaded]:
     """What a process answers calls with."""
-    from opmkit.index.server.from_database import DatabaseAnswers
+    from opmkit.index.server.database_backend import DatabaseBackend
     from opmkit.index.server.requests import read_request
     from opmkit.index.server.service import Loaded
 
-    with DatabaseAnswers.open(database, prepared) as answers:
+    with DatabaseBackend.open(database, prepared) as answers:
         yield Loaded(answers, read_request)

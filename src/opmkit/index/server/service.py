@@ -14,16 +14,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.server.calls import CallFailed, Framed, Method, Status, framed
+from opmkit.index.server.grpc_calls import CallFailed, FramedMessages, Method, Status, framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from concurrent.futures import Future
 
-    from opmkit.index.server.answers import Answer, Answers
+    from opmkit.index.server.backend import QueryBackend, Reply
 
-    Messages = Iterable[bytes] | Framed
-    Call = Callable[[Answers, Any], Answer[Any]]
+    Messages = Iterable[bytes] | FramedMessages
+    Call = Callable[[QueryBackend, Any], Reply[Any]]
     Shape = Callable[[Any], Messages]
 
 _log = logging.getLogger(__name__)
@@ -66,12 +66,12 @@ _STREAMS: Mapping[str, Call] = MappingProxyType(
 class Loaded:
     """What calls are answered with: the answers, and what reads the request to a method, or raises ValueError."""
 
-    answers: Answers
+    answers: QueryBackend
     read: Callable[[str, bytes], Any]
 
 
 def methods(loading: Future[Loaded]) -> dict[str, Method]:
-    """Every method by its path. Calls wait for what is ``loading``; but a server that listens is healthy."""
+    """Every method by its path. GrpcDispatcher wait for what is ``loading``; but a server that listens is healthy."""
     single = {name: Method(partial(_answer, name, call, _alone, loading)) for name, call in _SINGLE.items()}
     shapes: dict[str, Shape] = {"ListPackages": _again}
     streams = {
@@ -82,13 +82,13 @@ def methods(loading: Future[Loaded]) -> dict[str, Method]:
     return found
 
 
-def _answer(name: str, call: Call, shape: Shape, loading: Future[Loaded], request: bytes) -> Answer[Messages]:
+def _answer(name: str, call: Call, shape: Shape, loading: Future[Loaded], request: bytes) -> Reply[Messages]:
     if not loading.done():
         return lambda: _now(_answer_by(loading.result(), name, call, shape, request))
     return _answer_by(loading.result(), name, call, shape, request)
 
 
-def _answer_by(loaded: Loaded, name: str, call: Call, shape: Shape, request: bytes) -> Answer[Messages]:
+def _answer_by(loaded: Loaded, name: str, call: Call, shape: Shape, request: bytes) -> Reply[Messages]:
     with _explained(name):
         try:
             asked = loaded.read(name, request)
@@ -105,7 +105,7 @@ def _answer_by(loaded: Loaded, name: str, call: Call, shape: Shape, request: byt
     return made
 
 
-def _now(answer: Answer[Messages]) -> Messages:
+def _now(answer: Reply[Messages]) -> Messages:
     return answer() if callable(answer) else answer
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_PROCESSES = 2
+MAX_DEFAULT_PROCESSES = 2
 """More would each take memory that a catalog, most of the time idle, is not worth."""
 
 
@@ -53,6 +53,6 @@ class ServerSettings:
     limits: ConnectionLimits = ConnectionLimits()
 
 
-def usual_processes() -> int:
+def default_processes() -> int:
     """As many processes as there are processors that this one may use, within reason."""
-    return min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+    return min(len(os.sched_getaffinity(0)), MAX_DEFAULT_PROCESSES)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from opmkit.index.server.http2.budget import FrameBudget, PingGuard
 from opmkit.index.server.http2.frames import (
-    LARGEST,
+    MAX_FRAME_SIZE,
     ConnectionFailed,
     ErrorCode,
     Flag,
@@ -30,15 +30,15 @@ from opmkit.index.server.http2.frames import (
     settings,
     window_update,
 )
-from opmkit.index.server.http2.headers import MOST_BYTES, HeaderReader, MalformedHeaders, RequestHeaders
-from opmkit.index.server.http2.streams import Outgoing, Sender
+from opmkit.index.server.http2.headers import MAX_HEADER_BYTES, HeaderReader, MalformedHeaders, RequestHeaders
+from opmkit.index.server.http2.sender import Outgoing, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opmkit.index.server.settings import ConnectionLimits
 
-MOST_STREAMS = 256
+MAX_STREAMS = 256
 """How many requests of one client are in progress at a time; more have to wait, which clients do by themselves."""
 MAX_BUFFERED = 1_048_576
 """Bytes of incomplete requests that one client may have in progress."""
@@ -46,7 +46,7 @@ MAX_CONTINUATIONS = 32
 """CONTINUATION frames of one header block."""
 MAX_IGNORED_STREAMS = 512
 """Streams that the server reset and whose frames, already under way, are ignored."""
-_WINDOW_STEP = LARGEST
+_WINDOW_STEP = MAX_FRAME_SIZE
 """Bytes that are received before the client gets room for as many more."""
 _SMALL = 1024
 """DATA frames below this size, but for the last of a request, count as overhead."""
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
         self._all_open.add(self)
         self._transport.set_write_buffer_limits(high=_PILE)
         self.peer = _address(transport.get_extra_info("peername"))
-        limits = {Setting.MAX_CONCURRENT_STREAMS: MOST_STREAMS, Setting.MAX_HEADER_LIST_SIZE: MOST_BYTES}
+        limits = {Setting.MAX_CONCURRENT_STREAMS: MAX_STREAMS, Setting.MAX_HEADER_LIST_SIZE: MAX_HEADER_BYTES}
         self._write(settings(limits))
         self.flush()
 
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, block: _Block, frame: Frame) -> None:
         """Keep headers until they are complete, and then begin with the request."""
-        if len(block.data) > MOST_BYTES:
+        if len(block.data) > MAX_HEADER_BYTES:
             raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "headers that are too large")
         if not frame.flags & Flag.END_HEADERS:
             self._block = block
@@ -322,7 +322,7 @@ class Connection(asyncio.Protocol):
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "a stream that is not a client's")
         if block.stream <= self._last:
             self._take_late_headers(block)
-        elif self._finishing or len(self._requests) + self.working >= MOST_STREAMS:
+        elif self._finishing or len(self._requests) + self.working >= MAX_STREAMS:
             self._headers.skip(block.data)
             if not self._finishing:
                 self._open_stream(block.stream)

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-LARGEST = 16_384
+MAX_FRAME_SIZE = 16_384
 """Bytes of the largest payload that every peer takes, and the largest that we take."""
-MOST_WINDOW = 2**31 - 1
+MAX_WINDOW = 2**31 - 1
 DEFAULT_WINDOW = 65_535
 MAX_SETTINGS = 64
 """Settings in one frame that are accepted."""
@@ -139,9 +139,9 @@ def parse_settings(payload: bytes) -> dict[int, int]:
         raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many settings in a frame")
     values: dict[int, int] = {}
     for key, value in _SETTING.iter_unpack(payload):
-        if key == Setting.INITIAL_WINDOW_SIZE and value > MOST_WINDOW:
+        if key == Setting.INITIAL_WINDOW_SIZE and value > MAX_WINDOW:
             raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window that is too large")
-        if key == Setting.MAX_FRAME_SIZE and not LARGEST <= value < 2**24:
+        if key == Setting.MAX_FRAME_SIZE and not MAX_FRAME_SIZE <= value < 2**24:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid maximum frame size")
         if key == Setting.ENABLE_PUSH and value > 1:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid value to enable push")
@@ -203,7 +203,7 @@ class FrameReader:
 
 
 def _check(kind: int, flags: int, stream: int, size: int) -> None:
-    if size > LARGEST or _SIZES.get(kind, size) != size:  # type: ignore[call-overload]
+    if size > MAX_FRAME_SIZE or _SIZES.get(kind, size) != size:  # type: ignore[call-overload]
         raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "frame of a wrong size")
     if kind == Kind.SETTINGS and (size % 6 or (flags & Flag.ACK and size)):
         raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "settings of a wrong size")

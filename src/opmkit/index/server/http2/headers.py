@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Fields = Sequence[tuple[bytes, bytes]]
 
-MOST_BYTES = 16_384
+MAX_HEADER_BYTES = 16_384
 """The size of all headers of a request, compressed or not, that is taken."""
 MAX_CACHED_BYTES = 16_384
 """Size of the cached header blocks of one connection and of the values read from them."""
@@ -54,7 +54,7 @@ class HeaderReader:
 
     def __init__(self) -> None:
         """Begin with an empty table."""
-        self._decoder = hpack.Decoder(max_header_list_size=MOST_BYTES)
+        self._decoder = hpack.Decoder(max_header_list_size=MAX_HEADER_BYTES)
         self._cache: dict[bytes, RequestHeaders] = {}
         self._cached_bytes = 0
 

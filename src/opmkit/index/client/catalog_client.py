@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import grpc
 from grpc_health.v1 import health_pb2
 
-from opmkit.index.api import METHODS
+from opmkit.index.api.messages import METHODS
 from opmkit.index.client.address import parse_address
-from opmkit.index.client.failures import failure, unsendable
+from opmkit.index.client.grpc_errors import failure, unsendable
 from opmkit.index.client.stream import Stream
 from opmkit.index.client.values import bundle_of, entry_of, package_of
 from opmkit.index.errors import CatalogError
@@ -31,7 +31,7 @@ TIMEOUT = 60.0
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
-class Registry:
+class CatalogClient:
     """A catalog that is served somewhere; threads may share one.
 
     Every method raises CallFailed with what the server said, such as that it has no package of that name;
@@ -47,7 +47,7 @@ class Registry:
     @classmethod
     def connect(
         cls, address: str, *, timeout: float | None = TIMEOUT, tls: bool = False, ca_file: Path | None = None
-    ) -> Registry:
+    ) -> CatalogClient:
         """The catalog served at ``HOST:PORT``; used in a ``with`` block, the connection is closed behind it.
 
         The connection is made by the first call. ``timeout`` is how many seconds a call may take, streams to their end;

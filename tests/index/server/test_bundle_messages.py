@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from opmkit.index.api import message_class
-from opmkit.index.server.bundles import content, listed_content, listed_place, manifests
-from opmkit.index.server.errors import Unanswerable
+from opmkit.index.api.messages import message_class
+from opmkit.index.server.bundle_messages import content, listed_content, listed_place, manifests
+from opmkit.index.server.errors import QueryFailed
 from opmkit.index.sqlite.serving import Listed, StoredBundle, Value
 
 CSV = '{"kind":"ClusterServiceVersion","metadata":{"name":"a.v1"}}'
@@ -62,7 +62,7 @@ def test_documents_may_stretch_over_lines() -> None:
     ],
 )
 def test_what_is_no_bundle_fails(text: str, told: str) -> None:
-    with pytest.raises(Unanswerable, match=told):
+    with pytest.raises(QueryFailed, match=told):
         manifests(text.encode())
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.server.http2.frames import (
     DEFAULT_WINDOW,
-    LARGEST,
-    MOST_WINDOW,
+    MAX_FRAME_SIZE,
+    MAX_WINDOW,
     ConnectionFailed,
     ErrorCode,
     Flag,
@@ -120,7 +120,7 @@ class Sender:
         """
         outgoing = self._streams.get(stream)
         window = (self._initial + self._early.get(stream, 0) if outgoing is None else outgoing.window) + size
-        if window > MOST_WINDOW:
+        if window > MAX_WINDOW:
             raise StreamFailed(stream, ErrorCode.FLOW_CONTROL_ERROR)
         if outgoing is None:
             self._early[stream] = window - self._initial
@@ -157,7 +157,7 @@ class Sender:
 
     def _send_frame(self, outgoing: Outgoing) -> bool:
         """Send one frame of content if there is room for it; return whether there is more."""
-        room = min(self._window, outgoing.window, LARGEST)
+        room = min(self._window, outgoing.window, MAX_FRAME_SIZE)
         data = outgoing.take(room) if room > 0 else b""
         if data:
             size = len(data)
@@ -182,6 +182,6 @@ class Sender:
 
 
 def _window(size: int) -> int:
-    if size > MOST_WINDOW:
+    if size > MAX_WINDOW:
         raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window that is too large")
     return size

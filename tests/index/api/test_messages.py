@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.json_format import MessageToDict
 
-from opmkit.index.api import METHODS, describe, message_class
+from opmkit.index.api.messages import METHODS, describe, message_class
 
 
 def test_a_bundle_is_laid_out_as_the_published_protocol_says():

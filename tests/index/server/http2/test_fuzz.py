@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.index.server.calls import MOST_WAITING, Calls, Method
+from opmkit.index.server.grpc_calls import MAX_WAITING_MESSAGES, GrpcDispatcher, Method
 from opmkit.index.server.http2.connection import (
     MAX_BUFFERED,
     MAX_IGNORED_STREAMS,
-    MOST_STREAMS,
+    MAX_STREAMS,
     Connection,
 )
 from opmkit.index.server.http2.frames import (
@@ -34,7 +34,7 @@ from opmkit.index.server.http2.frames import (
 )
 from opmkit.index.server.http2.headers import (
     MAX_CACHED_BYTES,
-    MOST_BYTES,
+    MAX_HEADER_BYTES,
     HeaderReader,
     MalformedHeaders,
     RequestHeaders,
@@ -204,7 +204,7 @@ def test_random_conversations() -> None:
     for number in range(CONNECTIONS * TIMES):
         chance = random.Random(f"{SEED}-{number}")
         connection, transport, windows = (
-            Connection(Calls(METHODS, logged=False).accept, set()),
+            Connection(GrpcDispatcher(METHODS, logged=False).accept, set()),
             MemoryTransport(),
             Windows(),
         )
@@ -226,13 +226,13 @@ def test_random_conversations() -> None:
 
 
 def check_state(connection: Connection) -> None:
-    assert len(connection._requests) <= MOST_STREAMS
+    assert len(connection._requests) <= MAX_STREAMS
     assert set(connection._receiving) <= set(connection._requests)
     assert set(connection._expected) <= set(connection._receiving)
     assert set(connection._sender._early) <= set(connection._requests)
     assert set(connection._sender._streams) <= set(connection._requests)
     assert len(connection._ignored) <= MAX_IGNORED_STREAMS
-    assert connection.buffered <= MAX_BUFFERED + MOST_WAITING * MOST_BYTES
+    assert connection.buffered <= MAX_BUFFERED + MAX_WAITING_MESSAGES * MAX_HEADER_BYTES
 
 
 def block(chance: random.Random) -> bytes:
@@ -267,7 +267,7 @@ def outcome(read: Callable[[bytes], RequestHeaders], data: bytes) -> object:
 def test_random_header_blocks_are_read_as_without_the_cache() -> None:
     chance = random.Random(SEED)
     known: list[bytes] = []
-    reader, plain = HeaderReader(), hpack.Decoder(max_header_list_size=MOST_BYTES)
+    reader, plain = HeaderReader(), hpack.Decoder(max_header_list_size=MAX_HEADER_BYTES)
     cached = valid = 0
     for _ in range(BLOCKS * TIMES):
         if known and chance.random() < 0.9:
@@ -281,6 +281,6 @@ def test_random_header_blocks_are_read_as_without_the_cache() -> None:
         assert sum(map(len, reader._cache)) <= MAX_CACHED_BYTES
         valid += isinstance(expected, RequestHeaders)
         if expected is False:  # the connection ends
-            reader, plain = HeaderReader(), hpack.Decoder(max_header_list_size=MOST_BYTES)
+            reader, plain = HeaderReader(), hpack.Decoder(max_header_list_size=MAX_HEADER_BYTES)
     assert cached > BLOCKS / 50
     assert valid > BLOCKS / 4

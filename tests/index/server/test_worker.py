@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.index.server import acceptor
-from opmkit.index.server.listener import Listener
 from opmkit.index.server.ports import ReservedPort
-from opmkit.index.server.processes import Life
 from opmkit.index.server.service import Loaded
 from opmkit.index.server.settings import ConnectionLimits, ServerSettings, TlsFiles
+from opmkit.index.server.supervisor import WorkerContext
+from opmkit.index.server.worker import Worker
 from tests.kit.certificates import certificate_authority, server_certificate
 from tests.kit.h2peer import Peer
 from tests.kit.server import PATIENCE
@@ -32,9 +32,11 @@ def listening(limits: ConnectionLimits, tls: TlsFiles | None = None) -> Iterator
     stopped, stop = os.pipe()
     ready, told = os.pipe()
     with ReservedPort(0) as port:
-        listener = Listener(port.number, ServerSettings(grace=0, limits=limits, tls=tls))
+        listener = Worker(port.number, ServerSettings(grace=0, limits=limits, tls=tls))
         loaded = Loaded(None, lambda name, request: request)  # type: ignore[arg-type]
-        running = threading.Thread(target=listener.run, args=(lambda: nullcontext(loaded), Life(stopped, False, told)))
+        running = threading.Thread(
+            target=listener.run, args=(lambda: nullcontext(loaded), WorkerContext(stopped, False, told))
+        )
         running.start()
         os.read(ready, 1)
         try:

@@ -34,7 +34,7 @@ _MARGIN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class WorkerContext:
     """What a process of the server shares with the one that watches over it.
 
     ``end`` is a file descriptor that reaches its end when the process is to stop, also where the other one was killed.
@@ -50,14 +50,14 @@ class Life:
         os.write(self._ready, b"\n")
 
 
-def run_processes(work: Callable[[Life], None], settings: ServerSettings, ready: Callable[[], None]) -> None:
+def run_processes(work: Callable[[WorkerContext], None], settings: ServerSettings, ready: Callable[[], None]) -> None:
     """Run ``work`` in as many processes as the settings say, until a signal or the timeout; then let them stop.
 
     This process must have no threads. ``ready`` is called once all of them are. Raises ServerError where one of them
     ends by itself.
     """
     with _signals() as signals:
-        watch = _Watch(signals, settings.processes)
+        watch = Supervisor(signals, settings.processes)
         try:
             watch.start(work)
             reason = watch.wait(settings.timeout, ready)
@@ -66,17 +66,19 @@ def run_processes(work: Callable[[Life], None], settings: ServerSettings, ready:
             watch.stop(settings.grace + _MARGIN)
 
 
-class _Watch:
-    """The processes as the one sees them that watches over them."""
+class Supervisor:
+    """The parent process of the workers."""
 
     def __init__(self, signals: int, count: int) -> None:
+        """Supervise ``count`` workers; numbers of signals are read from the descriptor ``signals``."""
         self._signals = signals
         self._count = count
         self._running: set[int] = set()
         self._end, self._lifeline = os.pipe()
         self._ready, self._told = os.pipe()
 
-    def start(self, work: Callable[[Life], None]) -> None:
+    def start(self, work: Callable[[WorkerContext], None]) -> None:
+        """Fork the workers."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         gc.freeze()  # what is there now stays shared: a collection would write to all of it
@@ -84,7 +86,7 @@ class _Watch:
             process = os.fork()
             if not process:
                 os.close(self._lifeline)
-                _work(work, Life(self._end, not number, self._told))
+                _work(work, WorkerContext(self._end, not number, self._told))
             self._running.add(process)
 
     def wait(self, timeout: float | None, ready: Callable[[], None]) -> str:
@@ -134,7 +136,7 @@ class _Watch:
                 yield process, os.waitstatus_to_exitcode(status)
 
 
-def _work(work: Callable[[Life], None], life: Life) -> NoReturn:
+def _work(work: Callable[[WorkerContext], None], life: WorkerContext) -> NoReturn:
     """Be one of the processes; what the other one holds open or has to tidy up is not its business."""
     status = 1
     try:

@@ -6,33 +6,33 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from opmkit.index.api import message_class
+from opmkit.index.api.messages import message_class
 from opmkit.index.errors import CatalogError
-from opmkit.index.server import bundles
-from opmkit.index.server.errors import Unanswerable
-from opmkit.index.server.prepared import LIST, content_record, csv_record
-from opmkit.index.server.records import framed
+from opmkit.index.server import bundle_messages as bundles
+from opmkit.index.server.errors import QueryFailed
+from opmkit.index.server.length_prefixed import framed
+from opmkit.index.server.response_cache import LIST, content_record, csv_record
 from opmkit.index.sqlite.serving import ServedIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.index.server.answers import Answer
-    from opmkit.index.server.prepared import PreparedAnswers
+    from opmkit.index.server.backend import Reply
+    from opmkit.index.server.response_cache import ResponseCache
     from opmkit.index.sqlite.serving import Entry, ServedDatabase
 
 _CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
 _PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")
 
 
-class DatabaseAnswers:
+class DatabaseBackend:
     """Answers from an index database: what is small at once, what is large by way of the prepared records.
 
     There are two connections: one for the thread that answers, and one to make records, of which a process makes one
     at a time, in whatever thread.
     """
 
-    def __init__(self, index: ServedIndex, contents: ServedIndex, prepared: PreparedAnswers) -> None:
+    def __init__(self, index: ServedIndex, contents: ServedIndex, prepared: ResponseCache) -> None:
         """Answer from two connections to the same database."""
         self._index = index
         self._contents = contents
@@ -57,7 +57,7 @@ class DatabaseAnswers:
 
     @classmethod
     @contextmanager
-    def open(cls, database: ServedDatabase, prepared: PreparedAnswers) -> Iterator[DatabaseAnswers]:
+    def open(cls, database: ServedDatabase, prepared: ResponseCache) -> Iterator[DatabaseBackend]:
         """Open the database."""
         index, contents = ServedIndex(database), ServedIndex(database)
         try:
@@ -68,59 +68,59 @@ class DatabaseAnswers:
             index.close()
             contents.close()
 
-    def list_packages(self) -> Answer[tuple[bytes, ...]]:
+    def list_packages(self) -> Reply[tuple[bytes, ...]]:
         """A PackageName for every package."""
         return self._package_names
 
-    def get_package(self, name: str) -> Answer[bytes]:
+    def get_package(self, name: str) -> Reply[bytes]:
         """The Package of that name."""
         if name not in self._packages:
-            raise Unanswerable(f"package {name} not found")
+            raise QueryFailed(f"package {name} not found")
         return self._packages[name]
 
-    def get_bundle(self, package: str, channel: str, bundle: str) -> Answer[bytes]:
+    def get_bundle(self, package: str, channel: str, bundle: str) -> Reply[bytes]:
         """A Bundle as it is in a channel."""
         number = self._index.placed(package, channel, bundle)
         if number is None:
-            raise Unanswerable(f"no entry found for {package} {channel} {bundle}")
+            raise QueryFailed(f"no entry found for {package} {channel} {bundle}")
         return self._bundle(package, channel, number)
 
-    def get_bundle_for_channel(self, package: str, channel: str) -> Answer[bytes]:
+    def get_bundle_for_channel(self, package: str, channel: str) -> Reply[bytes]:
         """The Bundle at the head of a channel: its name and its ClusterServiceVersion."""
         number = self._heads.get((package, channel))
         if number is None:
-            raise Unanswerable(f"no entry found for {package} {channel}")
+            raise QueryFailed(f"no entry found for {package} {channel}")
         return self._recorded(csv_record(number), partial(self._csv, number))
 
-    def get_channel_entries_that_replace(self, bundle: str) -> Answer[Iterable[bytes]]:
+    def get_channel_entries_that_replace(self, bundle: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every place from where updates lead away from a bundle."""
         return _entries(self._index.replacing(bundle), f"no channel entries found that replace {bundle}")
 
-    def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Answer[bytes]:
+    def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Reply[bytes]:
         """The Bundle that a bundle is updated to in a channel: of several the one nearest to the head."""
         number = self._index.replacement(bundle, package, channel)
         if number is None:
-            raise Unanswerable(f"no entry found for {package} {channel}")
+            raise QueryFailed(f"no entry found for {package} {channel}")
         return self._bundle(package, channel, number)
 
-    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
+    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every edge of every bundle that provides an API."""
         entries = self._index.providing(_api_value(group, version, kind))
         return _entries(entries, f"no channel entries found that provide {group} {version} {kind}")
 
-    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
+    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every channel that provides an API: the one nearest to its head."""
         entries = self._index.latest_providing(_api_value(group, version, kind))
         return _entries(entries, f"no channel entries found that provide {group} {version} {kind}")
 
-    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Answer[bytes]:
+    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Reply[bytes]:
         """The Bundle of the first package by name that provides an API in its default channel."""
         found = self._index.default_providing(_api_value(group, version, kind))
         if found is None:
-            raise Unanswerable(f"no entry found that provides {group} {version} {kind}")
+            raise QueryFailed(f"no entry found that provides {group} {version} {kind}")
         return self._bundle(*found)
 
-    def list_bundles(self) -> Answer[Iterable[bytes]]:
+    def list_bundles(self) -> Reply[Iterable[bytes]]:
         """A Bundle for each place that one has in a channel."""
         place = self._prepared.find(LIST)
         return self.prepare_list if place is None else self._prepared.messages(place)
@@ -129,11 +129,11 @@ class DatabaseAnswers:
         """Make the list of all bundles, unless that was done by some process, and give it."""
         return self._prepared.messages(self._prepared.prepare(LIST, lambda: framed(self._listed())))
 
-    def _bundle(self, package: str, channel: str, number: int) -> Answer[bytes]:
+    def _bundle(self, package: str, channel: str, number: int) -> Reply[bytes]:
         head = bundles.place(package, channel)
         return self._recorded(content_record(number), partial(self._content, number), head)
 
-    def _recorded(self, record: int, make: Callable[[], bytes], head: bytes = b"") -> Answer[bytes]:
+    def _recorded(self, record: int, make: Callable[[], bytes], head: bytes = b"") -> Reply[bytes]:
         """The record behind ``head``; where it is not there yet, what makes it."""
         place = self._prepared.find(record)
         if place is not None:
@@ -169,7 +169,7 @@ def _entries(entries: Iterable[Entry], otherwise: str) -> list[bytes]:
         for entry in entries
     ]
     if not found:
-        raise Unanswerable(otherwise)
+        raise QueryFailed(otherwise)
     return found
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.index.api import METHODS
-from opmkit.index.server.calls import MOST_TEXT
+from opmkit.index.api.messages import METHODS
+from opmkit.index.server.grpc_calls import MAX_ERROR_LENGTH
 from opmkit.index.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
 from opmkit.index.server.http2.headers import compressed
-from opmkit.index.server.http2.streams import Sender
+from opmkit.index.server.http2.sender import Sender
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import END, LIST_PACKAGES, Peer
 from tests.kit.server import PATIENCE, Server, call, channel
@@ -233,7 +233,7 @@ def test_texts_of_errors_are_cut_to_what_a_frame_holds(peer: Peer) -> None:
     peer.ask(1, "/api.Registry/GetPackage", get_package(name))
     trailers = peer.answer(1)[1]
     assert trailers[b"grpc-status"] == b"2"
-    assert trailers[b"grpc-message"] == b"package " + b"%C3%A9" * (MOST_TEXT - len("package "))
+    assert trailers[b"grpc-message"] == b"package " + b"%C3%A9" * (MAX_ERROR_LENGTH - len("package "))
 
 
 def test_what_is_no_call_at_all_is_refused(peer: Peer) -> None:

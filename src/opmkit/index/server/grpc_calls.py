@@ -21,23 +21,23 @@ from opmkit.index.server.http2.headers import compressed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from opmkit.index.server.answers import Answer
+    from opmkit.index.server.backend import Reply
     from opmkit.index.server.http2.connection import Connection
     from opmkit.index.server.http2.headers import RequestHeaders
-    from opmkit.index.server.http2.streams import Outgoing
+    from opmkit.index.server.http2.sender import Outgoing
 
-    Messages: TypeAlias = Iterable[bytes] | "Framed"
+    Messages: TypeAlias = Iterable[bytes] | "FramedMessages"
 
 _log = logging.getLogger(__name__)
 
 _PREFIX = struct.Struct(">?I")
 """What goes before a message: whether it is compressed, and its size."""
 
-LARGEST_REQUEST = 65_536
+MAX_REQUEST_SIZE = 65_536
 """Bytes of a message that is taken: requests consist of names."""
-MOST_WAITING = 100
+MAX_WAITING_MESSAGES = 100
 """Messages of one call that may wait for those before them to be answered."""
-MOST_TEXT = 1000
+MAX_ERROR_LENGTH = 1000
 """Characters of an error that are told: what was asked for is in it, and all headers have to fit into one frame."""
 _EXPLANATION = b"This is a gRPC server: call it by opm catalog, or by another client for gRPC.\n"
 _CONTENT = {":status": "200", "content-type": "application/grpc"}
@@ -63,7 +63,7 @@ class CallFailed(Exception):
         self.status = status
 
 
-class Framed(bytes):
+class FramedMessages(bytes):
     """Messages as they are sent, each behind its size."""
 
 
@@ -75,11 +75,11 @@ class Method:
     ``repeats``.
     """
 
-    answer: Callable[[bytes], Answer[Messages]]
+    answer: Callable[[bytes], Reply[Messages]]
     repeats: bool = False
 
 
-class Calls:
+class GrpcDispatcher:
     """The calls of one process: their methods by path, and whether they are logged."""
 
     def __init__(self, methods: Mapping[str, Method], *, logged: bool) -> None:
@@ -88,10 +88,10 @@ class Calls:
         self.logged = logged
         self._services = {path.split("/")[1] for path in methods}
 
-    def accept(self, connection: Connection, stream: int, headers: RequestHeaders) -> Call | OtherRequest:
+    def accept(self, connection: Connection, stream: int, headers: RequestHeaders) -> Call | PlainHttpRequest:
         """Begin with a call."""
         if not headers.content_type.startswith(b"application/grpc") or headers.method != b"POST":
-            return OtherRequest(self, connection, stream, headers)
+            return PlainHttpRequest(self, connection, stream, headers)
         return Call(self, connection, stream, headers.path.decode(errors="replace"))
 
     def record(self, path: str, peer: str, status: Status, start: float, size: int) -> None:
@@ -113,10 +113,10 @@ class Calls:
         return f"unknown method {method} for service {service}" if known else f"unknown service {service}"
 
 
-class OtherRequest:
+class PlainHttpRequest:
     """A request of a client that doesn't speak gRPC, such as a browser."""
 
-    def __init__(self, calls: Calls, connection: Connection, stream: int, headers: RequestHeaders) -> None:
+    def __init__(self, calls: GrpcDispatcher, connection: Connection, stream: int, headers: RequestHeaders) -> None:
         """Wait for the end of the request."""
         self._calls = calls
         self._connection = connection
@@ -132,7 +132,7 @@ class OtherRequest:
     def received(self, data: bytes, *, ended: bool) -> None:
         """Answer the request when it is complete, or when it is too large."""
         self._size += len(data)
-        if self._outgoing is None and (ended or self._size > LARGEST_REQUEST):
+        if self._outgoing is None and (ended or self._size > MAX_REQUEST_SIZE):
             self._outgoing = self._connection.open(self._stream, _OTHER)
             self._outgoing.sources.append(iter(() if self._headers.method == b"HEAD" else (_EXPLANATION,)))
             self._outgoing.trailers = b""
@@ -155,7 +155,7 @@ class OtherRequest:
 class Call:
     """A call in progress."""
 
-    def __init__(self, calls: Calls, connection: Connection, stream: int, path: str) -> None:
+    def __init__(self, calls: GrpcDispatcher, connection: Connection, stream: int, path: str) -> None:
         """Wait for its messages."""
         self._calls = calls
         self._connection = connection
@@ -203,7 +203,7 @@ class Call:
         """Log a call that was given up."""
         self._record(Status.CANCELLED)
 
-    # Answers.
+    # QueryBackend.
 
     def fail(self, status: Status, text: str) -> None:
         """End without an answer, or without more of it."""
@@ -233,7 +233,7 @@ class Call:
             shrunk, size = _PREFIX.unpack_from(buffer, position)
             if shrunk:
                 raise CallFailed(Status.UNIMPLEMENTED, "compressed requests are not understood")
-            if size > LARGEST_REQUEST:
+            if size > MAX_REQUEST_SIZE:
                 raise CallFailed(Status.RESOURCE_EXHAUSTED, f"a request of {size} bytes is too large")
             end = position + _PREFIX.size + size
             if end > len(buffer):
@@ -242,7 +242,7 @@ class Call:
             if self._messages > 1 and not method.repeats:
                 raise CallFailed(Status.INTERNAL, "more than one request")
             self._waiting.append(buffer[position + _PREFIX.size : end])
-            if len(self._waiting) > MOST_WAITING:
+            if len(self._waiting) > MAX_WAITING_MESSAGES:
                 raise CallFailed(Status.RESOURCE_EXHAUSTED, "too many messages at a time")
             position = end
         self._buffer = buffer[position:]
@@ -278,7 +278,7 @@ class Call:
     def _reply(self, messages: Messages) -> None:
         if self._outgoing is None:
             self._outgoing = self._connection.open(self._stream, _HEADERS)
-        self._outgoing.sources.append(iter((messages,)) if isinstance(messages, Framed) else _framed(messages))
+        self._outgoing.sources.append(iter((messages,)) if isinstance(messages, FramedMessages) else _framed(messages))
         self._connection.send(self._outgoing)
 
     def _end(self, trailers: bytes) -> None:
@@ -293,9 +293,9 @@ class Call:
         self._calls.record(self.path, self._connection.peer, status, self._start, sent)
 
 
-def framed(messages: Iterable[bytes]) -> Framed:
+def framed(messages: Iterable[bytes]) -> FramedMessages:
     """Messages that are to be sent more than once."""
-    return Framed(b"".join(_framed(messages)))
+    return FramedMessages(b"".join(_framed(messages)))
 
 
 def _framed(messages: Iterable[bytes]) -> Iterator[bytes]:
@@ -310,7 +310,7 @@ def _trailers(status: Status, text: str = "", *, alone: bool = False) -> bytes:
     headers = dict(_CONTENT) if alone else {}
     headers["grpc-status"] = str(int(status))
     if text:
-        raw = text[:MOST_TEXT].encode()
+        raw = text[:MAX_ERROR_LENGTH].encode()
         escaped = (chr(byte) if 0x20 <= byte <= 0x7E and byte != 0x25 else f"%{byte:02X}" for byte in raw)
         headers["grpc-message"] = "".join(escaped)
     return compressed(headers)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from opmkit.index.errors import CatalogError, InvalidCatalog
-from opmkit.index.server.cachelayout import bundle_file
-from opmkit.index.server.catalogcache import CacheUnfit, load_cache, unreadable_format
+from opmkit.index.server.json_cache.cache import InvalidCache, load_cache, unreadable_format
+from opmkit.index.server.json_cache.layout import bundle_file
 from tests.kit.cachedcatalog import BLOBS, DIGEST, FILES, write_catalog, write_file
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def files(directory: Path) -> list[str]:
 def is_valid(catalog: Path, cache: Path) -> bool:
     try:
         load_cache(catalog, cache, enforce=True)
-    except CacheUnfit:
+    except InvalidCache:
         return False
     return True
 
@@ -91,7 +91,7 @@ def test_an_invalid_catalog_leaves_the_cache_as_it_was(catalog: Path, tmp_path: 
 def test_a_catalog_that_changes_during_the_build_invalidates_the_cache(
     catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opmkit.index.server import catalogbuild
+    from opmkit.index.server.json_cache import build as catalogbuild
 
     read = catalogbuild.read_catalog
 
@@ -162,7 +162,7 @@ def test_builds_of_different_catalogs_do_not_mix(catalog: Path, tmp_path: Path) 
 
 
 def test_a_failing_disk_leaves_an_invalid_cache(catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from opmkit.index.server import catalogbuild
+    from opmkit.index.server.json_cache import build as catalogbuild
 
     def full(*_: object) -> NoReturn:
         raise OSError(28, "No space left on device")
@@ -183,7 +183,7 @@ def test_a_directory_with_other_content_is_refused(names: list[str], catalog: Pa
         path = tmp_path / "other" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    with pytest.raises(CacheUnfit, match="unexpected contents"):
+    with pytest.raises(InvalidCache, match="unexpected contents"):
         load_cache(catalog, tmp_path / "other", enforce=False)
     assert files(tmp_path / "other") == sorted(names)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from opmkit.index.server.errors import ServerError
-from opmkit.index.server.records import Place, read_messages, read_record
+from opmkit.index.server.length_prefixed import Place, read_messages, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +36,7 @@ def csv_record(bundle: int) -> int:
     return 2 * bundle
 
 
-class PreparedAnswers:
+class ResponseCache:
     """Numbered records in a file without a name, which the processes of a server share.
 
     Each record is made by whoever needs it first. The file begins with a slot for each that says where it is, and
@@ -61,7 +61,7 @@ class PreparedAnswers:
         self._lock = threading.Lock()
         self._known: dict[int, Place] = {}
 
-    def __enter__(self) -> PreparedAnswers:
+    def __enter__(self) -> ResponseCache:
         return self
 
     def __exit__(

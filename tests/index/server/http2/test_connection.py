@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.index.server.calls import Calls, Method
+from opmkit.index.server.grpc_calls import GrpcDispatcher, Method
 from opmkit.index.server.http2 import budget
 from opmkit.index.server.http2.budget import FrameBudget, PingGuard
 from opmkit.index.server.http2.connection import Connection
@@ -46,7 +46,7 @@ class Client:
             "/a/stream": Method(lambda request: iter([b"x" * 40_000] * 4)),
         }
         self.transport = MemoryTransport()
-        self.connection = Connection(Calls(methods, logged=False).accept, set())
+        self.connection = Connection(GrpcDispatcher(methods, logged=False).accept, set())
         self.connection.connection_made(self.transport)
         self._encoder = hpack.Encoder()
 

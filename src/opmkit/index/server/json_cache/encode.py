@@ -9,7 +9,7 @@ import orjson
 from opmkit.bundle import go_yaml
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.json_value import encode, escape_html
-from opmkit.index.api import message_class
+from opmkit.index.api.messages import message_class
 from opmkit.index.fbc import blobs as kinds
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.csv_metadata import csv_from_metadata

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.index.api import message_class
-from opmkit.index.server.errors import Unanswerable
+from opmkit.index.api.messages import message_class
+from opmkit.index.server.errors import QueryFailed
 from opmkit.index.sqlite.manifests import cut_manifests
 from opmkit.index.sqlite.serving import GVK
 
@@ -46,7 +46,7 @@ def listed_place(listed: Listed) -> bytes:
 def content(stored: StoredBundle, plural: Plural) -> bytes:
     """The part that tells of the bundle itself, for answers of a single one; ``plural`` gives that of an API.
 
-    Raises Unanswerable for manifests that can't be read.
+    Raises QueryFailed for manifests that can't be read.
     """
     required = dict.fromkeys(value.value for value in stored.dependencies if value.type == GVK)
     provided = [value.value for value in stored.properties if value.type == GVK]
@@ -62,7 +62,7 @@ def content(stored: StoredBundle, plural: Plural) -> bytes:
 def listed_content(stored: StoredBundle) -> bytes | None:
     """The part that tells of the bundle itself, in the list of all; None where it is left out of that.
 
-    Raises Unanswerable for manifests that can't be read.
+    Raises QueryFailed for manifests that can't be read.
     """
     if stored.version is None or stored.image is None:
         return None
@@ -98,19 +98,19 @@ def manifests(documents: bytes) -> tuple[list[str], str]:
     """The JSON documents of a bundle, and the first ClusterServiceVersion among them.
 
     Raises:
-        Unanswerable: what is no JSON, or has no ClusterServiceVersion with a name.
+        QueryFailed: what is no JSON, or has no ClusterServiceVersion with a name.
     """
     try:
         cut = cut_manifests(documents)
     except (ValueError, RecursionError) as error:
-        raise Unanswerable(f"invalid manifests in bundle: {error}") from error
+        raise QueryFailed(f"invalid manifests in bundle: {error}") from error
     for text, document in cut:
         if isinstance(document, dict) and document.get("kind") == _CSV_KIND:
             metadata = document.get("metadata")
             if not isinstance(metadata, dict) or not metadata.get("name"):
                 break
             return [text for text, _ in cut], text
-    raise Unanswerable("no csv in bundle")
+    raise QueryFailed("no csv in bundle")
 
 
 def _text(data: bytes) -> str:

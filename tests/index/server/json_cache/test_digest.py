@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.index.errors import InvalidCatalog
-from opmkit.index.server.cachedigest import Fnv1a, fnv1a, hash_tree, tar_header
+from opmkit.index.server.json_cache.digest import Fnv1a, fnv1a, hash_tree, tar_header
 from tests.kit.cachedcatalog import ODD_TREE_DIGEST, write_odd_tree
 
 if TYPE_CHECKING:

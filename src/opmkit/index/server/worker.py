@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.errors import CatalogError
 from opmkit.index.server import reflection, service
 from opmkit.index.server.acceptor import Acceptor
-from opmkit.index.server.calls import Calls
+from opmkit.index.server.grpc_calls import GrpcDispatcher
 from opmkit.index.server.http2.connection import Connection
 from opmkit.index.server.ports import listening
 from opmkit.index.server.service import HEALTH, REGISTRY
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from opmkit.index.server.answers import Answers
-    from opmkit.index.server.processes import Life
+    from opmkit.index.server.backend import QueryBackend
     from opmkit.index.server.service import Loaded
     from opmkit.index.server.settings import ServerSettings
+    from opmkit.index.server.supervisor import WorkerContext
 
 _CHECK_INTERVAL = 5.0
 """Seconds between two checks for connections that are idle."""
 
 
-class Listener:
+class Worker:
     """What listens on a port."""
 
     def __init__(self, port: int, settings: ServerSettings) -> None:
@@ -41,7 +41,7 @@ class Listener:
         self._tls = None if settings.tls is None else tls_context(settings.tls)
         self._connections: set[Connection] = set()
 
-    def run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: Life) -> None:
+    def run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: WorkerContext) -> None:
         """Answer calls until ``life`` ends, then let those in progress end.
 
         What they are answered with is ``opened`` when the server listens already, in a thread. Raises ServerError, and
@@ -49,10 +49,10 @@ class Listener:
         """
         asyncio.run(self._run(opened, life))
 
-    async def _run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: Life) -> None:
+    async def _run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: WorkerContext) -> None:
         loop = asyncio.get_running_loop()
         loading: Future[Loaded] = Future()
-        calls = Calls(
+        calls = GrpcDispatcher(
             service.methods(loading) | reflection.methods([REGISTRY, HEALTH]), logged=self._settings.access_log
         )
         stopped = asyncio.Event()
@@ -97,7 +97,7 @@ class Listener:
             connection.abort()
 
 
-def _prepare_list(answers: Answers) -> None:
+def _prepare_list(answers: QueryBackend) -> None:
     """Make what clusters ask for first and what takes longest, before they do; what is wrong they will be told then."""
     with suppress(CatalogError, OSError):
         found = answers.list_bundles()

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.api import message_class
-from opmkit.index.server.cachelayout import bundle_file
-from opmkit.index.server.errors import Unanswerable
-from opmkit.index.server.prepared import LIST, content_record
-from opmkit.index.server.records import framed
+from opmkit.index.api.messages import message_class
+from opmkit.index.server.errors import QueryFailed
+from opmkit.index.server.json_cache.layout import bundle_file
+from opmkit.index.server.length_prefixed import framed
+from opmkit.index.server.response_cache import LIST, content_record
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
-    from opmkit.index.server.answers import Answer
-    from opmkit.index.server.catalogcache import CatalogCache
-    from opmkit.index.server.prepared import PreparedAnswers
-    from opmkit.index.server.records import Place
+    from opmkit.index.server.backend import Reply
+    from opmkit.index.server.json_cache.cache import JsonCache
+    from opmkit.index.server.length_prefixed import Place
+    from opmkit.index.server.response_cache import ResponseCache
 
 _CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
 _PACKAGE, _PACKAGE_NAME, _BUNDLE = message_class("Package"), message_class("PackageName"), message_class("Bundle")
@@ -59,16 +59,16 @@ class _Channel(NamedTuple):
         yield from (entry for name, entry in self.entries.items() if name not in chain)
 
 
-def count_entries(cache: CatalogCache) -> int:
+def count_entries(cache: JsonCache) -> int:
     """Return how many bundles the channels of a cache have together."""
     channels = (channel for package in cache.packages.values() for channel in package["Channels"].values())
     return sum(len(channel["Bundles"]) for channel in channels)
 
 
-class CatalogAnswers:
+class CatalogBackend:
     """Answers from the cache of a catalog: names and edges are in memory, bundles in prepared records."""
 
-    def __init__(self, cache: CatalogCache, prepared: PreparedAnswers) -> None:
+    def __init__(self, cache: JsonCache, prepared: ResponseCache) -> None:
         """Answer from a cache, with room for its entries in ``prepared``."""
         self._directory = cache.directory
         self._prepared = prepared
@@ -79,29 +79,29 @@ class CatalogAnswers:
         self._messages = {name: _package(package) for name, package in packages.items()}
         self._names = tuple(_PACKAGE_NAME(name=name).SerializeToString() for name in self._messages)
 
-    def list_packages(self) -> Answer[tuple[bytes, ...]]:
+    def list_packages(self) -> Reply[tuple[bytes, ...]]:
         """A PackageName for every package."""
         return self._names
 
-    def get_package(self, name: str) -> Answer[bytes]:
+    def get_package(self, name: str) -> Reply[bytes]:
         """The Package of that name."""
         if name not in self._messages:
-            raise Unanswerable(f'package "{name}" not found')
+            raise QueryFailed(f'package "{name}" not found')
         return self._messages[name]
 
-    def get_bundle(self, package: str, channel: str, bundle: str) -> Answer[bytes]:
+    def get_bundle(self, package: str, channel: str, bundle: str) -> Reply[bytes]:
         """A Bundle as it is in a channel."""
         entry = self._channel(package, channel).entries.get(bundle)
         if entry is None:
-            raise Unanswerable(f'package "{package}", channel "{channel}", bundle "{bundle}" not found')
+            raise QueryFailed(f'package "{package}", channel "{channel}", bundle "{bundle}" not found')
         return self._bundle(entry)
 
-    def get_bundle_for_channel(self, package: str, channel: str) -> Answer[bytes]:
+    def get_bundle_for_channel(self, package: str, channel: str) -> Reply[bytes]:
         """The Bundle at the head of a channel."""
         found = self._channel(package, channel)
         return self._bundle(found.entries[found.head])
 
-    def get_channel_entries_that_replace(self, bundle: str) -> Answer[Iterable[bytes]]:
+    def get_channel_entries_that_replace(self, bundle: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every place from where updates lead away from a bundle, with what it replaces there."""
         entries = [
             _edge(entry, entry.replaces)
@@ -110,16 +110,16 @@ class CatalogAnswers:
         ]
         return _any(entries, f"no channel entries found that replace {bundle}")
 
-    def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Answer[bytes]:
+    def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Reply[bytes]:
         """The Bundle that a bundle is updated to in a channel: of several the one nearest to the head."""
         if package not in self._channels:
-            raise Unanswerable(f"package {package} not found")
+            raise QueryFailed(f"package {package} not found")
         for entry in self._channel(package, channel).from_head():
             if bundle == entry.replaces or bundle in entry.skips:
                 return self._bundle(entry)
-        raise Unanswerable(f'no entry found for package "{package}", channel "{channel}"')
+        raise QueryFailed(f'no entry found for package "{package}", channel "{channel}"')
 
-    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
+    def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every edge of every bundle that provides an API, wherever the edge leads."""
 
         def found() -> list[bytes]:
@@ -134,7 +134,7 @@ class CatalogAnswers:
 
         return found
 
-    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Answer[Iterable[bytes]]:
+    def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every edge of every head that provides an API, without skips of what isn't there."""
 
         def found() -> list[bytes]:
@@ -150,7 +150,7 @@ class CatalogAnswers:
 
         return found
 
-    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Answer[bytes]:
+    def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Reply[bytes]:
         """The Bundle of the first package by name whose default channel has a head that provides an API."""
 
         def found() -> bytes:
@@ -159,21 +159,21 @@ class CatalogAnswers:
                 if channel.name == self._defaults[head.package]:
                     return self._prepared.read(self._prepare(head))
             if heads:
-                raise Unanswerable(f"no entry found that provides {_quoted(group, version, kind)}")
-            raise Unanswerable(_no_provider(group, version, kind))
+                raise QueryFailed(f"no entry found that provides {_quoted(group, version, kind)}")
+            raise QueryFailed(_no_provider(group, version, kind))
 
         return found
 
-    def list_bundles(self) -> Answer[Iterable[bytes]]:
+    def list_bundles(self) -> Reply[Iterable[bytes]]:
         """A Bundle for each place that one has in a channel."""
         place = self._prepared.find(LIST)
         return self._messages_listed if place is None else self._prepared.messages(place)
 
     def _channel(self, package: str, channel: str) -> _Channel:
         if package not in self._channels:
-            raise Unanswerable(f'package "{package}" not found')
+            raise QueryFailed(f'package "{package}" not found')
         if channel not in self._channels[package]:
-            raise Unanswerable(f'package "{package}", channel "{channel}" not found')
+            raise QueryFailed(f'package "{package}", channel "{channel}" not found')
         return self._channels[package][channel]
 
     def _entries(self) -> Iterator[_Entry]:
@@ -201,7 +201,7 @@ class CatalogAnswers:
                 found[api.group, api.version, api.kind].add((bundle.packageName, bundle.channelName, bundle.csvName))
         return dict(found)
 
-    def _bundle(self, entry: _Entry) -> Answer[bytes]:
+    def _bundle(self, entry: _Entry) -> Reply[bytes]:
         place = self._prepared.find(entry.record)
         if place is not None:
             return self._prepared.read(place)
@@ -267,7 +267,7 @@ def _edge(entry: _Entry, replaces: str) -> bytes:
 
 def _any(entries: list[bytes], otherwise: str) -> list[bytes]:
     if not entries:
-        raise Unanswerable(otherwise)
+        raise QueryFailed(otherwise)
     return entries
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.api import METHODS, message_class
+from opmkit.index.api.messages import METHODS, message_class
 from opmkit.index.errors import CatalogError
-from opmkit.index.server.from_database import DatabaseAnswers
-from opmkit.index.server.prepared import PreparedAnswers
+from opmkit.index.server.database_backend import DatabaseBackend
+from opmkit.index.server.response_cache import ResponseCache
 from opmkit.index.sqlite.serving import served_database
 from tests.kit.catalogs import write_library
 
@@ -36,11 +36,11 @@ def change(path: Path, *statements: str) -> None:
 
 
 @contextmanager
-def answers(path: Path) -> Iterator[DatabaseAnswers]:
+def answers(path: Path) -> Iterator[DatabaseBackend]:
     with (
         served_database(path, migrate=True) as database,
-        PreparedAnswers(database.bundles) as prepared,
-        DatabaseAnswers.open(database, prepared) as opened,
+        ResponseCache(database.bundles) as prepared,
+        DatabaseBackend.open(database, prepared) as opened,
     ):
         yield opened
 

@@ -19,8 +19,8 @@ import orjson
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
-from opmkit.index.server.cachedigest import hash_tree
-from opmkit.index.server.cachelayout import (
+from opmkit.index.server.json_cache.digest import hash_tree
+from opmkit.index.server.json_cache.layout import (
     CONTENT,
     DIGEST,
     DIRECTORY_MODE,
@@ -37,25 +37,25 @@ if TYPE_CHECKING:
 _NEW_CONTENT, _NEW_DIGEST = f".{CONTENT}-", f".{DIGEST}-"
 
 
-class CacheUnfit(CatalogError):
+class InvalidCache(CatalogError):
     """A cache that does not belong to the catalog, where it must, or a directory with other content."""
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogCache:
+class JsonCache:
     """A valid cache: the index of packages, and the directory with a file for each bundle in each channel."""
 
     packages: dict[str, Any]
     directory: Path
 
 
-def load_cache(root: Path, directory: Path, *, enforce: bool) -> CatalogCache:
+def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
     """Return the cache of the catalog at ``root`` in ``directory``, which is built again unless it is valid.
 
     With ``enforce`` it must be valid.
 
     Raises:
-        CacheUnfit: if it is not and must be, or the directory has other content.
+        InvalidCache: if it is not and must be, or the directory has other content.
         InvalidCatalog: with all findings about the catalog.
         StoreError: if something cannot be read or written.
     """
@@ -67,7 +67,7 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> CatalogCache:
         if found and found == computed:
             return _loaded(directory)
     if enforce:
-        raise CacheUnfit(
+        raise InvalidCache(
             f'cache requires rebuild: cache reports digest as "{found}", but computed digest is "{computed}"'
             if found
             else f"read existing cache digest: {directory / DIGEST}: not found or empty",
@@ -89,12 +89,12 @@ def remove_unreadable(directory: Path) -> None:
             shutil.rmtree(directory / POGREB)
 
 
-def _build(root: Path, catalog: int, directory: Path) -> CatalogCache:
+def _build(root: Path, catalog: int, directory: Path) -> JsonCache:
     """Build the cache of a catalog with this hash, which was computed before reading it.
 
     If the catalog changes meanwhile, the digest will not match.
     """
-    from opmkit.index.server.catalogbuild import read_catalog, write_content  # not needed with a valid cache
+    from opmkit.index.server.json_cache.build import read_catalog, write_content  # not needed with a valid cache
 
     read = read_catalog(root)
     with disk_errors(directory), _umask(0), _claimed(directory):
@@ -174,10 +174,10 @@ def _write_digest(directory: Path, digest: str) -> None:
     pending.rename(directory / DIGEST)
 
 
-def _loaded(directory: Path) -> CatalogCache:
+def _loaded(directory: Path) -> JsonCache:
     with disk_errors(directory):
         packages: dict[str, Any] = orjson.loads((directory / CONTENT / PACKAGES).read_bytes())
-    return CatalogCache(packages, directory / CONTENT)
+    return JsonCache(packages, directory / CONTENT)
 
 
 def _digest(catalog: int, content: Path) -> str:
@@ -200,10 +200,10 @@ def _names(directory: Path) -> set[str]:
 
 
 def _refuse_others(directory: Path) -> None:
-    """Raise CacheUnfit unless the directory is empty or has a cache in the format, complete or not."""
+    """Raise InvalidCache unless the directory is empty or has a cache in the format, complete or not."""
     names = {name for name in _names(directory) if not name.startswith((_NEW_CONTENT, _NEW_DIGEST))} - {POGREB}
     if not (names <= {DIGEST} or {DIGEST, CONTENT} <= names):
-        raise CacheUnfit(
+        raise InvalidCache(
             f"cache directory has unexpected contents: {directory} contains {', '.join(sorted(names)[:5])}",
             advice="Name an empty directory with --cache-dir.",
         )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from opmkit.index.server.errors import ServerError
-from opmkit.index.server.prepared import LIST, PreparedAnswers, content_record, csv_record
-from opmkit.index.server.records import framed
+from opmkit.index.server.length_prefixed import framed
+from opmkit.index.server.response_cache import LIST, ResponseCache, content_record, csv_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def prepared() -> Iterator[PreparedAnswers]:
-    with PreparedAnswers(10) as made:
+def prepared() -> Iterator[ResponseCache]:
+    with ResponseCache(10) as made:
         yield made
 
 
@@ -30,26 +30,26 @@ def test_every_record_has_a_number_of_its_own() -> None:
     assert sorted(numbers) == list(range(21))
 
 
-def test_a_record_is_made_once(prepared: PreparedAnswers) -> None:
+def test_a_record_is_made_once(prepared: ResponseCache) -> None:
     assert prepared.find(3) is None
     place = prepared.prepare(3, lambda: [b"one", b"two"])
     assert prepared.read(place) == b"onetwo"
     assert prepared.prepare(3, lambda: pytest.fail("made again")) == prepared.find(3) == place
 
 
-def test_an_empty_record_is_a_record(prepared: PreparedAnswers) -> None:
+def test_an_empty_record_is_a_record(prepared: ResponseCache) -> None:
     place = prepared.prepare(LIST, lambda: framed([]))
     assert list(prepared.messages(place)) == []
     assert prepared.prepare(LIST, lambda: pytest.fail("made again")) == place
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 2), (32_764, 32_768, 5), (100_000, 0, 100_000), (3,) * 30_000, (1 << 21, 7)])
-def test_messages_come_back_as_they_were(prepared: PreparedAnswers, sizes: tuple[int, ...]) -> None:
+def test_messages_come_back_as_they_were(prepared: ResponseCache, sizes: tuple[int, ...]) -> None:
     messages = [os.urandom(size) for size in sizes]
     assert list(prepared.messages(prepared.prepare(LIST, lambda: framed(messages)))) == messages
 
 
-def test_what_fails_leaves_nothing_behind(prepared: PreparedAnswers) -> None:
+def test_what_fails_leaves_nothing_behind(prepared: ResponseCache) -> None:
     def failing() -> Iterator[bytes]:
         yield b"x" * (3 << 20)
         raise ValueError("no more")
@@ -61,7 +61,7 @@ def test_what_fails_leaves_nothing_behind(prepared: PreparedAnswers) -> None:
     assert prepared.read(prepared.prepare(1, lambda: [b"now"])) == b"now"
 
 
-def test_threads_that_ask_at_once_make_it_once(prepared: PreparedAnswers) -> None:
+def test_threads_that_ask_at_once_make_it_once(prepared: ResponseCache) -> None:
     made = []
 
     def make() -> list[bytes]:
@@ -80,7 +80,7 @@ def test_threads_that_ask_at_once_make_it_once(prepared: PreparedAnswers) -> Non
     assert len(made) == 1
 
 
-def test_processes_share_what_they_make(prepared: PreparedAnswers, tmp_path: Path) -> None:
+def test_processes_share_what_they_make(prepared: ResponseCache, tmp_path: Path) -> None:
     """Each of four makes every record that it finds missing, and tells which."""
     children = []
     for number in range(4):
@@ -92,7 +92,7 @@ def test_processes_share_what_they_make(prepared: PreparedAnswers, tmp_path: Pat
     assert sorted(int(path.name.partition("-")[0]) for path in tmp_path.iterdir()) == list(range(20))
 
 
-def _make_all(prepared: PreparedAnswers, directory: Path, number: int) -> NoReturn:
+def _make_all(prepared: ResponseCache, directory: Path, number: int) -> NoReturn:
     """Be the process of that number, and end without errors if every record is as it should be."""
 
     def make(record: int) -> Iterator[bytes]:
@@ -111,14 +111,14 @@ def _make_all(prepared: PreparedAnswers, directory: Path, number: int) -> NoRetu
 
 def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with PreparedAnswers(1) as made:
+    with ResponseCache(1) as made:
         made.prepare(1, lambda: [b"x"])
         assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_memory_replaces_one_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with PreparedAnswers(1) as made:
+    with ResponseCache(1) as made:
         assert made.read(made.prepare(1, lambda: [b"x"])) == b"x"
 
 
@@ -128,5 +128,5 @@ def test_a_full_disk_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(ServerError, match=r"no file for prepared answers in .*No space left") as caught:
-        PreparedAnswers(1)
+        ResponseCache(1)
     assert "TMPDIR" in caught.value.advice

@@ -18,9 +18,9 @@ from opmkit.index.fbc.check.catalog import group_by_package
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.write import compact_json
-from opmkit.index.server.cachedigest import fnv1a
-from opmkit.index.server.cachelayout import DIRECTORY_MODE, METAS, PACKAGES, bundle_file, create_file
-from opmkit.index.server.catalogbundles import bundle_document, common_fields
+from opmkit.index.server.json_cache.digest import fnv1a
+from opmkit.index.server.json_cache.encode import bundle_document, common_fields
+from opmkit.index.server.json_cache.layout import DIRECTORY_MODE, METAS, PACKAGES, bundle_file, create_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
