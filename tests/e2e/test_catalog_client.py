@@ -129,7 +129,7 @@ def test_errors_name_the_server_and_say_what_to_do(opm: Opm, address: str) -> No
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         f"Error: {address}: GetPackage: package nix not found",
-        "  hint: 'opm catalog list' tells which packages, channels and bundles there are",
+        "  hint: list packages, channels and bundles with 'opm catalog list'",
     ]
     tls = opm.attempt("catalog", "list", "packages", "--tls", "--address", address)
     assert tls.stderr.startswith(f"Error: {address}: ListPackages: ")

@@ -213,9 +213,9 @@ def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
         (["-p", "crane"], 'unknown container tool "crane"'),
         (["-u", "crane"], 'unknown container tool "crane"'),
         (["-c", "docker", "--format", "oci"], "docker builds images in docker's own format only"),
-        (["-c", "podman", "--ca-file", "ca.pem"], "podman can't be told of certificates"),
-        (["-c", "podman", "--platform", "linux/arm64"], "podman builds an index for the platform of its base"),
-        (["-u", "buildah", "--push", "--on-conflict", "rebase"], "--on-conflict rebase is unsupported"),
+        (["-c", "podman", "--ca-file", "ca.pem"], "podman: unsupported: passing certificates"),
+        (["-c", "podman", "--platform", "linux/arm64"], "podman: unsupported: podman builds only for the platform"),
+        (["-u", "buildah", "--push", "--on-conflict", "rebase"], "buildah: unsupported: rebasing"),
         (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: podman builds on, and gives, names in registries only"),
     ],
 )

@@ -11,35 +11,34 @@ from opmkit.imagetools.hints import Hint, Operation, Setting, as_hint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-FLAGS: Mapping[Setting, str] = MappingProxyType(
+FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
     {
-        Setting.AUTHFILE: "--authfile",
-        Setting.CA_FILE: "--ca-file",
-        Setting.CERT_DIR: "--cert-dir",
-        Setting.CHANNELS: "--channels",
-        Setting.CONTAINER_TOOL: "--container-tool",
-        Setting.DATA_LIMIT: "--datalimit",
-        Setting.EXCLUDE_TAGS: "--exclude-tags",
-        Setting.GZIP: "--gzip",
-        Setting.IMAGE_FORMAT: "--format",
-        Setting.KUBECONFIG: "--kubeconfig",
-        Setting.OVERWRITE: "--overwrite",
-        Setting.PACKAGE: "--package",
-        Setting.PLAIN_HTTP: "--use-http",
-        Setting.PLATFORM: "--platform",
-        Setting.SKIP_TLS_VERIFY: "--skip-tls-verify",
-        Setting.TAGS: "--tags",
+        **{setting: (f"--{setting.replace('_', '-')}",) for setting in Setting},
+        Setting.BUILD_TOOL: ("--build-tool", "--container-tool"),
+        Setting.DATA_LIMIT: ("--datalimit",),
+        Setting.IMAGE_FORMAT: ("--format",),
+        Setting.PLAIN_HTTP: ("--use-http",),
+        Setting.TO_CATALOG: ("--to-fbc",),
     }
 )
+"""The flags of each setting; a hint names the first that the command has."""
 COMMANDS: Mapping[Operation, str] = MappingProxyType(
     {
+        Operation.BUILD_CACHE: "opm serve --cache-only",
+        Operation.CONVERT_TEMPLATE: "opm alpha convert-template basic",
         Operation.COPY_IMAGE: "opm image copy",
         Operation.GENERATE_BUNDLE: "opm alpha bundle generate",
         Operation.LIST_INDEX_BUNDLES: "opm alpha list bundles",
         Operation.LIST_RULES: "opm bundle rules",
+        Operation.LIST_SERVED_BUNDLES: "opm catalog list bundles",
+        Operation.LIST_SERVED_CATALOG: "opm catalog list",
         Operation.LIST_STORED_IMAGES: "opm image ls",
+        Operation.MIGRATE_INDEX: "opm migrate",
         Operation.PRUNE_STORE: "opm image prune",
+        Operation.PRUNE_STRANDED: "opm registry prune-stranded",
         Operation.REMOVE_STORED_IMAGE: "opm image rm",
+        Operation.VALIDATE_BUNDLE: "opm bundle validate",
+        Operation.VALIDATE_CATALOG: "opm validate",
         Operation.WRITE_BASELINE: "opm bundle validate --write-baseline",
     }
 )
@@ -54,9 +53,10 @@ def set_command_flags(flags: Iterable[str]) -> None:
 
 def format_hint(hint: Hint | str) -> str:
     """Return a hint as a clause: without a capital letter and a full stop, and only with flags of the command."""
-    available = {str(setting): flag for setting, flag in FLAGS.items() if flag in _flags.get()}
-    commands = {str(operation): f"'{command}'" for operation, command in COMMANDS.items()}
-    return _as_clause(as_hint(hint).render(available | commands))
+    names = {str(operation): f"'{command}'" for operation, command in COMMANDS.items()}
+    for setting, flags in FLAGS.items():
+        names |= {str(setting): flag for flag in flags[::-1] if flag in _flags.get()}
+    return _as_clause(as_hint(hint).render(names))
 
 
 def _as_clause(text: str) -> str:

@@ -22,6 +22,7 @@ import typer
 from opmkit.cli.errors import UsageProblem, explain_os_error
 from opmkit.cli.hints import format_hint
 from opmkit.imagetools.errors import OpmkitError
+from opmkit.imagetools.hints import Hint
 
 _PLAIN = re.compile(r"[A-Za-z0-9._/@^+-]+")
 _LEVELS: Mapping[str, str] = MappingProxyType({"CRITICAL": "fatal"})
@@ -89,7 +90,8 @@ class LogfmtFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         level = _LEVELS.get(record.levelname, record.levelname.lower())
-        fields = dict(sorted(getattr(record, "fields", {}).items()))
+        given = sorted(getattr(record, "fields", {}).items())
+        fields = {name: format_hint(value) if isinstance(value, Hint) else value for name, value in given}
         if record.exc_info:
             fields["trace"] = self.formatException(record.exc_info)
         return format_record(level, record.getMessage(), fields, seconds=record.created)

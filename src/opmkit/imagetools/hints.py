@@ -1,6 +1,6 @@
 """Hints: suggestions in errors that refer to settings and operations by value, so that a front end can name them.
 
-The command line writes ``Setting.PLAIN_HTTP`` as ``--use-http``; the library itself as ``plain_http``.
+The library itself writes ``Setting.PLAIN_HTTP`` as ``plain_http``; the command line, as the flag for it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,28 @@ class Setting(StrEnum):
     EXCLUDE_TAGS = "exclude_tags"
     TAGS = "tags"
 
+    ALLOW_PACKAGE_REMOVAL = "allow_package_removal"
+    ALLOW_PROGRAMS = "allow_programs"
+    BUILD_TOOL = "build_tool"
+    BUNDLES = "bundles"
+    CACHE_DIR = "cache_dir"
+    CACHE_ENFORCE_INTEGRITY = "cache_enforce_integrity"
+    CACHE_ONLY = "cache_only"
+    CHANNEL = "channel"
+    DEFAULT_CHANNEL = "default_channel"
+    ENABLE_ALPHA = "enable_alpha"
+    MIGRATE_LEVEL = "migrate_level"
+    ON_CONFLICT = "on_conflict"
+    OVERWRITE_LATEST = "overwrite_latest"
+    PORT = "port"
+    REPLACES = "replaces"
+    SKIP_PRESENT = "skip_present"
+    SKIPS = "skips"
+    TAG = "tag"
+    TLS_CERT = "tls_cert"
+    TLS_KEY = "tls_key"
+    TO_CATALOG = "to_catalog"
+
     def with_value(self, value: str) -> SettingValue:
         """Return the setting with a value to suggest."""
         return SettingValue(self, value)
@@ -42,13 +64,21 @@ class Setting(StrEnum):
 class Operation(StrEnum):
     """An operation that a hint refers to; the value is its name in the library's own texts."""
 
+    BUILD_CACHE = "build_cache"
+    CONVERT_TEMPLATE = "convert_template"
     COPY_IMAGE = "copy_image"
     GENERATE_BUNDLE = "generate_bundle"
     LIST_INDEX_BUNDLES = "list_index_bundles"
     LIST_RULES = "list_rules"
+    LIST_SERVED_BUNDLES = "list_served_bundles"
+    LIST_SERVED_CATALOG = "list_served_catalog"
     LIST_STORED_IMAGES = "list_stored_images"
+    MIGRATE_INDEX = "migrate_index"
     PRUNE_STORE = "prune_store"
+    PRUNE_STRANDED = "prune_stranded"
     REMOVE_STORED_IMAGE = "remove_stored_image"
+    VALIDATE_BUNDLE = "validate_bundle"
+    VALIDATE_CATALOG = "validate_catalog"
     WRITE_BASELINE = "write_baseline"
 
 
@@ -83,10 +113,13 @@ class Hint:
     """A suggestion how to solve a problem: one imperative sentence, or several alternatives; empty by default."""
 
     alternatives: tuple[Alternative, ...]
+    further: tuple[Hint, ...] = ()
+    """Hints to follow as well."""
 
     def __init__(self, template: str = "", *terms: Term) -> None:
         """Create a hint with one alternative; each ``{}`` of ``template`` is replaced by a term, if there are any."""
         object.__setattr__(self, "alternatives", (Alternative(template, terms),) if template else ())
+        object.__setattr__(self, "further", ())
 
     @classmethod
     def any_of(cls, *hints: Hint | str) -> Self:
@@ -94,6 +127,13 @@ class Hint:
         found = [alternative for hint in hints for alternative in as_hint(hint).alternatives]
         joined = cls()
         object.__setattr__(joined, "alternatives", tuple(dict.fromkeys(found)))
+        return joined
+
+    @classmethod
+    def all_of(cls, *hints: Hint | str) -> Self:
+        """Return a hint that consists of all ``hints``, each once."""
+        joined = cls()
+        object.__setattr__(joined, "further", tuple(dict.fromkeys(hint for hint in map(as_hint, hints) if hint)))
         return joined
 
     def render(self, names: Mapping[str, str], *, assign: str = " ") -> str:
@@ -105,7 +145,9 @@ class Hint:
         """
         texts = [alternative.render(names, assign) for alternative in self.alternatives]
         *others, last = [text for text in texts if text is not None] or [""]
-        return f"{', '.join(others)}, or {last}" if others else last
+        own = f"{', '.join(others)}, or {last}" if others else last
+        sentences = filter(None, (own, *(hint.render(names, assign=assign) for hint in self.further)))
+        return "".join(text + (" " if text.endswith((".", "?")) else "; ") for text in sentences).rstrip("; ")
 
     def __str__(self) -> str:
         """Return the hint with the library's own names."""
@@ -113,7 +155,7 @@ class Hint:
 
     def __bool__(self) -> bool:
         """Return whether there is a hint."""
-        return bool(self.alternatives)
+        return bool(self.alternatives or self.further)
 
 
 def as_hint(hint: Hint | str) -> Hint:

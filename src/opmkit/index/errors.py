@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,9 @@ class IndexMoved(CatalogError):
         """Name the tag."""
         super().__init__(
             f"{reference}: {problem}",
-            advice="run the command again, or let it start again by itself with --on-conflict rebase",
+            hint=Hint.any_of(
+                "run the command again", Hint("retry automatically with {}", Setting.ON_CONFLICT.with_value("rebase"))
+            ),
         )
         self.reference = reference
 
@@ -84,7 +87,7 @@ class SeveralErrors(CatalogError):
         super().__init__(
             first,
             details=others,
-            advice=" ".join(dict.fromkeys(error.advice for error in errors if error.advice)),
+            hint=Hint.all_of(*(error.hint for error in errors)),
         )
         self.errors = tuple(errors)
         self.exit_code = next((error.exit_code for error in errors if error.exit_code != 1), 1)

@@ -121,7 +121,7 @@ def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: Catalo
         catalog.get_package("nix")
     assert (caught.value.method, caught.value.code) == ("GetPackage", "UNKNOWN")
     assert caught.value.text == "package nix not found"
-    assert "opm catalog list" in caught.value.advice
+    assert "list_served_catalog" in caught.value.advice
     assert not isinstance(caught.value, ServerUnreachable)
     with pytest.raises(CallFailed, match="no entry found for shelf alpha nix"):
         catalog.get_bundle("shelf", "alpha", "nix")

@@ -155,7 +155,7 @@ def test_a_default_channel_that_would_go_is_refused() -> None:
     blobs = catalog(LAGOON)
     with pytest.raises(CatalogError, match='"alpha", the default channel of package "lagoon"') as caught:
         filtered(blobs, "lagoon:beta")
-    assert "--default-channel lagoon=beta" in caught.value.advice
+    assert "default_channel=lagoon=beta" in caught.value.advice
     found = filtered(blobs, "lagoon:beta", default_channels={"lagoon": "beta"})
     assert names(found) == {"lagoon/beta": ["2.0", "2.1"]}
     assert found.blobs.packages[0].default_channel == "beta"

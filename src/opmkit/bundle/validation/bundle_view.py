@@ -27,7 +27,7 @@ CRD_KIND = "CustomResourceDefinition"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What optional rules are told: the values of ``--optional-values``, "" where they are not given."""
+    """Values that optional rules require; empty if not set."""
 
     k8s_version: str = ""
     index_path: str = ""

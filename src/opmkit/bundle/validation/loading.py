@@ -1,7 +1,7 @@
 """Loading of a bundle's manifests into the types of their API.
 
 The Go tools load the directory of each ClusterServiceVersion that they find, and stop at the first error that they
-cannot skip. Without ``--compat``, all errors are reported.
+cannot skip. Outside compatibility modes, all errors are reported.
 """
 
 from __future__ import annotations

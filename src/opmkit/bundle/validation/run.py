@@ -53,7 +53,7 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     """Return the findings of a profile's validators and of the ``optional`` ones, until a step ends the run.
 
     The validator ``format`` is skipped for a bare manifests directory. For a directory in the package manifest format,
-    only the validator ``packagemanifest`` runs. Without ``--compat``, a problem that several validators find is
+    only the validator ``packagemanifest`` runs. Outside compatibility modes, a problem that several validators find is
     reported once.
 
     Raises:

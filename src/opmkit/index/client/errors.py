@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opmkit.index.errors import CatalogError
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.hints import Hint
 
 
 class InvalidAddress(CatalogError):
@@ -16,7 +21,7 @@ class CallFailed(CatalogError):
     what the server said. A catalog that does not have what it is asked for says so with the code ``UNKNOWN``.
     """
 
-    def __init__(self, address: str, method: str, code: str, text: str, *, advice: str = "") -> None:
+    def __init__(self, address: str, method: str, code: str, text: str, *, advice: Hint | str = "") -> None:
         """Name all of them."""
         super().__init__(f"{address}: {method}: {text}", advice=advice)
         self.address = address

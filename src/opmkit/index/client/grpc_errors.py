@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.client.errors import CallFailed, CallTimedOut, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _LENGTH = 500
 _LAST_CAUSE = "last error: "
 
-_FAILURES: dict[grpc.StatusCode, tuple[type[CallFailed], str]] = {
+_FAILURES: dict[grpc.StatusCode, tuple[type[CallFailed], Hint | str]] = {
     grpc.StatusCode.UNAVAILABLE: (
         ServerUnreachable,
         "see that a catalog is served at this address, and whether it speaks TLS; to one in a cluster leads"
@@ -23,7 +24,10 @@ _FAILURES: dict[grpc.StatusCode, tuple[type[CallFailed], str]] = {
     ),
     grpc.StatusCode.DEADLINE_EXCEEDED: (CallTimedOut, "give it more time, or see whether the server is well"),
     grpc.StatusCode.UNIMPLEMENTED: (CallFailed, "this server is no catalog's: it doesn't know the call"),
-    grpc.StatusCode.UNKNOWN: (CallFailed, "'opm catalog list' tells which packages, channels and bundles there are"),
+    grpc.StatusCode.UNKNOWN: (
+        CallFailed,
+        Hint("list packages, channels and bundles with {}", Operation.LIST_SERVED_CATALOG),
+    ),
 }
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.workers import WorkerPool
 from opmkit.index.client.errors import CallFailed
 from opmkit.index.client.values import Package
@@ -78,7 +79,7 @@ def bundles(registry: CatalogClient, package: str = "", channel: str = "", name:
     if asked and not found:
         told = ", ".join(f'{key} "{value}"' for key, value in asked.items())
         raise CatalogError(
-            f"the catalog has no bundle of {told}", advice="'opm catalog list bundles' tells all of them"
+            f"the catalog has no bundle of {told}", hint=Hint("list all bundles with {}", Operation.LIST_SERVED_BUNDLES)
         )
     return sorted(found, key=lambda one: (one.package, one.channel, one.name))
 

@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.drawing.layout import EdgeType, layout_edges
 from opmkit.index.errors import CatalogError
 
@@ -66,7 +67,7 @@ def _edges(drawn: ChannelLayout, cluster: int, left: Iterator[int]) -> Iterator[
         if not next(left):
             raise CatalogError(
                 f"there are more than {MAX_UPDATES} updates to draw",
-                advice="Name a package and, with --channel, one of its channels.",
+                hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
             )
         yield f"      c{cluster}_{older} -> c{cluster}_{newer}{_STYLES[update]};"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.versions import MIN_VERSION_KEY, VersionKey, VersionKeyRange
 
@@ -33,7 +34,7 @@ class GraphFilter:
         if self.minimum and self.minimum not in keys:
             raise CatalogError(
                 f'the catalog has no bundle "{self.minimum}" to begin at',
-                advice="'opm alpha list bundles' names the bundles of a catalog.",
+                hint=Hint("list the bundles of the catalog with {}", Operation.LIST_INDEX_BUNDLES),
             )
         packages = {self.package, self._package_of_minimum(ordered)} - {""}
         chosen = [channel for channel in ordered if {channel.package} >= packages]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.drawing.assets import asset
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.catalog import check_blobs
@@ -50,7 +51,7 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
         if sum(map(len, scripts)) > MAX_PAGE:
             raise CatalogError(
                 f"the page would have more than {MAX_PAGE} bytes",
-                advice="Name a package and, with --channel, one of its channels.",
+                hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
             )
     style, script = asset("page.css"), asset("page.js")
     sources = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
@@ -73,7 +74,8 @@ def package_problems(blobs: Blobs) -> dict[str, list[str]]:
     """What is wrong with each package of a catalog, with what to do about it."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for fault in check_blobs(blobs):
-        advice = fault.advice[:1].upper() + fault.advice[1:]
+        advice = str(fault.advice)
+        advice = advice[:1].upper() + advice[1:]
         found[fault.subject.package].append(f"{fault}. {advice}".rstrip())
     return found
 

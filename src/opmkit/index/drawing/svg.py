@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.drawing.assets import asset
 from opmkit.index.errors import CatalogError
 
@@ -43,7 +44,7 @@ def render_svg(packages: Iterable[PackageView]) -> str:
             if rows > MAX_ROWS:
                 raise CatalogError(
                     f"there are more than {MAX_ROWS} bundles to draw",
-                    advice="Name a package and, with --channel, one of its channels.",
+                    hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
                 )
             block, wide = _channel(package, channel, drawn)
             body += [f'<g transform="translate({_MARGIN} {top})">', *block, "</g>"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import InvalidCatalog
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class CatalogFinding:
     location: SourceLocation
     message: str
     subject: Subject = Subject()
-    advice: str = ""
+    advice: Hint | str = ""
     since: str = ""
     """The release of the reference that the rule came with, "" for an older one."""
 
@@ -57,5 +58,5 @@ def raise_findings(faults: Iterable[CatalogFinding]) -> None:
     if found:
         advice = next((fault.advice for fault in found if fault.advice), "")
         first, *others = map(str, found)
-        advice = advice or "'opm validate' tells all that is wrong with a catalog."
-        raise InvalidCatalog(first, details=others, advice=advice)
+        hint = advice or Hint("list all findings with {}", Operation.VALIDATE_CATALOG)
+        raise InvalidCatalog(first, details=others, hint=hint)

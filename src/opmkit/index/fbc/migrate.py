@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidDocument
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty
 from opmkit.index.fbc.csv_metadata import csv_metadata
@@ -66,7 +67,9 @@ def migrate_bundle(blob: BundleBlob) -> BundleBlob:
         where = f"{blob.location}: " if blob.location.file else ""
         raise InvalidCatalog(
             f'{where}bundle "{blob.name}" has an {BUNDLE_OBJECT} that can\'t be read: {error}',
-            advice="Correct the bundle, or keep its objects by --migrate-level none.",
+            hint=Hint.any_of(
+                "correct the bundle", Hint("keep its objects with {}", Setting.MIGRATE_LEVEL.with_value("none"))
+            ),
         ) from error
     kept = (one for one in blob.properties if one.type != BUNDLE_OBJECT)
     return replace(blob, properties=(*kept, metadata))

@@ -65,7 +65,7 @@ def other_package_warnings(blobs: Blobs, packages: Collection[str], compat: Comp
     faults = check_blobs(replace(others, bundles=tuple(map(_outline, others.bundles))), compat)
     more = len(faults) - _TOLD
     told = tuple(map(str, faults[:_TOLD]))
-    return (*told, f"and {more} more faults: 'opm validate' tells them all") if more > 0 else told
+    return (*told, f"and {more} more findings: validate the catalog to list them") if more > 0 else told
 
 
 def _outline(bundle: BundleBlob) -> BundleBlob:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import parse_image_reference
@@ -95,6 +96,9 @@ class BuiltIndex:
     result: ChangeResult
 
 
+_NO_ENGINE = Setting.BUILD_TOOL.with_value("none")
+
+
 def build_index(
     pull: ContainerTool,
     build: RegistryTool | EngineTool,
@@ -128,7 +132,7 @@ def build_index(
     if path is not None and plan.on_conflict is OnConflict.REBASE:
         raise CatalogError(
             f"{path}: an index on disk cannot be rebased on the image that a moved tag refers to",
-            hint="omit --on-conflict rebase, or start from an index image",
+            hint=Hint.any_of(Hint("omit {}", Setting.ON_CONFLICT.with_value("rebase")), "start from an index image"),
         )
 
     def make(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, ChangeResult]:
@@ -166,12 +170,16 @@ def _build_in_engine(
 ) -> tuple[str, ChangeResult]:
     name = build.engine.name
     if plan.platforms:
-        problem = f"{name}: --platform is unsupported: {name} builds only for the platform of its copy of the base"
-        raise CatalogError(problem, hint="omit --platform, or build with the tool none")
+        problem = f"{name}: unsupported: {name} builds only for the platform of its copy of the base"
+        raise CatalogError(problem, hint=Hint.any_of(Hint("omit {}", Setting.PLATFORM), Hint("use {}", _NO_ENGINE)))
     if plan.on_conflict is OnConflict.REBASE:
-        problem = f"{name}: --on-conflict rebase is unsupported: {name} moves a tag without checking it"
+        problem = f"{name}: unsupported: rebasing: {name} moves a tag without checking it"
         raise CatalogError(
-            problem, hint="build with the tool none, or use --on-conflict fail, which checks before the push"
+            problem,
+            hint=Hint.any_of(
+                Hint("use {}", _NO_ENGINE),
+                Hint("use {}, which checks the tag right before the push", Setting.ON_CONFLICT.with_value("fail")),
+            ),
         )
     guarded = plan.push and plan.on_conflict is OnConflict.FAIL
     before = build.published() if guarded else {}
@@ -195,7 +203,10 @@ def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> ChangeResul
     if plan.to_catalog:
         raise CatalogError(
             f"{path}: a database cannot be converted to a file-based catalog in place",
-            hint="name the image to build with --tag, or convert the database to a directory with 'opm migrate'",
+            hint=Hint.any_of(
+                Hint("pass the image to build with {}", Setting.TAG),
+                Hint("convert the database to a directory with {}", Operation.MIGRATE_INDEX),
+            ),
         )
     return change_database(path, change.of_database, must_exist=True, dry_run=plan.dry_run)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opmkit.bundle.labels import INDEX_CONFIGS, INDEX_DATABASE
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.layer.paths import normalize_path
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
@@ -280,7 +281,7 @@ def catalog_path(image: InspectedImage, reference: ImageReference) -> str:
     if not path:
         raise CatalogError(
             f"index image {reference}: invalid label {INDEX_CONFIGS}: {label!r} is not the path of a directory",
-            hint=f"correct the label: opm stores catalogs in /{CONFIGS}",
+            hint=f"correct the label: catalogs are in /{CONFIGS} by default",
         )
     return path
 
@@ -306,5 +307,5 @@ def missing_database(reference: ImageReference, path: str) -> CatalogError:
 def _missing_label(reference: ImageReference) -> CatalogError:
     return CatalogError(
         f"index image {reference} missing label {INDEX_DATABASE} or {INDEX_CONFIGS}",
-        hint="--from-index takes an index image; a bundle image goes to --bundles",
+        hint=Hint.any_of("pass an index image", Hint("pass bundle images with {}", Setting.BUNDLES)),
     )

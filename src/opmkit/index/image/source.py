@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels
 from opmkit.bundle.source import parse_place, path_or_image
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -230,8 +231,9 @@ class IndexSource:
 def require_kind(kind: SourceKind, kinds: Collection[SourceKind], text: str) -> None:
     """Raise CatalogError for the source ``text`` unless its kind is one of ``kinds``."""
     if kind not in kinds:
-        bundles = "; 'opm bundle validate' validates bundles" if kind in _BUNDLES else ""
-        raise CatalogError(f"{text}: unsupported: it is {kind}", hint=f"Give {_one_of(kinds)}{bundles}.")
+        bundles = Hint("validate bundles with {}", Operation.VALIDATE_BUNDLE) if kind in _BUNDLES else ""
+        hint = Hint.any_of(f"pass {_one_of(kinds)}", bundles)
+        raise CatalogError(f"{text}: unsupported: it is {kind}", hint=hint)
 
 
 def _one_of(kinds: Collection[SourceKind]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.pull import pull_bundles
 from opmkit.imagetools.errors import ImageToolsError, NotFound
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -75,7 +76,7 @@ class Change:
         if self.database is None:
             raise CatalogError(
                 "a database has no place for that: its channels and updates are what the bundles themselves say",
-                advice="Convert the index with --to-fbc: a file-based catalog has a place for it.",
+                hint=Hint("convert the index with {}", Setting.TO_CATALOG),
             )
         return self.database
 

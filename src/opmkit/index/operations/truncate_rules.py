@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.index.errors import CatalogError, GraphError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def missing_images(images: Sequence[str]) -> CatalogError:
     """The error of images that no bundle in a channel has."""
     return CatalogError(
         f"target bundlepaths for deprecation missing from registry: [{' '.join(images)}]",
-        advice="Name bundle images as the index has them: 'opm alpha list bundles' shows those in its channels.",
+        hint=Hint("pass bundle images as {} lists them", Operation.LIST_INDEX_BUNDLES),
     )
 
 
@@ -75,8 +76,10 @@ def default_channel_removal(target: str, head: str) -> DefaultChannelRemoval:
     return DefaultChannelRemoval(
         f"error deprecating bundle {target}: Bundle deprecation causing default channel removal: {where} of the "
         "default channel",
-        advice="Deprecate bundles below the head of the default channel; to remove the package as a whole, deprecate "
-        "the heads of all its channels with --allow-package-removal.",
+        hint=Hint.any_of(
+            "deprecate bundles below the head of the default channel",
+            Hint("deprecate the heads of all channels with {} to remove the package", Setting.ALLOW_PACKAGE_REMOVAL),
+        ),
     )
 
 
@@ -84,8 +87,10 @@ def no_default_channel(target: str) -> GraphError:
     """The error of a bundle that can't be deprecated, for its package has no default channel."""
     return GraphError(
         f"error deprecating bundle {target}: it is in no package that has a default channel",
-        advice="Add the bundle that is to head the default channel first; 'opm registry prune-stranded' removes "
-        "bundles that are in no channel any more.",
+        hint=Hint.any_of(
+            "add the head of the default channel first",
+            Hint("remove bundles that are in no channel with {}", Operation.PRUNE_STRANDED),
+        ),
     )
 
 

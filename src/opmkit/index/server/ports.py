@@ -7,6 +7,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.server.errors import ServerError
 
 if TYPE_CHECKING:
@@ -72,9 +73,11 @@ def _unusable(port: int, error: OSError) -> ServerError:
     if error.errno == errno.EADDRINUSE:
         return ServerError(
             f"port {port} is taken: another program listens there",
-            advice="Stop that program, or choose another port with --port; 0 takes a free one.",
+            hint=Hint.any_of(
+                "stop that program", Hint("choose another port with {} (0 selects a free one)", Setting.PORT)
+            ),
         )
     return ServerError(
         f"port {port} can't be used: {os.strerror(error.errno or 0)}",
-        advice="Choose another port with --port; those below 1024 need privileges.",
+        hint=Hint("choose another port with {}; ports below 1024 require privileges", Setting.PORT),
     )

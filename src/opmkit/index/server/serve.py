@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.server.ports import ReservedPort
 from opmkit.index.server.response_cache import ResponseCache
@@ -112,7 +113,7 @@ def _usable(cache: Path | None) -> Path | None:
 
     unreadable = unreadable_format(cache) if cache is not None else ""
     if unreadable:
-        fields = {"cache": str(cache), "advice": "Build it with opm serve --cache-only to start faster."}
+        fields = {"cache": str(cache), "advice": Hint("build it with {} to start faster", Operation.BUILD_CACHE)}
         _log.warning(
             "the cache has the format %s, which opmkit cannot read: building a temporary cache",
             unreadable,

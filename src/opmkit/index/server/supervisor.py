@@ -147,7 +147,7 @@ def _work(work: Callable[[WorkerContext], None], life: WorkerContext) -> NoRetur
         work(life)
         status = 0
     except AdvisedError as error:
-        _log.error(error.message, extra={"fields": {"advice": error.advice}})
+        _log.error(error.message, extra={"fields": {"advice": error.hint}})
     except Exception:  # noqa: BLE001 - nobody is behind it
         _log.exception("a process of the server failed")
     finally:

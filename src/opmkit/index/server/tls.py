@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.server.errors import ServerError
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
             path.read_bytes()
         except OSError as error:  # SSL would not say which
             raise ServerError(
-                f"{path}: {error.strerror}", advice="Check --tls-cert and --tls-key: both are PEM files."
+                f"{path}: {error.strerror}",
+                hint=Hint("check {} and {}: both are PEM files", Setting.TLS_CERT, Setting.TLS_KEY),
             ) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["h2"])

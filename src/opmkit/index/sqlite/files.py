@@ -275,9 +275,7 @@ def _check_file(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(100)
     if len(header) < 100 or not header.startswith(_MAGIC):
-        raise InvalidDatabase(
-            f"{path} is not a database", advice="Name an index database, as 'opm registry add --database' makes them."
-        )
+        raise InvalidDatabase(f"{path} is not a database", hint="pass the file of an index database")
     page_size = int.from_bytes(header[16:18], "big")
     expected = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32], "big")
     if path.stat().st_size < expected:
@@ -292,7 +290,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     if version is None:
         raise InvalidDatabase(
             f"{path} is a database, but not of an operator index",
-            advice="Name an index database, as 'opm registry add --database' makes them.",
+            hint="pass the file of an index database",
         )
     if version > SCHEMA_VERSION:
         raise InvalidDatabase(

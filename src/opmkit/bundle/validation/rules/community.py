@@ -230,9 +230,9 @@ def max_version_too_new(bundle: BundleView) -> Iterator[Finding]:
     VALIDATOR,
     Severity.WARNING,
     "the label of the OpenShift versions is not checked",
-    hint="Give the bundle's Dockerfile: --optional-values index-path=bundle.Dockerfile.",
-    bad="--select-optional name=community",
-    good="--select-optional name=community --optional-values index-path=bundle.Dockerfile",
+    hint="Set the optional value index-path to the bundle's Dockerfile.",
+    bad="name=community",
+    good="name=community, with index-path=bundle.Dockerfile",
 )
 def index_path(bundle: BundleView) -> Iterator[Finding]:
     """The label com.redhat.openshift.versions is in the Dockerfile that makes the bundle's image."""
@@ -245,8 +245,8 @@ def index_path(bundle: BundleView) -> Iterator[Finding]:
     Severity.ERROR,
     "the Dockerfile can't be read",
     hint="Name the bundle's Dockerfile by index-path.",
-    bad="--optional-values index-path=.",
-    good="--optional-values index-path=bundle.Dockerfile",
+    bad="index-path=.",
+    good="index-path=bundle.Dockerfile",
     variable_severity=True,
 )
 def index_file(bundle: BundleView) -> Iterator[Finding]:

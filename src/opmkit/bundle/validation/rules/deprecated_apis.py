@@ -82,8 +82,8 @@ _MOVED = {
     Severity.ERROR,
     "the option k8s-version is no version",
     hint="Give a version of Kubernetes, such as k8s-version=1.27.",
-    bad="--optional-values k8s-version=latest",
-    good="--optional-values k8s-version=1.27",
+    bad="k8s-version=latest",
+    good="k8s-version=1.27",
 )
 def option_invalid(bundle: BundleView) -> Iterator[Finding]:
     """The option says for which version of Kubernetes the bundle is meant."""

@@ -27,7 +27,7 @@ METADATA = "metadata"
 REQUIRED = (labels.MEDIA_TYPE, labels.MANIFESTS, labels.METADATA, labels.PACKAGE, labels.CHANNELS)
 """The annotations that a bundle must have; a default channel may be left out."""
 
-_GENERATE = "Write metadata/annotations.yaml, for instance with `opm alpha bundle generate`."
+_GENERATE = "Write metadata/annotations.yaml."
 
 
 def is_laid_out(bundle: BundleView) -> bool:

@@ -19,7 +19,7 @@ MEDIA_TYPES = ("registry+v1", "plain", "helm", "plain+v0")
 
 _REQUIRED = (names.MEDIA_TYPE, names.MANIFESTS, names.METADATA, names.PACKAGE, names.CHANNELS)
 _PREFIX = "operators.operatorframework.io"
-_BUILD_AGAIN = "Build the image from its manifests and metadata, for instance with 'opm bundle build'."
+_BUILD_AGAIN = "Build the image from its manifests and metadata."
 _GOOD = f"""LABEL {names.MEDIA_TYPE}=registry+v1
 LABEL {names.MANIFESTS}=manifests/
 LABEL {names.METADATA}=metadata/

@@ -45,8 +45,8 @@ def _told(pairs: Iterable[Pair]) -> str:
     Severity.ERROR,
     "the option container-tools names no known tool",
     hint=f"Give one of {', '.join(CONTAINER_TOOLS)}.",
-    bad="--optional-values container-tools=crictl",
-    good="--optional-values container-tools=podman",
+    bad="container-tools=crictl",
+    good="container-tools=podman",
 )
 def option_invalid(bundle: BundleView) -> Iterator[Finding]:
     """The tool is asked for the platforms of images; with none, registries are asked without any tool."""

@@ -53,8 +53,8 @@ _MEDIA_TYPES = ("image/gif", "image/jpeg", "image/png", "image/svg+xml")
     Severity.WARNING,
     "the validator operatorhub has been superseded",
     hint="Select operatorhubv2, capabilities and categories instead.",
-    bad="opm bundle validate --select-optional name=operatorhub .",
-    good="opm bundle validate --select-optional 'name in (operatorhubv2, capabilities, categories)' .",
+    bad="name=operatorhub",
+    good="name in (operatorhubv2, capabilities, categories)",
     compat=RECENT,
 )
 def deprecated(_bundle: BundleView) -> Iterator[Finding]:

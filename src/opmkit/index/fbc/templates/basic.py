@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.fields import member
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import OtherBlob
 from opmkit.index.fbc.documents import sort_keys
@@ -52,8 +53,8 @@ def _bundle_faults(bundle: BundleBlob) -> list[CatalogFinding]:
     given = {"package": bundle.package, "properties": bundle.properties, "relatedImages": bundle.related_images}
     if extra := [name for name, value in given.items() if value]:
         told = f"a bundle of a basic template has nothing but its image, and this one has {', '.join(extra)}"
-        advice = "Take that out, or let 'opm alpha convert-template basic' make the template."
-        faults.append(CatalogFinding(bundle.location, told, subject, advice))
+        hint = Hint.any_of("remove it", Hint("create the template with {}", Operation.CONVERT_TEMPLATE))
+        faults.append(CatalogFinding(bundle.location, told, subject, hint))
     return faults
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
 from opmkit.index.fbc.check.catalog import check_blobs
@@ -161,7 +162,7 @@ def build_components(found: Sequence[Component], building: BuildOptions) -> None
     if programs and not building.run_programs:
         raise CatalogError(
             f"the contribution would run programs: {'; '.join(programs)}",
-            advice="Look at what they do, and give --allow-programs if they may.",
+            hint=Hint("review them, then pass {}", Setting.ALLOW_PROGRAMS),
         )
     for component in found:
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import BundleExists, BundleImageExists, BundleVersionExists, CatalogError, GraphError
 from opmkit.index.graph import Node, check_foreign_names, claimed_names
 from opmkit.index.modes import UpdateMode
-from opmkit.index.operations.add.session import missing_package_error, substitutes_error
+from opmkit.index.operations.add.session import PRESENT_HINT, missing_package_error, substitutes_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,9 +97,7 @@ def _refusal(arrival: Arrival, present: _Present, plan: AddPlan) -> CatalogError
         return substitutes_error(arrival.described, arrival.substitutes_for)
     if (arrival.package, arrival.image) in present.images:
         told = f"bundle {arrival.image} already exists in package {arrival.package} of the catalog"
-        return BundleImageExists(
-            told, advice="Leave it out, or skip what the index contains already with --skip-present."
-        )
+        return BundleImageExists(told, hint=PRESENT_HINT)
     if (arrival.package, arrival.name) in present.names and (error := _not_overwritten(arrival, present, plan)):
         return error
     try:
@@ -118,7 +117,7 @@ def _claims(arrival: Arrival) -> dict[str, str]:
 def _without_channel(arrival: Arrival) -> CatalogError:
     return CatalogError(
         f"{arrival.described} can't be added: it is to be in no channel",
-        advice="Name channels in its annotations, or by --channel.",
+        hint=Hint.any_of("set channels in its annotations", Hint("pass {}", Setting.CHANNEL)),
     )
 
 
@@ -135,8 +134,10 @@ def _not_overwritten(arrival: Arrival, present: _Present, plan: AddPlan) -> Cata
     if not plan.overwrite_latest:
         return BundleVersionExists(
             f"package {arrival.package} has a bundle {arrival.name} already",
-            advice="Give the new bundle's ClusterServiceVersion a name and version of its own; --overwrite-latest "
-            "lets it take the place of one that nothing replaces.",
+            hint=Hint.any_of(
+                "give the new bundle's ClusterServiceVersion its own name and version",
+                Hint("replace the existing bundle with {} if it is the head of its channels", Setting.OVERWRITE_LATEST),
+            ),
         )
     if plan.mode is not UpdateMode.REPLACES:
         return BundleExists(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import GraphError
 from opmkit.index.fbc.blobs import Blobs, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
@@ -42,7 +43,9 @@ def default_channel(before: Blobs, after: Blobs, arrivals: Sequence[Arrival]) ->
     wish = f"its bundles name {named}, which it does not have" if named else "its bundles name none"
     raise GraphError(
         f"package {arrivals[0].package} has no default channel: {wish}; its channels are: {', '.join(channels)}",
-        advice="Name one of them by --default-channel, or in the annotations of the bundle.",
+        hint=Hint.any_of(
+            Hint("pass one of them with {}", Setting.DEFAULT_CHANNEL), "set one in the annotations of the bundle"
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.labels import PACKAGE
+from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
 from opmkit.index.graph import Member, Node, precedence
 from opmkit.index.modes import UpdateMode
@@ -156,18 +157,26 @@ def missing_package_error(described: str) -> CatalogError:
     )
 
 
+PRESENT_HINT = Hint.any_of("omit it", Hint("skip bundles that the index contains with {}", Setting.SKIP_PRESENT))
+"""What to do with a bundle that the index contains."""
+
+
 def substitutes_error(described: str, substituted: str) -> CatalogError:
     """Why a bundle that substitutes another can't be added, where that is not turned on."""
     return CatalogError(
         f"{described} can't be added: it substitutes {substituted}",
-        advice="That is an alpha feature: turn it on with --enable-alpha, or remove the annotation olm.substitutesFor "
-        "from its ClusterServiceVersion.",
+        hint=Hint.any_of(
+            Hint("enable this alpha feature with {}", Setting.ENABLE_ALPHA),
+            "remove the annotation olm.substitutesFor from its ClusterServiceVersion",
+        ),
     )
 
 
 def _taken(bundle: AddedBundle, holder: str) -> BundleExists:
     return BundleExists(
         f"{bundle.described} can't be added: its name is taken by {holder}",
-        advice="Give its ClusterServiceVersion a name of its own; if the other bundle is in no channel any more, "
-        "remove it with 'opm registry prune-stranded'.",
+        hint=Hint.any_of(
+            "give its ClusterServiceVersion its own name",
+            Hint("remove the other bundle with {} if it is in no channel", Operation.PRUNE_STRANDED),
+        ),
     )

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import BundleImageExists, BundleVersionExists, CatalogError, GraphError
 from opmkit.index.graph import check_foreign_names, claimed_names
+from opmkit.index.operations.add.session import PRESENT_HINT
 from opmkit.index.sqlite.packages import owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.index.operations.add.session import AddedBundle, Arrivals
-
-
-_SKIP = "Leave it out, or skip what the index contains already with --skip-present."
 
 
 def refusals(arrivals: Arrivals) -> list[CatalogError]:
@@ -85,9 +83,9 @@ def _overwritten_together(arrivals: Arrivals, arrived: Sequence[AddedBundle]) ->
 
 def _image_exists(bundle: AddedBundle, present: Sequence[str]) -> BundleImageExists:
     if bundle.image in present:
-        return BundleImageExists(f"bundle {bundle.image} already exists in the index", advice=_SKIP)
+        return BundleImageExists(f"bundle {bundle.image} already exists in the index", hint=PRESENT_HINT)
     return BundleImageExists(
         f"bundle {bundle.image} is not added: {', '.join(present)} of the same command already exists in package "
         f"{bundle.package}",
-        advice=_SKIP,
+        hint=PRESENT_HINT,
     )

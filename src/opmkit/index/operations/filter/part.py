@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.versions import VersionRange, strict_version
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import CatalogError, combined
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, Blobs
 from opmkit.index.fbc.check.bundle import bundle_version
@@ -140,6 +141,9 @@ def _no_default(package: str, name: str, left: Sequence[str], channels: Sequence
         return _unknown_channel(package, name, left)
     return CatalogError(
         f'"{name}", the default channel of package "{package}", is not among the channels that would be left',
-        advice=f"Keep it too, or make another the default: --default-channel {package}={left[0]}. "
-        f"Left are: {listed(left)}.",
+        hint=Hint(
+            "keep it, or select another default channel, such as {} (remaining channels: {})",
+            Setting.DEFAULT_CHANNEL.with_value(f"{package}={left[0]}"),
+            listed(left),
+        ),
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.imagetools.store.private import make_directory
 from opmkit.index.errors import CatalogError
@@ -71,7 +72,10 @@ def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
             f'cache requires rebuild: cache reports digest as "{found}", but computed digest is "{computed}"'
             if found
             else f"read existing cache digest: {directory / DIGEST}: not found or empty",
-            advice="Build the cache with --cache-only, or serve with --cache-enforce-integrity=false.",
+            hint=Hint.any_of(
+                Hint("build the cache with {}", Setting.CACHE_ONLY),
+                Hint("disable {}", Setting.CACHE_ENFORCE_INTEGRITY),
+            ),
         )
     return _build(root, catalog, directory)
 
@@ -205,5 +209,5 @@ def _refuse_others(directory: Path) -> None:
     if not (names <= {DIGEST} or {DIGEST, CONTENT} <= names):
         raise InvalidCache(
             f"cache directory has unexpected contents: {directory} contains {', '.join(sorted(names)[:5])}",
-            advice="Name an empty directory with --cache-dir.",
+            hint=Hint("pass an empty directory with {}", Setting.CACHE_DIR),
         )

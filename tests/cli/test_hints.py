@@ -1,0 +1,139 @@
+"""Hints in terms of the command line."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from typer.core import TyperGroup, TyperOption
+
+from opmkit.cli.hints import COMMANDS, FLAGS, format_hint, set_command_flags
+from opmkit.cli.main import build_app
+from opmkit.imagetools.hints import Hint, Operation, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SOURCE = Path(__file__).parents[2] / "src" / "opmkit"
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+EXTERNAL_FLAGS = {
+    "imagetools/auth/keychain.py": {"--authfile"},  # podman
+    "imagetools/engines/buildah.py": {"--authfile", "--cert-dir", "--format", "--tag"},
+    "imagetools/image_format.py": {"--format"},  # skopeo
+    "imagetools/spec/manifest.py": {"--format"},  # skopeo
+    "index/image/base.py": {"--cache-dir"},  # opm in an index image
+    "index/image/content.py": {"--database"},  # opm in an index image
+    "index/image/dockerfile.py": {"--cache-dir", "--cache-only"},  # opm in an index image
+}
+"""Flags of other programs, and of the commands in images, with the same names as flags of opm."""
+
+
+def commands(group: TyperGroup, path: str = "opm") -> Iterator[tuple[str, Any]]:
+    """Iterate over all commands with their paths."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+@cache
+def flags_by_command() -> dict[str, frozenset[str]]:
+    """Return the visible flags of each command."""
+    group = typer.main.get_command(build_app())
+    assert isinstance(group, TyperGroup)
+    return {
+        path: frozenset(
+            name
+            for option in command.params
+            if isinstance(option, TyperOption)
+            for name in option.opts
+            if not option.hidden
+        )
+        for path, command in commands(group)
+    }
+
+
+def test_each_setting_has_a_flag_on_a_command() -> None:
+    known = frozenset().union(*flags_by_command().values())
+    assert set(FLAGS) == set(Setting)
+    assert [setting for setting, flags in FLAGS.items() if not known >= set(flags)] == []
+
+
+def test_each_operation_is_a_command_with_flags_that_it_has() -> None:
+    assert set(COMMANDS) == set(Operation)
+    for line in COMMANDS.values():
+        command, *flags = line.split(" --")
+        found = [path for path in flags_by_command() if f"{path} ".startswith(f"{command} ")]
+        assert found, line
+        assert {f"--{flag}" for flag in flags} <= flags_by_command()[found[0]], line
+
+
+@pytest.mark.parametrize("command", flags_by_command())
+def test_hints_name_only_flags_of_the_command(command: str) -> None:
+    flags = flags_by_command()[command]
+    set_command_flags(flags)
+    for setting in Setting:
+        for term in (setting, setting.with_value("x")):
+            text = format_hint(Hint.any_of("do this", Hint("use {}", term)))
+            named = FLAG.findall(text)
+            assert len(named) == bool(flags.intersection(FLAGS[setting]))
+            assert flags.issuperset(named)
+            assert text == (f"do this, or use {named[0]}{' x' * (term is not setting)}" if named else "do this")
+
+
+def test_a_hint_is_empty_if_all_of_it_refers_to_other_commands() -> None:
+    set_command_flags(["--ca-file"])
+    assert format_hint(Hint("omit {}", Setting.PLAIN_HTTP)) == ""
+    assert format_hint(Hint("pass {} or {}", Setting.CA_FILE, Setting.CERT_DIR)) == ""
+    assert format_hint(Hint("pass {}", Setting.CA_FILE)) == "pass --ca-file"
+
+
+def test_texts_from_outside_are_not_templates() -> None:
+    set_command_flags(["--ca-file"])
+    assert format_hint(Hint("use {{.Version}} or {}", Setting.CA_FILE)) == "use {.Version} or --ca-file"
+    assert format_hint("Use {{.Version}}.") == "use {{.Version}}"
+    assert format_hint(Hint("pass {} for {}", Setting.CA_FILE, "{}")) == "pass --ca-file for {}"
+
+
+def test_commands_are_quoted() -> None:
+    assert format_hint(Hint("list them with {}", Operation.LIST_STORED_IMAGES)) == "list them with 'opm image ls'"
+
+
+def strings(path: Path) -> Iterator[str]:
+    """Iterate over the string literals of a module, docstrings among them."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("package", ["imagetools", "bundle", "index"])
+def test_the_library_names_no_flag(package: str) -> None:
+    known = frozenset().union(*flags_by_command().values())
+    paths = sorted((SOURCE / package).rglob("*.py"))
+    assert paths
+    found = [
+        (name, flag)
+        for path in paths
+        for name in [path.relative_to(SOURCE).as_posix()]
+        for text in strings(path)
+        for flag in FLAG.findall(text)
+        if flag in known and flag not in EXTERNAL_FLAGS.get(name, ())
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("package", ["imagetools", "bundle", "index"])
+def test_hints_of_the_library_name_no_command(package: str) -> None:
+    """A docstring may name the command of Go opm that it is equivalent to."""
+    quoted = re.compile(rf"['`]({'|'.join(flags_by_command())})\b[^'`]*['`]")
+    for path in (SOURCE / package).rglob("*.py"):
+        lines = path.read_text().splitlines()
+        found = [line for line in lines if quoted.search(line) and "``" not in line]
+        assert found == [], path
