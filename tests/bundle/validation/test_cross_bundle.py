@@ -98,7 +98,7 @@ def test_a_message_names_a_few_of_many() -> None:
     many = [bundle("1.0.0"), *(bundle(f"1.{minor}.0", "1.0.0") for minor in range(1, 9))]
     (pair,) = run_cross_bundle_rules(many, validators()["across"])
     assert pair[1].message == (
-        "the channel stable of the package demo has the heads demo.v1.8.0, demo.v1.7.0, demo.v1.6.0, demo.v1.5.0,"
+        "channel stable of package demo has several heads: demo.v1.8.0, demo.v1.7.0, demo.v1.6.0, demo.v1.5.0,"
         " demo.v1.4.0 and 3 more"
     )
 

@@ -1,4 +1,4 @@
-"""Rules of the validator ``bundle``: whether the ClusterServiceVersion and the other manifests of a bundle agree."""
+"""Rules of the validator ``bundle``: consistency of the ClusterServiceVersion with the other manifests."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 VALIDATOR = "bundle"
 MAX_SIZE = 1024 * 1024
-"""Bytes of the base64 text of all files, each compressed, that one ConfigMap holds while a bundle is unpacked."""
+"""Maximum size of an unpacked bundle, which is stored in one ConfigMap: bytes of all files, gzipped and in base64."""
 NEAR_SIZE = 0.85 * MAX_SIZE
 
 _GZIP_FRAME = 18  # bytes of a gzip header and trailer
 
 
 def _defined(bundle: BundleView) -> list[tuple[Gvk, str, FieldPath]]:
-    """The APIs that the CRDs of a bundle define, with file and path of each: first those of v1, then of v1beta1."""
+    """Return the APIs that the CRDs define, with file and path: those of v1 CRDs first, then those of v1beta1."""
     return [
         (Gvk(crd.group.text, version, crd.names.child("kind").text), manifest.path, path)
         for api_version in (V1, V1BETA1)
@@ -54,7 +54,7 @@ def _versions(crd: Crd) -> list[tuple[str, FieldPath]]:
 
 
 def _owned(csv: Csv) -> list[tuple[Gvk, FieldPath]]:
-    """The APIs of the CRDs that are owned; where a name has no group, it stands for the group."""
+    """Return the owned APIs with their paths; a name without a group is used as the group."""
     return [
         (Gvk(crd_group(name) or name, entry.get("version", ""), entry.get("kind", "")), path)
         for path, entry in csv.entries(OWNED_CRDS)
@@ -66,20 +66,20 @@ def _owned(csv: Csv) -> list[tuple[Gvk, FieldPath]]:
     "BUNDLE-CRD-DUPLICATE",
     VALIDATOR,
     Severity.ERROR,
-    "two CRDs of a bundle define the same API",
-    hint="Keep one of the definitions; of a v1 and a v1beta1 one, that of v1.",
+    "several CRDs define the same API",
+    hint="Keep one of the definitions, the v1 one if the other is v1beta1.",
     bad="# in one file\nspec: {group: example.com, names: {kind: Demo}, versions: [{name: v1}]}\n# in another\n"
     "spec: {group: example.com, names: {kind: Demo}, versions: [{name: v1}]}",
     good="spec: {group: example.com, names: {kind: Demo}, versions: [{name: v1}]}",
 )
 def crd_duplicate(bundle: BundleView) -> Iterator[Finding]:
-    """Which of the two a cluster ends up with is left to chance."""
+    """Only one of the definitions can be installed, and which one is undefined."""
     if Csv.from_bundle(bundle) is None:
         return
     seen: dict[Gvk, str] = {}
     for api, file, path in _defined(bundle):
         if api in seen:
-            yield Finding(f"{api} is defined in {seen[api]} already", file, path, subject=str(api))
+            yield Finding(f"{api} is already defined in {seen[api]}", file, path, subject=str(api))
         seen.setdefault(api, file)
 
 
@@ -87,38 +87,38 @@ def crd_duplicate(bundle: BundleView) -> Iterator[Finding]:
     "BUNDLE-OWNED-CRD-MISSING",
     VALIDATOR,
     Severity.ERROR,
-    "a bundle lacks the CRD of an API that its ClusterServiceVersion owns",
-    hint="Add the manifest of the CRD, or correct name, version and kind of the owned entry.",
+    "missing CRD of an owned API",
+    hint="Add the manifest of the CRD, or correct the name, version and kind of the owned entry.",
     bad="owned: [{name: demos.demo.example.com, version: v1, kind: Dmo}]  # the CRD defines the kind Demo",
     good="owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]",
 )
 def owned_crd_missing(bundle: BundleView) -> Iterator[Finding]:
-    """What an operator owns comes with it: the CRD is installed from the bundle, and by nothing else."""
+    """The CRDs of owned APIs are installed from the bundle, so it must contain them."""
     csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None:
         return
     defined = {api for api, _, _ in _defined(bundle)}
-    found: set[Gvk] = set()
+    matched: set[Gvk] = set()
     for api, path in _owned(csv):
-        repeated = api in found and bundle.compat is not Compat.OPMKIT  # the references take each but once
+        repeated = api in matched and bundle.compat is not Compat.OPMKIT  # the Go validators match each CRD only once
         if api not in defined or repeated:
-            yield Finding(f"no CRD in the bundle defines the owned {api}", bundle.csv.path, path, subject=str(api))
-        found.add(api)
+            yield Finding(f"no CRD in the bundle defines the owned API {api}", bundle.csv.path, path, subject=str(api))
+        matched.add(api)
 
 
 @rule(
     "BUNDLE-CRD-NOT-OWNED",
     VALIDATOR,
     Severity.ERROR,
-    "a bundle holds a CRD that its ClusterServiceVersion does not own",
-    hint="Add the API to spec.customresourcedefinitions.owned, or leave the CRD out of the bundle.",
-    bad="spec: {customresourcedefinitions: {owned: []}}  # beside the manifest of a CRD",
+    "a CRD of the bundle is not owned",
+    hint="Add the API to spec.customresourcedefinitions.owned, or remove the CRD from the bundle.",
+    bad="spec: {customresourcedefinitions: {owned: []}}  # and the bundle contains a CRD",
     good="spec: {customresourcedefinitions: {owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]}}",
 )
 def crd_not_owned(bundle: BundleView) -> Iterator[Finding]:
-    """Two operators must not bring the same CRD, which can be seen only if each says what it owns.
+    """OLM rejects operators that own the same CRD, so each CRD of a bundle must be listed as owned.
 
-    Of a CRD with several versions, one owned version is enough.
+    One owned version of a CRD is enough.
     """
     csv = Csv.from_bundle(bundle)
     if csv is None:
@@ -135,13 +135,13 @@ def crd_not_owned(bundle: BundleView) -> Iterator[Finding]:
     "BUNDLE-SA-CONFLICT",
     VALIDATOR,
     Severity.ERROR,
-    "a bundle holds the service account of a deployment of its ClusterServiceVersion",
-    hint="Leave the ServiceAccount out of the bundle, or give it another name.",
+    "a ServiceAccount conflicts with that of a deployment",
+    hint="Remove the ServiceAccount from the bundle, or give it another name.",
     bad="kind: ServiceAccount\nmetadata: {name: demo-sa}  # and a deployment has serviceAccountName: demo-sa",
     good="kind: ServiceAccount\nmetadata: {name: demo-metrics-reader}",
 )
 def service_account_conflict(bundle: BundleView) -> Iterator[Finding]:
-    """The accounts of deployments are made, and removed, with the operator; another of that name gets in the way."""
+    """OLM creates and deletes the service accounts of deployments itself; a manifest of the same name conflicts."""
     csv = Csv.from_bundle(bundle)
     if csv is None:
         return
@@ -151,19 +151,19 @@ def service_account_conflict(bundle: BundleView) -> Iterator[Finding]:
     for manifest in bundle.manifests:
         name = manifest.object_name
         if (manifest.api_version, manifest.kind) == ("v1", "ServiceAccount") and name in used:
-            message = f"the ServiceAccount {name!r} is that of a deployment of the ClusterServiceVersion"
+            message = f"ServiceAccount {name!r} is also the service account of a deployment"
             yield Finding(message, manifest.path, ("metadata", "name"), subject=name)
 
 
 def csv_pod(deployment: object) -> dict[str, object]:
-    """The pod of an entry of the deployments."""
+    """Return the pod spec of a deployment."""
     for step in POD:
         deployment = mapping(deployment).get(str(step))
     return dict(mapping(deployment))
 
 
 def _size(bundle: BundleView) -> int:
-    """What all files take up in a ConfigMap. The references count the manifests alone, we the metadata as well."""
+    """Return the bytes that all files take up in a ConfigMap. The Go validators ignore the metadata."""
     files = [*bundle.below(bundle.manifests_directory, deep=True)]
     if bundle.compat is Compat.OPMKIT and not bundle.bare:
         files += bundle.below("metadata", deep=True)
@@ -171,7 +171,7 @@ def _size(bundle: BundleView) -> int:
 
 
 def _encoded_size(content: Content) -> int:
-    """The length of the base64 text of a file that is compressed with gzip; nothing for an empty file is compressed."""
+    """Return the length of a file after gzip and base64."""
     if "encoded_size" not in content.memo:
         compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         packed = len(compressor.compress(content.raw)) + len(compressor.flush()) + _GZIP_FRAME
@@ -187,30 +187,30 @@ def _csv_name(bundle: BundleView) -> str:
     "BUNDLE-SIZE-UNKNOWN",
     VALIDATOR,
     Severity.WARNING,
-    "the size of a bundle is not known",
-    hint="Check that the bundle has its manifests.",
-    bad="a bundle of empty files",
+    "unknown bundle size",
+    hint="Check that the bundle contains its manifests.",
+    bad="a bundle with only empty files",
     good="a bundle with manifests",
 )
 def size_unknown(bundle: BundleView) -> Iterator[Finding]:
-    """A bundle of no size can't be right. The references say so of all bundles in the older package format."""
+    """A bundle of size 0 is invalid. The Go validators also report every bundle in package manifest format."""
     if not any(file.content.raw for file in bundle.manifests):
-        yield Finding("there are no manifests, or they are all empty", subject=_csv_name(bundle))
+        yield Finding("the bundle has no manifests, or all of them are empty", subject=_csv_name(bundle))
 
 
 @rule(
     "BUNDLE-SIZE-MAX",
     VALIDATOR,
     Severity.ERROR,
-    "a bundle is too big to be installed",
-    hint="Shorten descriptions in CRDs (a description of a field is often generated and long), or shrink the icon.",
+    "the bundle is too large to be installed",
+    hint="Shorten the descriptions in CRDs, which are often generated and long, or use a smaller icon.",
     bad="1.1 MiB of compressed manifests",
     good="0.5 MiB of compressed manifests",
 )
 def size_max(bundle: BundleView) -> Iterator[Finding]:
-    """To be installed, a bundle is unpacked into one ConfigMap, each file compressed; a cluster takes 1 MiB for one."""
+    """OLM unpacks a bundle into one ConfigMap, each file gzipped, and the size of a ConfigMap is limited to 1 MiB."""
     if Csv.from_bundle(bundle) is not None and (size := _size(bundle)) > MAX_SIZE:
-        message = f"the compressed files take {size} bytes, more than the {MAX_SIZE} that there may be"
+        message = f"the compressed files take {size} bytes, more than the limit of {MAX_SIZE}"
         yield Finding(message, subject=_csv_name(bundle))
 
 
@@ -218,15 +218,15 @@ def size_max(bundle: BundleView) -> Iterator[Finding]:
     "BUNDLE-SIZE-NEAR",
     VALIDATOR,
     Severity.WARNING,
-    "a bundle is nearly too big to be installed",
-    hint="Shorten descriptions in CRDs, or shrink the icon, before the next version grows beyond the limit.",
+    "the bundle is almost too large to be installed",
+    hint="Shorten the descriptions in CRDs, or use a smaller icon, before a version exceeds the limit.",
     bad="0.9 MiB of compressed manifests",
     good="0.5 MiB of compressed manifests",
 )
 def size_near(bundle: BundleView) -> Iterator[Finding]:
-    """More than 85 % of the 1 MiB is used that one ConfigMap can hold."""
+    """The bundle takes more than 85% of the 1 MiB limit of a ConfigMap."""
     if Csv.from_bundle(bundle) is not None and NEAR_SIZE < (size := _size(bundle)) <= MAX_SIZE:
-        message = f"the compressed files take {size} bytes, nearly the {MAX_SIZE} that there may be"
+        message = f"the compressed files take {size} bytes, close to the limit of {MAX_SIZE}"
         yield Finding(message, subject=_csv_name(bundle))
 
 
@@ -237,7 +237,7 @@ RELATED_IMAGES: FieldPath = ("spec", "relatedImages")
     "BUNDLE-RELATED-IMAGE-EMPTY",
     VALIDATOR,
     Severity.ERROR,
-    "a related image is missing",
+    "empty related image",
     hint="Fill in the image, or remove the entry.",
     bad="relatedImages: [{name: db, image: ''}]",
     good="relatedImages: [{name: db, image: 'quay.io/example/db@sha256:…'}]",
@@ -245,19 +245,17 @@ RELATED_IMAGES: FieldPath = ("spec", "relatedImages")
 )
 @csv_check
 def related_image_empty(csv: Csv) -> Iterator[Finding]:
-    """Related images are what is copied for clusters without a way to the internet; an empty one stops the copying."""
+    """Related images are mirrored for disconnected clusters; mirroring fails on an empty image."""
     for path, entry in csv.entries(RELATED_IMAGES):
         if not entry.get("image") and not csv.decoded.has_mismatch(*path, "image"):
-            yield Finding(
-                f"the related image {entry.get('name', '')!r} is empty", path=path, subject=_image_field(path)
-            )
+            yield Finding(f"related image {entry.get('name', '')!r} is empty", path=path, subject=_image_field(path))
 
 
 @rule(
     "BUNDLE-RELATED-IMAGE-INVALID",
     VALIDATOR,
     Severity.ERROR,
-    "a related image is no image reference",
+    "invalid reference of a related image",
     hint="Write HOST/NAME@DIGEST or HOST/NAME:TAG: lower case, without a scheme and without spaces.",
     bad="relatedImages: [{name: db, image: 'https://quay.io/Example/db'}]",
     good="relatedImages: [{name: db, image: 'quay.io/example/db:1.2.3'}]",
@@ -265,21 +263,21 @@ def related_image_empty(csv: Csv) -> Iterator[Finding]:
 )
 @csv_check
 def related_image_invalid(csv: Csv) -> Iterator[Finding]:
-    """Related images are what is copied for clusters without a way to the internet; this one can't be."""
+    """Related images are mirrored for disconnected clusters; this one cannot be pulled."""
     for path, entry in csv.entries(RELATED_IMAGES):
         if problem := _reference_problem(entry.get("image", "")):
             yield Finding(problem, path=(*path, "image"), subject=_image_field(path))
 
 
 def _reference_problem(image: str) -> str:
-    """Why a text is no reference, "" for a good one or none at all."""
+    """Return why a reference is invalid, "" for a valid or empty one."""
     if "://" in image:
-        return f"the related image {image!r} has a scheme, which no reference has"
+        return f"related image {image!r} has a URL scheme, which is not allowed in image references"
     try:
         if image:
             Reference.parse(image)
     except InvalidReference as error:
-        return f"a related image can't be right: {error}"
+        return f"invalid related image: {error}"
     return ""
 
 
@@ -291,17 +289,16 @@ def _image_field(path: FieldPath) -> str:
     "BUNDLE-RELEASE-NAME",
     VALIDATOR,
     Severity.ERROR,
-    "the name of a bundle with a release is not made of package, version and release",
+    "the name of a bundle with a release does not consist of package, version and release",
     hint="Name the ClusterServiceVersion PACKAGE-vVERSION-RELEASE.",
     bad="metadata: {name: demo.v1.2.3}\nspec: {version: 1.2.3, release: '1'}",
     good="metadata: {name: demo-v1.2.3-1}\nspec: {version: 1.2.3, release: '1'}",
     compat=RECENT,
 )
 def release_name(bundle: BundleView) -> Iterator[Finding]:
-    """Releases of one version are told apart by their names. The package is that of the annotations.
+    """The name distinguishes the releases of a version. The package is that of the annotations.
 
-    The newest reference, when run as ``operator-sdk``, looks at the manifests alone, so it knows no package and takes
-    no name for right.
+    operator-sdk does not read the annotations, so its package is empty and no name is valid.
     """
     csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None or not csv.spec.get("release"):
@@ -310,5 +307,5 @@ def release_name(bundle: BundleView) -> Iterator[Finding]:
     version = tolerant_version(csv.spec.get("version", "") or "0.0.0")
     wanted = f"{package}-v{version}-{csv.spec['release']}"
     if csv.name != wanted:
-        message = f"the name is {csv.name!r}, but package, version and release make it {wanted!r}"
+        message = f"the name is {csv.name!r}; package, version and release require {wanted!r}"
         yield Finding(message, bundle.csv.path, ("metadata", "name"), subject=csv.name)

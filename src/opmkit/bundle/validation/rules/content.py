@@ -1,6 +1,6 @@
-"""Rules of the validators ``sdk-content`` and ``opm-content``: which objects a bundle holds, and their metadata.
+"""Rules of the validators ``sdk-content`` and ``opm-content``: the kinds and the metadata of a bundle's objects.
 
-``opm-content`` looks at every file of the manifests directory, and also runs the rules of ``csv`` and ``crd``:
+``opm-content`` checks every file of the manifests directory, and also runs the rules of ``csv`` and ``crd``; see
 :mod:`opmkit.bundle.validation.opm_content`.
 """
 
@@ -42,13 +42,13 @@ _OWNED = "spec: {customresourcedefinitions: {owned: [{name: demos.example.com, v
     "KIND-UNSUPPORTED",
     SDK,
     Severity.ERROR,
-    "a bundle holds an object of a kind that it may not hold",
-    hint="Leave it out of the bundle, and let the operator create it where it is needed.",
+    "unsupported kind of object in a bundle",
+    hint="Remove the object from the bundle, and let the operator create it.",
     bad="apiVersion: batch/v1\nkind: CronJob",
     good="apiVersion: v1\nkind: ConfigMap",
 )
 def sdk_kind(bundle: BundleView) -> Iterator[Finding]:
-    """The lifecycle manager installs objects of some kinds alone. Which, is told by the kind; groups don't count."""
+    """OLM installs only objects of certain kinds. Only the kind is compared, not the API group."""
     if media_type(bundle, bundle.manifests_directory) == REGISTRY:
         for file in _sdk_objects(bundle):
             if file.kind not in supported_kinds(bundle.compat):
@@ -59,16 +59,16 @@ def sdk_kind(bundle: BundleView) -> Iterator[Finding]:
     "OBJ-META",
     SDK,
     Severity.ERROR,
-    "the metadata of an object is not valid",
-    hint="Give the object a name, no namespace, and labels and annotations as Kubernetes spells them.",
+    "invalid metadata of an object",
+    hint="Set a name, no namespace, and valid labels and annotations.",
     bad=f"{_NAMED}, namespace: demo, labels: {{a b: c}}}}",
     good=f"{_NAMED}, labels: {{a-b: c}}}}",
 )
 def sdk_metadata(bundle: BundleView) -> Iterator[Finding]:
-    """An object needs a name, and must not name a namespace, for the operator may be installed in any.
+    """An object needs a name and must not have a namespace, as the operator can be installed in any namespace.
 
-    Keys of labels and annotations are names with an optional domain before a slash; a label's value has 63 characters
-    at most. A cluster refuses other metadata.
+    Keys of labels and annotations are names with an optional domain before a slash; values of labels have at most 63
+    characters. Clusters reject other metadata.
     """
     registry = media_type(bundle, bundle.manifests_directory) == REGISTRY
     for file in _sdk_objects(bundle):
@@ -77,7 +77,7 @@ def sdk_metadata(bundle: BundleView) -> Iterator[Finding]:
 
 
 def _sdk_objects(bundle: BundleView) -> Iterator[Manifest]:
-    """The objects that have no validator of their own; the references judge none unless all files can be loaded."""
+    """Return the objects without a validator of their kind; the Go validators check none unless all files load."""
     if bundle.compat is not Compat.OPMKIT and not is_loaded(bundle):
         return
     for file in (as_loaded(file, bundle.compat) for file in bundle.manifests):
@@ -87,12 +87,12 @@ def _sdk_objects(bundle: BundleView) -> Iterator[Manifest]:
 
 def _unsupported(file: Manifest) -> Finding:
     api = Gvk.of(file.api_version, file.kind)
-    told = f"a bundle may not hold objects of the kind {file.kind!r}" if file.kind else "the file says nothing"
-    return Finding(told, file.path, ("kind",), subject=str(api))
+    message = f"unsupported kind {file.kind!r}" if file.kind else "the file is empty"
+    return Finding(message, file.path, ("kind",), subject=str(api))
 
 
 def _metadata(file: Manifest, compat: Compat) -> Iterator[Finding]:
-    if compat is Compat.OPMKIT:  # the references leave aside what has a wrong type
+    if compat is Compat.OPMKIT:  # the Go validators ignore values of the wrong type
         yield from type_findings(file, decode_object(file, DecodeMode.JSON))
     for finding in metadata_findings(file.metadata):
         yield replace(finding, file=file.path)
@@ -102,13 +102,13 @@ def _metadata(file: Manifest, compat: Compat) -> Iterator[Finding]:
     loading.NO_FILES,
     OPM,
     Severity.ERROR,
-    "the manifests directory is missing, or has no files",
-    hint="Put the ClusterServiceVersion and the CRDs right into the manifests directory.",
+    "missing or empty manifests directory",
+    hint="Put the ClusterServiceVersion and the CRDs directly into the manifests directory.",
     bad="bundle/manifests/1.0.0/demo.clusterserviceversion.yaml",
     good="bundle/manifests/demo.clusterserviceversion.yaml",
 )
 def opm_no_files(bundle: BundleView) -> Iterator[Finding]:
-    """The directory is ``manifests``, whatever the annotations say."""
+    """The directory must be ``manifests``, regardless of the annotations."""
     if OpmContent.of(bundle).media_type == NONE:
         yield Finding("the directory manifests has no files")
 
@@ -117,13 +117,13 @@ def opm_no_files(bundle: BundleView) -> Iterator[Finding]:
     loading.SUBDIRECTORY,
     OPM,
     Severity.ERROR,
-    "there is a directory among the manifests",
-    hint="Move its files up to the other manifests, or out of the bundle.",
+    "directory among the manifests",
+    hint="Move its files to the other manifests, or out of the bundle.",
     bad="bundle/manifests/crds/demos.yaml",
     good="bundle/manifests/demos.yaml",
 )
 def opm_subdirectory(bundle: BundleView) -> Iterator[Finding]:
-    """A catalog reads the files of the manifests directory alone, so those below it would be lost without a word."""
+    """Catalogs read only files directly in the manifests directory and ignore subdirectories."""
     content = OpmContent.of(bundle)
     return loading.subdirectories(bundle, content.directory) if content.files else iter(())
 
@@ -132,15 +132,15 @@ def opm_subdirectory(bundle: BundleView) -> Iterator[Finding]:
     loading.UNDECODABLE,
     OPM,
     Severity.ERROR,
-    "a file among the manifests holds no object",
-    hint="Put its YAML right, or move what is no manifest out of the directory.",
+    "a file among the manifests contains no object",
+    hint="Correct the YAML, or move files that are not manifests out of the directory.",
     bad="apiVersion: v1\nmetadata: {name: demo}",
     good="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: demo}",
 )
 def opm_undecodable(bundle: BundleView) -> Iterator[Finding]:
-    """All files there, hidden ones too, must be YAML or JSON whose first document is an object with a kind.
+    """All files, including hidden ones, must be YAML or JSON whose first document is an object with a kind.
 
-    The references also say so of some fields with wrong types.
+    The Go validators also report some fields of the wrong type here.
     """
     content = OpmContent.of(bundle)
     for file in content.files:
@@ -149,9 +149,9 @@ def opm_undecodable(bundle: BundleView) -> Iterator[Finding]:
     if bundle.compat is Compat.OPMKIT:
         return
     if content.directory not in {"", *bundle.directories}:
-        yield Finding("the directory manifests can't be read, for there is none")
+        yield Finding("directory manifests not found")
     for file in content.of_kind(CSV_KIND):
-        yield from list(_type_findings(file, filter(_by_json, content.csv_mismatches(file)[:1])))
+        yield from list(_mismatch_findings(file, filter(_by_json, content.csv_mismatches(file)[:1])))
     for file in content.of_kind(CRD_KIND):
         yield from list(type_findings(file, decode_crd(file, bundle.compat, DecodeMode.YAML)))[:1]
     for file in content.others:
@@ -159,11 +159,11 @@ def opm_undecodable(bundle: BundleView) -> Iterator[Finding]:
 
 
 def _by_json(mismatch: TypeMismatch) -> bool:
-    """Whether a type has a decoder of its own, whose complaint the references take for that of the whole file."""
+    """Return True if the type has its own UnmarshalJSON, whose error makes the Go validators reject the whole file."""
     return mismatch.scalar in ("version", "release", "time", "intOrString")
 
 
-def _type_findings(file: Manifest, mismatches: Iterable[TypeMismatch]) -> Iterator[Finding]:
+def _mismatch_findings(file: Manifest, mismatches: Iterable[TypeMismatch]) -> Iterator[Finding]:
     return (loading.type_finding(file, mismatch) for mismatch in mismatches)
 
 
@@ -171,19 +171,19 @@ def _type_findings(file: Manifest, mismatches: Iterable[TypeMismatch]) -> Iterat
     "KIND-UNSUPPORTED",
     OPM,
     Severity.ERROR,
-    "a bundle holds an object of a kind that it may not hold",
-    hint="Leave it out of the bundle, and let the operator create it where it is needed.",
+    "unsupported kind of object in a bundle",
+    hint="Remove the object from the bundle, and let the operator create it.",
     bad="apiVersion: batch/v1\nkind: CronJob",
     good="apiVersion: v1\nkind: ConfigMap",
 )
 def opm_kind(bundle: BundleView) -> Iterator[Finding]:
-    """The lifecycle manager installs objects of some kinds alone. Which, is told by the kind; groups don't count."""
+    """OLM installs only objects of certain kinds. Only the kind is compared, not the API group."""
     content = OpmContent.of(bundle)
     return (_opm_finding(bundle, _unsupported(file)) for file in content.objects if not content.supports(file))
 
 
 def _opm_finding(bundle: BundleView, finding: Finding) -> Finding:
-    """The references name no subject here; ours is that of the same rule elsewhere, so that it is told but once."""
+    """Remove the subject as the Go validators do; opmkit needs it to report the same problem only once."""
     return finding if bundle.compat is Compat.OPMKIT else replace(finding, subject="")
 
 
@@ -191,33 +191,33 @@ def _opm_finding(bundle: BundleView, finding: Finding) -> Finding:
     loading.CSV_TYPE,
     OPM,
     Severity.ERROR,
-    "a field of the ClusterServiceVersion has a wrong type",
-    hint="Write the value as the type that the field has.",
+    "wrong type of a field in a ClusterServiceVersion",
+    hint="Write a value of the field's type.",
     bad="metadata: {annotations: {certified: true}}",
     good="metadata: {annotations: {certified: 'true'}}",
 )
 def opm_csv_type(bundle: BundleView) -> Iterator[Finding]:
-    """Each field has a type, and no number or boolean is taken for a text here. The references tell the first fault."""
+    """Numbers and booleans are not accepted as strings here. The Go validators report only the first mismatch."""
     content = OpmContent.of(bundle)
     for file in content.of_kind(CSV_KIND):
         findings = content.csv_mismatches(file)
         if bundle.compat is not Compat.OPMKIT:
             findings = tuple(finding for finding in findings[:1] if not _by_json(finding))
-        yield from _type_findings(file, findings)
+        yield from _mismatch_findings(file, findings)
 
 
 @rule(
     loading.CRD_TYPE,
     OPM,
     Severity.ERROR,
-    "a field of a CRD has a wrong type",
-    hint="Write the value as the type that the field has.",
+    "wrong type of a field in a CRD",
+    hint="Write a value of the field's type.",
     bad="spec: {names: demos}",
     good="spec: {names: {plural: demos, kind: Demo}}",
     compat=OPMKIT_ONLY,
 )
 def opm_crd_type(bundle: BundleView) -> Iterator[Finding]:
-    """Each field has a type: texts, numbers, lists. The references say that the file can't be decoded."""
+    """Clusters reject values of the wrong type. The Go validators report such a file as undecodable."""
     for file in OpmContent.of(bundle).of_kind(CRD_KIND):
         yield from type_findings(file, decode_crd(file, bundle.compat, DecodeMode.YAML))
 
@@ -226,13 +226,13 @@ def opm_crd_type(bundle: BundleView) -> Iterator[Finding]:
     loading.CRD_VERSION,
     OPM,
     Severity.ERROR,
-    "a CRD is of an unknown version",
+    "unsupported apiVersion of a CRD",
     hint="Migrate it to apiextensions.k8s.io/v1.",
     bad="apiVersion: apiextensions.k8s.io/v1alpha1\nkind: CustomResourceDefinition",
     good="apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition",
 )
 def opm_crd_version(bundle: BundleView) -> Iterator[Finding]:
-    """There are the versions v1 and, of clusters before Kubernetes 1.22, v1beta1."""
+    """The versions are v1 and, before Kubernetes 1.22, v1beta1."""
     return (finding for file in OpmContent.of(bundle).of_kind(CRD_KIND) if (finding := version_finding(file)))
 
 
@@ -240,15 +240,15 @@ def opm_crd_version(bundle: BundleView) -> Iterator[Finding]:
     "OBJ-META",
     OPM,
     Severity.ERROR,
-    "the metadata of an object is not valid",
-    hint="Give the object a name, no namespace, and labels and annotations as Kubernetes spells them.",
+    "invalid metadata of an object",
+    hint="Set a name, no namespace, and valid labels and annotations.",
     bad=f"{_NAMED}, namespace: demo, labels: {{a b: c}}}}",
     good=f"{_NAMED}, labels: {{a-b: c}}}}",
 )
 def opm_metadata(bundle: BundleView) -> Iterator[Finding]:
-    """An object needs a name, and must not name a namespace, for the operator may be installed in any.
+    """An object needs a name and must not have a namespace, as the operator can be installed in any namespace.
 
-    The references tell all that is wrong with an object in one finding.
+    The Go validators report all problems of an object in one finding.
     """
     for file in OpmContent.of(bundle).others:
         if bundle.compat is Compat.OPMKIT:
@@ -258,7 +258,7 @@ def opm_metadata(bundle: BundleView) -> Iterator[Finding]:
 
 
 def _metadata_as_go_reads_it(file: Manifest) -> list[Finding]:
-    """Return the findings where the case of field names doesn't count, none if a field has a wrong type."""
+    """Return the findings with case-insensitive field names, none if a field has the wrong type."""
     typed = decode_object(file, DecodeMode.JSON)
     if typed.mismatches:
         return []
@@ -269,37 +269,37 @@ def _metadata_as_go_reads_it(file: Manifest) -> list[Finding]:
     loading.NO_CSV,
     OPM,
     Severity.ERROR,
-    "there is no ClusterServiceVersion",
-    hint="Add one, for instance as `operator-sdk generate bundle` writes it.",
+    "missing ClusterServiceVersion",
+    hint="Add one, for example with `operator-sdk generate bundle`.",
     bad="kind: Deployment",
     good="kind: ClusterServiceVersion",
 )
 def opm_no_csv(bundle: BundleView) -> Iterator[Finding]:
-    """A bundle is one version of an operator, which its ClusterServiceVersion describes.
+    """The ClusterServiceVersion describes the version of the operator that the bundle contains.
 
-    The references break down on a bundle without one.
+    The Go validators crash on a bundle without one.
     """
     content = OpmContent.of(bundle)
     if bundle.compat is Compat.OPMKIT:
         yield from loading.no_csv(content.directory, content.files) if content.files else ()
     elif content.objects and content.csv is None and not _unreadable(content):
-        yield Finding("no manifest is a ClusterServiceVersion")
+        yield Finding("ClusterServiceVersion not found")
 
 
 @rule(
     "OPM-CSV",
     OPM,
     Severity.ERROR,
-    "a catalog can't read the ClusterServiceVersion",
-    hint="Mend the fields with wrong types, in it or in the CRDs.",
+    "catalogs cannot read the ClusterServiceVersion",
+    hint="Correct the fields of the wrong type in the ClusterServiceVersion and the CRDs.",
     bad="spec: {version: 1.10}",
     good="spec: {version: 1.10.0}",
     compat=GO_ONLY,
 )
 def opm_csv(bundle: BundleView) -> Iterator[Finding]:
-    """Metadata, version or a CRD has a field of a wrong type.
+    """The metadata, the version or a CRD has a field of the wrong type.
 
-    Only the references tell it so; here the rules about types name each of these fields.
+    Only the Go validators report this; opmkit reports each field by the rules about types.
     """
     content = OpmContent.of(bundle)
     if finding := _unreadable(content):
@@ -308,13 +308,13 @@ def opm_csv(bundle: BundleView) -> Iterator[Finding]:
         spec = content.csv.object.get("spec")
         version, release = mapping(spec).get("version"), mapping(spec).get("release")
         if not isinstance(spec, dict) or not isinstance(version, str | None):
-            yield Finding("the version of the operator can't be read", content.csv.path, ("spec", "version"))
+            yield Finding("cannot read the version of the operator", content.csv.path, ("spec", "version"))
         elif bundle.compat is Compat.NEWEST and isinstance(release, bool | list | dict):
-            yield Finding("the release of the operator can't be read", content.csv.path, ("spec", "release"))
+            yield Finding("cannot read the release of the operator", content.csv.path, ("spec", "release"))
 
 
 def _unreadable(content: OpmContent) -> Finding | None:
-    """The first field of a wrong type in what a catalog reads before all else."""
+    """Return the first mismatch in the objects that catalogs read first, None if they can be read."""
     if content.csv is not None:
         for finding in type_findings(content.csv, decode_object(content.csv, DecodeMode.OBJECT)):
             return finding
@@ -328,14 +328,14 @@ def _unreadable(content: OpmContent) -> Finding | None:
     "OPM-CRDS",
     OPM,
     Severity.ERROR,
-    "a catalog can't read a CRD",
-    hint="Put numbers and booleans that stand where a text belongs in quotes.",
+    "catalogs cannot read a CRD",
+    hint="Put numbers and booleans in string fields in quotes.",
     bad="openAPIV3Schema: {type: object, description: 1.0}",
     good="openAPIV3Schema: {type: object, description: '1.0'}",
     compat=OPMKIT_ONLY,
 )
 def opm_crds(bundle: BundleView) -> Iterator[Finding]:
-    """A number or a boolean stands where a text belongs, which some tools let pass. The references blame OPM-CSV."""
+    """A string field has a number or a boolean, which some tools accept. The Go validators report OPM-CSV instead."""
     for file in OpmContent.of(bundle).of_kind(CRD_KIND):
         if not decode_crd(file, bundle.compat, DecodeMode.YAML).mismatches:
             yield from type_findings(file, decode_crd(file, bundle.compat, DecodeMode.OBJECT))
@@ -345,36 +345,36 @@ def opm_crds(bundle: BundleView) -> Iterator[Finding]:
     "OPM-CSV-CRDS",
     OPM,
     Severity.ERROR,
-    "a catalog can't read which CRDs the operator owns and requires",
+    "catalogs cannot read the owned and required CRDs",
     hint="Write owned and required as lists of name, version and kind.",
     bad="spec: {customresourcedefinitions: {owned: demos.example.com}}",
     good=_OWNED,
     compat=GO_ONLY,
 )
 def opm_csv_crds(bundle: BundleView) -> Iterator[Finding]:
-    """The lists, or fields in them, have wrong types; or there is no spec at all.
+    """The lists or fields in them have the wrong type, or the spec is missing.
 
-    Only the references tell it so; here the rules about types name each of these fields.
+    Only the Go validators report this; opmkit reports each field by the rules about types.
     """
     content = OpmContent.of(bundle)
     if content.csv is not None and not _unreadable(content) and not _are_listed(content.csv):
         where = ("spec", "customresourcedefinitions")
-        yield Finding("the owned and required CRDs can't be read", content.csv.path, where)
+        yield Finding("cannot read the owned and required CRDs", content.csv.path, where)
 
 
 def _are_listed(csv: Manifest) -> bool:
-    """Tell whether the lists of CRDs have the types that they should have."""
+    """Return True if the lists of CRDs have the right types."""
     spec = csv.object.get("spec")
     listed = mapping(spec).get("customresourcedefinitions") if isinstance(spec, dict) else ""
     if not isinstance(listed, dict):
         return listed is None
     lists = [listed.get("owned"), listed.get("required")]
-    entries = [entry for one in lists for entry in items(one) if entry is not None]
-    texts = [mapping(entry).get(field) for entry in entries for field in ("group", "kind", "name", "version")]
+    entries = [entry for entries in lists for entry in items(entries) if entry is not None]
+    members = [mapping(entry).get(field) for entry in entries for field in ("group", "kind", "name", "version")]
     return (
-        all(isinstance(one, list | None) for one in lists)
+        all(isinstance(entries, list | None) for entries in lists)
         and all(isinstance(entry, dict) for entry in entries)
-        and all(isinstance(one, str | None) for one in texts)
+        and all(isinstance(member, str | None) for member in members)
     )
 
 
@@ -382,36 +382,36 @@ def _are_listed(csv: Manifest) -> bool:
     "BUNDLE-OWNED-CRD-MISSING",
     OPM,
     Severity.ERROR,
-    "a bundle lacks the CRD of an API that its ClusterServiceVersion owns",
-    hint="Add the manifest of the CRD, or correct name, version and kind of the owned entry.",
+    "missing CRD of an owned API",
+    hint="Add the manifest of the CRD, or correct the name, version and kind of the owned entry.",
     bad=f"{_OWNED}  # the CRD defines the version v1beta1",
     good=f"{_OWNED}  # the CRD defines the version v1",
 )
 def opm_owned_crd_missing(bundle: BundleView) -> Iterator[Finding]:
-    """What an operator owns comes with it: the CRD of that very name, with that version and kind.
+    """The bundle must contain the CRD of each owned API, with the same name, version and kind.
 
-    The references take ``spec.version`` of a ``v1beta1`` CRD for its only version, and find no CRD for an entry that is
-    listed twice, or names a group.
+    The Go validators use ``spec.version`` of a ``v1beta1`` CRD as its only version, and find no CRD for entries that
+    are listed twice or have a group.
     """
     content = OpmContent.of(bundle)
     csv = content.csv
     if csv is None or _unreadable(content) or not _are_listed(csv):
         return
-    ours = bundle.compat is Compat.OPMKIT
-    defined = {api for file in content.of_kind(CRD_KIND) for api in _defined(file, all_versions=ours)}
-    listed = mapping(mapping(csv.object.get("spec")).get("customresourcedefinitions")).get("owned")
-    for number, entry in enumerate(items(listed)):
+    is_opmkit = bundle.compat is Compat.OPMKIT
+    defined = {api for file in content.of_kind(CRD_KIND) for api in _defined(file, all_versions=is_opmkit)}
+    owned = mapping(mapping(csv.object.get("spec")).get("customresourcedefinitions")).get("owned")
+    for number, entry in enumerate(items(owned)):
         name, version, kind, group = (text(mapping(entry).get(key)) for key in ("name", "version", "kind", "group"))
-        if (name, version, kind) not in defined or (group and not ours):
+        if (name, version, kind) not in defined or (group and not is_opmkit):
             api = Gvk(crd_group(name) or name, version, kind)
             path = ("spec", "customresourcedefinitions", "owned", number)
-            yield Finding(f"no CRD in the bundle is named {name!r} and defines {api}", csv.path, path, subject=str(api))
-        elif not ours:
+            yield Finding(f"no CRD {name!r} in the bundle defines {api}", csv.path, path, subject=str(api))
+        elif not is_opmkit:
             defined.discard((name, version, kind))
 
 
 def _defined(crd: Manifest, *, all_versions: bool) -> Iterator[tuple[str, str, str]]:
-    """Name, version and kind of what a CRD defines."""
+    """Return name, version and kind of the APIs that a CRD defines."""
     spec = mapping(crd.object.get("spec"))
     kind, api = text(mapping(spec.get("names")).get("kind")), crd.api_version.rpartition("/")[2]
     single = text(spec.get("version")) if api == "v1beta1" else ""
@@ -425,19 +425,19 @@ def _defined(crd: Manifest, *, all_versions: bool) -> Iterator[tuple[str, str, s
     "BUNDLE-RELEASE-SUBSTITUTES",
     OPM,
     Severity.ERROR,
-    "a bundle has a release and substitutes for another",
+    "a bundle has both a release and olm.substitutesFor",
     hint="Remove spec.release or the annotation olm.substitutesFor.",
     bad="metadata: {annotations: {olm.substitutesFor: demo.v1.0.0}}\nspec: {version: 1.0.0, release: '1'}",
     good="metadata: {name: demo-v1.0.0-1}\nspec: {version: 1.0.0, release: '1'}",
     compat=RECENT,
 )
 def opm_release_substitutes(bundle: BundleView) -> Iterator[Finding]:
-    """Both say that a bundle is a rebuild of the same version, each in its own way; a catalog takes one of them."""
+    """Both mark a bundle as a rebuild of the same version; catalogs accept only one of them."""
     content = OpmContent.of(bundle)
     csv = content.csv
     if csv is None or _unreadable(content):
         return
     substituted = text(mapping(csv.metadata.get("annotations")).get("olm.substitutesFor"))
     if substituted and mapping(csv.object.get("spec")).get("release") not in (None, ""):
-        told = f"spec.release is set, but the bundle also substitutes for {substituted!r}"
-        yield Finding(told, csv.path, ("spec", "release"))
+        message = f"spec.release is set, and the bundle substitutes for {substituted!r}"
+        yield Finding(message, csv.path, ("spec", "release"))

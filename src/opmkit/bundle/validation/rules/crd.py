@@ -1,7 +1,7 @@
-"""Rules of the validator ``crd``: what an API server refuses when a CustomResourceDefinition is created.
+"""Rules of the validator ``crd``: conditions under which an API server accepts a CustomResourceDefinition.
 
-After ``ValidateCustomResourceDefinition`` of k8s.io/apiextensions-apiserver; schemas are in :mod:`.crd_schema`, the way
-between versions in :mod:`.crd_conversion`.
+They follow ``ValidateCustomResourceDefinition`` of k8s.io/apiextensions-apiserver. Rules about schemas are in
+:mod:`.crd_schema`, those about conversion in :mod:`.crd_conversion`.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ _PROTECTED = ("k8s.io", "kubernetes.io")
     "CRD-NAME-MISMATCH",
     "crd",
     Severity.ERROR,
-    "the name of a CRD is not its plural, a dot and its group",
+    "the name of a CRD is not PLURAL.GROUP",
     hint="Set metadata.name to spec.names.plural, a dot and spec.group.",
     bad="metadata: {name: demo.example.com}\nspec: {group: example.com, names: {plural: demos}}",
     good="metadata: {name: demos.example.com}\nspec: {group: example.com, names: {plural: demos}}",
 )
 @crd_check
 def name_mismatch(crd: Crd) -> Iterator[Finding]:
-    """The API server finds the definition of a resource by that name, and refuses a CRD that has another."""
+    """The API server looks up the definition of a resource by this name and rejects a CRD with another one."""
     name, wanted = crd.root.at("metadata", "name"), f"{crd.plural}.{crd.group.text}"
     if name.text and name.text != wanted:
-        yield name.finding(f"is {name.text!r}, but plural and group make it {wanted!r}")
+        yield name.finding(f"is {name.text!r}; plural and group require {wanted!r}")
 
 
 @rule(
     "CRD-META",
     "crd",
     Severity.ERROR,
-    "the metadata of a CRD is incomplete, misspelt, or has what a CRD can't have",
-    hint="Give it a name, no namespace, and labels and annotations with keys such as example.com/name.",
+    "invalid metadata of a CRD",
+    hint="Set a name, no namespace, and labels and annotations with keys such as example.com/name.",
     bad="metadata: {name: demos.example.com, namespace: demo}",
     good="metadata: {name: demos.example.com}",
 )
 @crd_check
 def metadata(crd: Crd) -> Iterator[Finding]:
-    """CRDs live outside of namespaces. Their names, labels and annotations are spelt as those of all objects."""
+    """CRDs are cluster-scoped. Their names, labels and annotations follow the rules for all Kubernetes objects."""
     node = crd.root.child("metadata")
     for finding in metadata_findings(mapping(node.value)):
         yield replace(finding, subject=format_path(finding.path))
@@ -70,53 +70,53 @@ def metadata(crd: Crd) -> Iterator[Finding]:
     "CRD-GROUP",
     "crd",
     Severity.ERROR,
-    "the API group of a CRD is missing or no domain",
-    hint="Set spec.group to a domain of yours in lower case, such as example.com.",
+    "missing or invalid API group of a CRD",
+    hint="Set spec.group to a domain that you own, in lower case, such as example.com.",
     bad="spec: {group: demo}",
     good="spec: {group: demo.example.com}",
 )
 @crd_check
 def group(crd: Crd) -> Iterator[Finding]:
-    """Groups are domains with a dot at least, so that two authors never define the same API."""
+    """Groups are domain names with at least one dot, so that the APIs of different authors do not conflict."""
     if not crd.group.text:
         yield crd.group.finding("is empty")
     elif problems := dns1123_subdomain(crd.group.text):
         yield from crd.group.misspelt(problems)
     elif "." not in crd.group.text:
-        yield crd.group.finding(f"is {crd.group.text!r}, a domain without a dot")
+        yield crd.group.finding(f"is {crd.group.text!r}, which has no dot")
 
 
 @rule(
     "CRD-SCOPE",
     "crd",
     Severity.ERROR,
-    "the scope of a CRD is neither Cluster nor Namespaced",
+    "missing or invalid scope of a CRD",
     hint="Set spec.scope to Namespaced or Cluster.",
     bad="spec: {scope: Namespace}",
     good="spec: {scope: Namespaced}",
 )
 @crd_check
 def scope(crd: Crd) -> Iterator[Finding]:
-    """Whether objects of a kind live in namespaces has to be said; only ``v1beta1`` has a default, Namespaced."""
+    """The scope is required in ``v1``; in ``v1beta1`` it defaults to Namespaced."""
     if crd.scope.text not in ("Cluster", "Namespaced"):
-        yield crd.scope.finding(f"is {crd.scope.text!r}, neither Cluster nor Namespaced")
+        yield crd.scope.finding(f"is {crd.scope.text!r}, not Cluster or Namespaced")
 
 
 @rule(
     "CRD-NAMES",
     "crd",
     Severity.ERROR,
-    "a name of the resource that a CRD defines is missing or misspelt",
-    hint="Write names of lower case letters, digits and '-'; a kind may have capitals too.",
+    "missing or invalid resource name in a CRD",
+    hint="Use only lower case letters, digits and '-' in names; kinds may have upper case letters too.",
     bad="names: {plural: demo_things, kind: Demo, listKind: Demo}",
     good="names: {plural: demothings, kind: Demo, listKind: DemoList}",
 )
 @crd_check
 def names(crd: Crd) -> Iterator[Finding]:
-    """Plural, singular, kind, list kind, short names and categories stand in URLs and on command lines.
+    """Plural, singular, kind, list kind, short names and categories are used in URLs and on command lines.
 
-    Plural and kind are required, singular and list kind follow from the kind where they are not given. Kind and list
-    kind must differ, for a reader could not tell an object from a list.
+    Plural and kind are required; singular and list kind default to names derived from the kind. Kind and list kind must
+    differ.
     """
     kind, list_kind = crd.names.child("kind"), crd.list_kind
     for node in (crd.names.child("plural"), crd.singular, kind, list_kind):
@@ -126,7 +126,7 @@ def names(crd: Crd) -> Iterator[Finding]:
             text = node.text.lower() if node.path[-1] in ("kind", "listKind") else node.text
             yield from node.misspelt(dns1035_label(text))
     if kind.text and kind.text == list_kind.text:
-        yield list_kind.finding(f"is {kind.text!r}, as the kind itself")
+        yield list_kind.finding(f"is {kind.text!r}, the same as the kind")
     for several in ("shortNames", "categories"):
         for node in crd.names.child(several).children():
             yield from node.misspelt(dns1035_label(node.text))
@@ -136,38 +136,38 @@ def names(crd: Crd) -> Iterator[Finding]:
     "CRD-STORAGE-VERSION",
     "crd",
     Severity.ERROR,
-    "not exactly one version of a CRD is the one that is stored",
-    hint="Set storage: true for one version, and storage: false for all others.",
+    "a CRD does not have exactly one storage version",
+    hint="Set storage: true for one version and storage: false for all others.",
     bad="versions: [{name: v1, served: true, storage: false}]",
     good="versions: [{name: v1, served: true, storage: true}]",
 )
 @crd_check
 def storage_version(crd: Crd) -> Iterator[Finding]:
-    """A cluster keeps all objects of a resource in one version, and converts when another is asked for."""
+    """Clusters store all objects of a resource in one version, and convert them to others on request."""
     stored = [version.child("name").text for version in crd.versions if version.child("storage").value is True]
     if len(stored) != 1:
-        told = f"marks {len(stored)} versions as stored ({', '.join(stored)})" if stored else "marks none as stored"
-        yield crd.spec.child("versions").finding(told)
+        message = f"has {len(stored)} storage versions ({', '.join(stored)})" if stored else "has no storage version"
+        yield crd.spec.child("versions").finding(message)
 
 
 @rule(
     "CRD-VERSION-DUPLICATE",
     "crd",
     Severity.ERROR,
-    "a CRD has two versions of the same name",
-    hint="Give each version a name of its own, or remove one.",
+    "duplicate version of a CRD",
+    hint="Give each version a unique name, or remove one.",
     bad="versions: [{name: v1}, {name: v1}]",
     good="versions: [{name: v1}, {name: v1beta1}]",
 )
 @crd_check
 def version_duplicate(crd: Crd) -> Iterator[Finding]:
-    """A version is known by its name alone."""
+    """Versions are identified by their names."""
     seen: set[str] = set()
     for name in (version.child("name") for version in crd.versions):
         if name.text in seen:
-            told = f"{name.where} is {name.text!r}, as that of a version before"
-            yield Finding(told, path=name.path, subject="spec.versions")
-            return  # the references report it once, however many there are
+            message = f"{name.where} is {name.text!r}, which is listed twice"
+            yield Finding(message, path=name.path, subject="spec.versions")
+            return  # the Go validators report only one
         seen.add(name.text)
 
 
@@ -175,14 +175,14 @@ def version_duplicate(crd: Crd) -> Iterator[Finding]:
     "CRD-VERSION-NAME",
     "crd",
     Severity.ERROR,
-    "the name of a version of a CRD is misspelt",
-    hint="Write a name such as v1, v1beta1 or v2alpha1.",
+    "invalid version name in a CRD",
+    hint="Use a name such as v1, v1beta1 or v2alpha1.",
     bad="versions: [{name: '1.0'}]",
     good="versions: [{name: v1}]",
 )
 @crd_check
 def version_name(crd: Crd) -> Iterator[Finding]:
-    """It stands in URLs, so it is a DNS label: lower case letters, digits and '-', with a letter first."""
+    """The name is part of URLs, so it must be a DNS label: lower case letters, digits and '-', with a letter first."""
     for version in crd.versions:
         name = version.child("name")
         yield from name.misspelt(dns1035_label(name.text))
@@ -192,15 +192,15 @@ def version_name(crd: Crd) -> Iterator[Finding]:
     "CRD-V1BETA1-VERSION",
     "crd",
     Severity.ERROR,
-    "the version at the top of a v1beta1 CRD is misspelt, or not the first of its versions",
-    hint="Remove spec.version, or make it the name of the first version.",
+    "spec.version of a v1beta1 CRD is invalid, or not the first of spec.versions",
+    hint="Remove spec.version, or set it to the name of the first version.",
     bad="spec: {version: v1alpha1, versions: [{name: v1}]}",
     good="spec: {versions: [{name: v1}]}",
 )
 def v1beta1_version(bundle: BundleView) -> Iterable[Finding]:
-    """``spec.version`` is the older form of ``spec.versions`` and must agree with it.
+    """``spec.version`` is the older form of ``spec.versions`` and must be consistent with it.
 
-    The references report a misspelt first version of a ``v1`` CRD too, as if it stood at the top.
+    The Go validators also report an invalid first version of a ``v1`` CRD.
     """
     findings = _v1beta1_version(bundle)
     if bundle.compat is not Compat.OPMKIT:
@@ -222,14 +222,14 @@ def _v1beta1_version(crd: Crd) -> Iterator[Finding]:
     "CRD-DEPRECATION-WARNING",
     "crd",
     Severity.ERROR,
-    "the deprecation warning of a version of a CRD can't be shown",
-    hint="Set deprecated: true, and a warning of one line with 256 bytes at most.",
+    "invalid deprecation warning of a CRD version",
+    hint="Set deprecated: true, and a warning of one line with at most 256 bytes.",
     bad="versions: [{name: v1alpha1, deprecationWarning: use v1}]",
     good="versions: [{name: v1alpha1, deprecated: true, deprecationWarning: use v1}]",
 )
 @crd_check
 def deprecation_warning(crd: Crd) -> Iterator[Finding]:
-    """Clients show it to whoever uses the version: it must be short, printable, and of a deprecated version."""
+    """Clients print the warning when the version is used. It must be short, printable, and of a deprecated version."""
     for version in crd.versions:
         warning = version.child("deprecationWarning")
         if warning.present:
@@ -246,58 +246,58 @@ def _warning_problems(text: str, *, deprecated: bool) -> Iterator[str]:
     if len(text.encode(errors="surrogatepass")) > 256:
         yield "is longer than 256 bytes"
     if not text.isprintable():
-        yield "has characters that can't be printed"
+        yield "has non-printable characters"
 
 
 @rule(
     "CRD-PRESERVE-UNKNOWN-FIELDS",
     "crd",
     Severity.ERROR,
-    "a CRD keeps fields that its schema does not know",
-    hint="Set spec.preserveUnknownFields to false, or better migrate the CRD to apiextensions.k8s.io/v1.",
+    "a CRD preserves unknown fields",
+    hint="Set spec.preserveUnknownFields to false, or better, migrate the CRD to apiextensions.k8s.io/v1.",
     bad="apiVersion: apiextensions.k8s.io/v1beta1\nspec: {group: example.com}",
     good="apiVersion: apiextensions.k8s.io/v1\nspec: {group: example.com, preserveUnknownFields: false}",
 )
 @crd_check
 def preserve_unknown_fields(crd: Crd) -> Iterator[Finding]:
-    """Clusters take new CRDs only if they prune unknown fields. A ``v1beta1`` CRD keeps them unless it says otherwise.
+    """Clusters accept new CRDs only if they prune unknown fields. ``v1beta1`` CRDs preserve them by default.
 
-    Where part of an object is to be kept as it is, say so in the schema, by ``x-kubernetes-preserve-unknown-fields``.
+    To preserve them in a part of an object, use ``x-kubernetes-preserve-unknown-fields`` in the schema.
     """
     if crd.preserves_unknown_fields:
         node = crd.spec.child("preserveUnknownFields")
-        told = "is true" if node.present else "is true, as it is in v1beta1 where it is not given"
-        yield node.finding(told, subject=node.field)
+        message = "is true" if node.present else "is true, the default of v1beta1"
+        yield node.finding(message, subject=node.field)
         if crd.has_defaults:
-            yield node.finding("must be false for the defaults in the schema", subject=node.field)
+            yield node.finding("must be false if the schema has defaults", subject=node.field)
 
 
 @rule(
     "CRD-API-APPROVED",
     "crd",
     Severity.ERROR,
-    "a CRD of a Kubernetes group has no approval",
-    hint=f"Use a group of your own domain, or annotate the CRD with {_APPROVED}: URL of the approval.",
+    "a CRD in a protected API group has no approval",
+    hint=f"Use a group in your own domain, or set the annotation {_APPROVED} to the URL of the approval.",
     bad="spec: {group: demo.k8s.io}",
     good="spec: {group: demo.example.com}",
 )
 @crd_check
 def api_approved(crd: Crd) -> Iterator[Finding]:
-    """Groups below k8s.io and kubernetes.io are kept for Kubernetes' own APIs.
+    """API groups below k8s.io and kubernetes.io are reserved for Kubernetes.
 
-    A CRD in one needs an annotation with the URL of the review that approved it, or with "unapproved" and a reason.
+    A CRD in such a group needs an annotation with the URL of its API review, or with "unapproved" and a reason.
     """
     name = crd.group.text
-    if name not in _PROTECTED and not name.endswith(tuple(f".{each}" for each in _PROTECTED)):
+    if name not in _PROTECTED and not name.endswith(tuple(f".{group}" for group in _PROTECTED)):
         return
     annotations = crd.root.at("metadata", "annotations")
     field, path = f"metadata.annotations[{_APPROVED}]", (*annotations.path, _APPROVED)
     approval = scalar_text(mapping(annotations.value).get(_APPROVED)) or ""
     if not approval:
-        yield Finding(f"the group {name!r} is one of Kubernetes, and {field} is not set", path=path, subject=field)
+        yield Finding(f"group {name!r} is reserved for Kubernetes, and {field} is not set", path=path, subject=field)
     elif not _is_approval(approval):
-        told = f"{field} is {approval!r}, neither a URL nor a text that begins with unapproved"
-        yield Finding(told, path=path, subject=approval)
+        message = f"{field} is {approval!r}, which is not a URL and does not begin with 'unapproved'"
+        yield Finding(message, path=path, subject=approval)
 
 
 def _is_approval(text: str) -> bool:

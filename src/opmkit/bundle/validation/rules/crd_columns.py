@@ -1,4 +1,4 @@
-"""Rules of the validator ``crd`` on what versions have besides schemas: printer columns and subresources."""
+"""Rules of the validator ``crd``: printer columns and subresources."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "p
     "CRD-PRINTER-COLUMN",
     "crd",
     Severity.ERROR,
-    "a printer column of a CRD is incomplete, or of an unknown type or format",
-    hint=f"Give name, type (one of {', '.join(_TYPES)}) and a JSON path that begins with a dot.",
+    "invalid printer column",
+    hint=f"Set name, type (one of {', '.join(_TYPES)}) and a JSON path that begins with a dot.",
     bad="additionalPrinterColumns: [{name: Age, type: timestamp, jsonPath: metadata.creationTimestamp}]",
     good="additionalPrinterColumns: [{name: Age, type: date, jsonPath: .metadata.creationTimestamp}]",
 )
 @crd_check
 def printer_column(crd: Crd) -> Iterator[Finding]:
-    """The columns are what ``kubectl get`` shows of the objects."""
+    """Printer columns are the columns of ``kubectl get``."""
     for columns in crd.columns.written:
         for column in columns.children():
             yield from _column_problems(column, column.child("jsonPath" if crd.is_v1 else "JSONPath", "JSONPath"))
@@ -41,15 +41,15 @@ def _column_problems(column: Node, path: Node) -> Iterator[Finding]:
     if not name.text:
         yield name.finding("is empty")
     if kind.text not in _TYPES:
-        yield kind.finding(f"is {kind.text!r}, none of {', '.join(_TYPES)}")
+        yield kind.finding(f"is {kind.text!r}, not one of {', '.join(_TYPES)}")
     if form.text and form.text not in _FORMATS:
-        yield form.finding(f"is {form.text!r}, none of {', '.join(_FORMATS)}")
+        yield form.finding(f"is {form.text!r}, not one of {', '.join(_FORMATS)}")
     if problem := _path_problem(path.text):
         yield path.finding(problem)
 
 
 def _path_problem(path: str, *starts: str) -> str:
-    """What is wrong with a JSON path, which must begin with one of the texts."""
+    """Return why a JSON path is invalid, "" if it is valid; it must begin with one of ``starts``."""
     if not path:
         return "is empty"
     if not path.startswith("."):
@@ -61,14 +61,14 @@ def _path_problem(path: str, *starts: str) -> str:
     "CRD-SUBRESOURCES",
     "crd",
     Severity.ERROR,
-    "the scale subresource of a CRD has a path that is missing or elsewhere than it must be",
+    "invalid path in the scale subresource",
     hint="Set specReplicasPath to a path below .spec, labelSelectorPath to one below .spec or .status.",
     bad="subresources: {scale: {specReplicasPath: .replicas, statusReplicasPath: .status.replicas}}",
     good="subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}",
 )
 @crd_check
 def subresources(crd: Crd) -> Iterator[Finding]:
-    """Autoscalers read and set the number of replicas by these paths."""
+    """Autoscalers read and set the number of replicas through these paths."""
     for scale in _scales(crd):
         node = scale.child("specReplicasPath")
         if problem := _path_problem(node.text, ".spec."):
@@ -82,7 +82,7 @@ def subresources(crd: Crd) -> Iterator[Finding]:
     "CRD-SUBRESOURCES-STATUS",
     "crd",
     Severity.ERROR,
-    "the scale subresource of a CRD has a path to the replicas there are that is missing or not below .status",
+    "invalid statusReplicasPath in the scale subresource",
     hint="Set statusReplicasPath to a path below .status.",
     bad="subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .spec.replicas}}",
     good="subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}",
@@ -90,7 +90,7 @@ def subresources(crd: Crd) -> Iterator[Finding]:
 )
 @crd_check
 def subresources_status(crd: Crd) -> Iterator[Finding]:
-    """Clusters refuse such a CRD. The references drop the fault, as they drop all that has "status" in its path."""
+    """Clusters reject such a CRD. The Go validators drop all findings with "status" in their path."""
     for scale in _scales(crd):
         node = scale.child("statusReplicasPath")
         if problem := _path_problem(node.text, ".status."):
@@ -115,31 +115,31 @@ _TOGETHER = (
     "CRD-SCHEMA-EXCLUSIVE",
     "crd",
     Severity.ERROR,
-    "a v1beta1 CRD has schemas, subresources or printer columns both at the top and in versions",
-    hint="Keep them either at the top, for all versions, or in each version.",
+    "a v1beta1 CRD has schemas, subresources or printer columns both at the top level and in versions",
+    hint="Set them either at the top level, for all versions, or in each version.",
     bad="spec: {validation: {openAPIV3Schema: {}}, versions: [{name: v1, schema: {openAPIV3Schema: {}}}]}",
     good="spec: {validation: {openAPIV3Schema: {}}, versions: [{name: v1}]}",
 )
 @crd_check
 def schema_exclusive(crd: Crd) -> Iterator[Finding]:
-    """Otherwise it would not be clear which of them holds."""
-    for parts, (_, told) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
+    """The two settings exclude each other."""
+    for parts, (_, name) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
         if parts.top.value not in (None, []) and any(part.value not in (None, []) for part in parts.each):
-            yield parts.top.finding(f"is set, but there are {told} in versions too", subject=parts.top.field)
+            yield parts.top.finding(f"is set, but versions have {name} too", subject=parts.top.field)
 
 
 @rule(
     "CRD-PER-VERSION-TOP-LEVEL",
     "crd",
     Severity.ERROR,
-    "all versions of a v1beta1 CRD repeat the same schema, subresources or printer columns",
-    hint="Move them to the top of the spec, or better migrate the CRD to apiextensions.k8s.io/v1.",
+    "all versions of a v1beta1 CRD have the same schema, subresources or printer columns",
+    hint="Move them to the top level of the spec, or better, migrate the CRD to apiextensions.k8s.io/v1.",
     bad="spec: {versions: [{name: v1, subresources: {status: {}}}]}",
     good="spec: {subresources: {status: {}}, versions: [{name: v1}]}",
 )
 @crd_check
 def per_version_top_level(crd: Crd) -> Iterator[Finding]:
-    """``v1beta1`` wants what holds for all versions at the top. (``v1`` has it in each version.)"""
-    for parts, (top, told) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
+    """``v1beta1`` requires settings that apply to all versions at the top level; ``v1`` has them in each version."""
+    for parts, (top, name) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
         if parts.repeats:
-            yield crd.spec.child("versions").finding(f"repeats the same {told} in each version, instead of spec.{top}")
+            yield crd.spec.child("versions").finding(f"has the same {name} in each version; set spec.{top} instead")

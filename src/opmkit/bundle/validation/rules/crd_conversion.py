@@ -1,4 +1,4 @@
-"""Rules of the validator ``crd`` on the conversion of objects between versions."""
+"""Rules of the validator ``crd``: conversion between versions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HUB = "spec.conversion"
 
 
 def _strategy(crd: Crd) -> Node:
-    """The strategy, by default None."""
+    """Return the conversion strategy, which defaults to None."""
     conversion = crd.spec.child("conversion")
     strategy = conversion.child("strategy")
     return strategy if conversion.present else Node("None", strategy.path, strategy.field)
 
 
 def _webhook(crd: Crd, name: str, hub_name: str) -> Node:
-    """What ``v1`` has one level deeper, and the API server's own form under the name of ``v1beta1``."""
+    """Return a field of the webhook. It is one level deeper in ``v1``, but findings name the ``v1beta1`` field."""
     conversion = crd.spec.child("conversion")
     if not crd.is_v1:
         return conversion.child(hub_name)
@@ -40,17 +40,17 @@ def _webhook(crd: Crd, name: str, hub_name: str) -> Node:
     "CRD-CONVERSION-STRATEGY",
     "crd",
     Severity.ERROR,
-    "a CRD names no known way of conversion",
+    "unsupported conversion strategy",
     hint="Set spec.conversion.strategy to None or Webhook; for Webhook, spec.preserveUnknownFields must be false.",
     bad="conversion: {strategy: webhook}",
     good="conversion: {strategy: Webhook}",
 )
 @crd_check
 def strategy(crd: Crd) -> Iterator[Finding]:
-    """Objects are converted by a webhook or not at all; a webhook can't convert fields that no schema knows."""
+    """Objects are converted by a webhook or not at all. A webhook requires that unknown fields are pruned."""
     node = _strategy(crd)
     if node.text not in ("None", "Webhook"):
-        yield node.finding(f"is {node.text!r}, neither None nor Webhook")
+        yield node.finding(f"is {node.text!r}, not None or Webhook")
     if node.text != "None" and crd.preserves_unknown_fields:
         yield node.finding(f"is {node.text!r}, but spec.preserveUnknownFields is true")
 
@@ -59,14 +59,14 @@ def strategy(crd: Crd) -> Iterator[Finding]:
     "CRD-CONVERSION-REVIEW-VERSIONS",
     "crd",
     Severity.ERROR,
-    "the versions of ConversionReview that a CRD's webhook understands are missing or unknown",
-    hint="List those that the webhook understands, v1 among them.",
+    "missing or unsupported conversion review versions",
+    hint="List the versions that the webhook supports, including v1.",
     bad="conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v2]}}",
     good="conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1]}}",
 )
 @crd_check
 def review_versions(crd: Crd) -> Iterator[Finding]:
-    """The API server calls the webhook in one of the versions v1 and v1beta1, so one must be among them."""
+    """The API server sends a ConversionReview of version v1 or v1beta1, so the list must contain one of them."""
     node = _webhook(crd, "conversionReviewVersions", "conversionReviewVersions")
     versions = list(node.children())
     if _strategy(crd).text != "Webhook":
@@ -74,7 +74,7 @@ def review_versions(crd: Crd) -> Iterator[Finding]:
             yield node.finding("is set, but the strategy is not Webhook")
     elif versions:
         yield from _review_problems(node, versions)
-    elif crd.is_v1:  # v1beta1 takes v1beta1 for granted
+    elif crd.is_v1:  # v1beta1 defaults to v1beta1
         yield node.finding("is empty")
 
 
@@ -82,29 +82,29 @@ def _review_problems(node: Node, versions: list[Node]) -> Iterator[Finding]:
     seen: set[str] = set()
     for version in versions:
         if version.text in seen:
-            yield version.finding(f"is {version.text!r}, which is in the list before")
+            yield version.finding(f"is {version.text!r}, which is listed twice")
         else:
             seen.add(version.text)
             for problem in dns1035_label(version.text):
                 yield version.finding(f"is {version.text!r}: {problem}")
     if not seen.intersection(_REVIEW_VERSIONS):
-        yield node.finding(f"has none of {' and '.join(_REVIEW_VERSIONS)}")
+        yield node.finding(f"has neither {' nor '.join(_REVIEW_VERSIONS)}")
 
 
 @rule(
     "CRD-CONVERSION-CLIENT-CONFIG",
     "crd",
     Severity.ERROR,
-    "a CRD does not say where its conversion webhook is, or says it in a way that can't be used",
-    hint="Give either an https URL, or a service with name and namespace.",
+    "missing or invalid client configuration of the conversion webhook",
+    hint="Set either an https URL, or a service with name and namespace.",
     bad="conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'http://example.com'}}}",
     good="conversion: {strategy: Webhook, webhook: {clientConfig: {url: 'https://example.com/convert'}}}",
 )
 @crd_check
 def client_config(crd: Crd) -> Iterator[Finding]:
-    """The API server calls the webhook over https: at a URL, or by way of a service in the cluster.
+    """The API server calls the webhook over https, at a URL or through a service of the cluster.
 
-    The lifecycle manager fills in the service for the webhooks that the ClusterServiceVersion defines.
+    OLM sets the service for webhooks that the ClusterServiceVersion defines.
     """
     config = _webhook(crd, "clientConfig", "webhookClientConfig")
     url, service = config.child("url"), config.child("service")
@@ -114,8 +114,8 @@ def client_config(crd: Crd) -> Iterator[Finding]:
     elif not config.present:
         yield config.finding("is missing, but the strategy is Webhook")
     elif url.present == service.present:
-        told = "has both url and service" if url.present else "has neither url nor service"
-        yield config.finding(told, subject=config.field)
+        message = "has both url and service" if url.present else "has neither url nor service"
+        yield config.finding(message, subject=config.field)
     elif url.present:
         yield from _url_problems(url)
     else:
@@ -129,7 +129,7 @@ def _url_problems(node: Node) -> Iterator[Finding]:
         yield node.finding(f"is {node.text!r}: {error}", subject=node.field)
         return
     findings = [
-        (url.scheme != "https", url.scheme, f"has the scheme {url.scheme!r} instead of https"),
+        (url.scheme != "https", url.scheme, f"has the scheme {url.scheme!r}, not https"),
         (not url.host, "", "has no host"),
         (url.user is not None, url.user, "has a user, which is not allowed"),
         (bool(url.fragment), url.fragment, "has a fragment, which is not allowed"),
@@ -157,9 +157,9 @@ def _path_problems(path: str) -> Iterator[str]:
     if path in ("", "/"):
         return
     if path == "//":
-        yield "it has an empty part"
+        yield "it has an empty segment"
         return
     if not path.startswith("/"):
         yield "it does not begin with a slash"
     for part in path[1:].removesuffix("/").split("/"):
-        yield from dns1123_subdomain(part) if part else ["it has an empty part"]
+        yield from dns1123_subdomain(part) if part else ["it has an empty segment"]

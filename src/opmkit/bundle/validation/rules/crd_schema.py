@@ -1,4 +1,4 @@
-"""Rules of the validator ``crd`` on schemas, which the references lack: they drop all faults below openAPIV3Schema."""
+"""Rules of the validator ``crd``: schemas. The Go validators drop all findings below openAPIV3Schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _ROOT = "openAPIV3Schema"
 
 
-def _of(crd: Crd, aspect: Aspect) -> Iterator[Finding]:
+def _findings(crd: Crd, aspect: Aspect) -> Iterator[Finding]:
     for schema, findings in crd.schema_findings:
         for finding in findings:
             if finding.rule == aspect:
@@ -30,9 +30,9 @@ def _of(crd: Crd, aspect: Aspect) -> Iterator[Finding]:
     "CRD-SCHEMA",
     "crd",
     Severity.ERROR,
-    "a version of a CRD has no schema",
+    "a CRD version has no schema",
     hint=(
-        "Give the version a schema.openAPIV3Schema; where all is to be kept as it is, "
+        "Add schema.openAPIV3Schema to the version; to keep unknown fields, "
         "{type: object, x-kubernetes-preserve-unknown-fields: true}."
     ),
     bad="versions: [{name: v1, served: true, storage: true}]",
@@ -41,7 +41,7 @@ def _of(crd: Crd, aspect: Aspect) -> Iterator[Finding]:
 )
 @crd_check
 def schema(crd: Crd) -> Iterator[Finding]:
-    """Clusters drop all fields that no schema describes, so they take no version without one."""
+    """Clusters prune all fields that the schema does not specify, so they reject a version without one."""
     if crd.preserves_unknown_fields or crd.schemas.top.child(_ROOT).present:
         return
     for version in crd.versions:
@@ -54,91 +54,91 @@ def schema(crd: Crd) -> Iterator[Finding]:
     "CRD-STRUCTURAL-TYPE",
     "crd",
     Severity.ERROR,
-    "a schema does not say the type of a value, or an impossible one",
-    hint="Give each field, the items of each array and the root a type; that of the root is object.",
+    "missing or invalid type in a schema",
+    hint="Set the type of each field, of the items of each array and of the root, which must be an object.",
     bad="properties: {spec: {properties: {size: {minimum: 1}}}}",
     good="properties: {spec: {type: object, properties: {size: {type: integer, minimum: 1}}}}",
     compat=OPMKIT_ONLY,
 )
 @crd_check
 def structural_type(crd: Crd) -> Iterator[Finding]:
-    """A schema is structural if it tells the type of every value. A cluster refuses a CRD with any other.
+    """A schema is structural if it specifies the type of every value. Clusters reject CRDs with other schemas.
 
-    A value may go without type if it has ``x-kubernetes-int-or-string`` or ``x-kubernetes-preserve-unknown-fields``.
+    Values with ``x-kubernetes-int-or-string`` or ``x-kubernetes-preserve-unknown-fields`` need no type.
     """
-    return _of(crd, Aspect.TYPE)
+    return _findings(crd, Aspect.TYPE)
 
 
 @rule(
     "CRD-STRUCTURAL-UNSUPPORTED",
     "crd",
     Severity.ERROR,
-    "a schema uses a keyword that custom resources do not have, or one where it must not stand",
-    hint="Describe the value without it: spell out what is referred to, and name the fields of objects.",
+    "unsupported keyword in a schema",
+    hint="Specify the value without the keyword: inline references, and list the fields of objects.",
     bad="properties: {spec: {$ref: '#/definitions/Spec'}}",
     good="properties: {spec: {type: object, properties: {size: {type: integer}}}}",
     compat=OPMKIT_ONLY,
 )
 @crd_check
 def structural_unsupported(crd: Crd) -> Iterator[Finding]:
-    """Of OpenAPI v3, custom resources leave out references, definitions, unique items and patterns for field names."""
-    return _of(crd, Aspect.UNSUPPORTED)
+    """Custom resources do not support $ref, definitions, uniqueItems and patternProperties of OpenAPI v3."""
+    return _findings(crd, Aspect.UNSUPPORTED)
 
 
 @rule(
     "CRD-STRUCTURAL-NESTED",
     "crd",
     Severity.ERROR,
-    "a schema describes a value within allOf, anyOf, oneOf or not",
-    hint="Move it out of allOf and the like: there, values may be restricted, but not described.",
+    "a schema specifies a value inside allOf, anyOf, oneOf or not",
+    hint="Move it out of allOf, anyOf, oneOf and not, which may only restrict values.",
     bad="{type: object, anyOf: [{properties: {size: {type: integer}}}]}",
     good="{type: object, properties: {size: {type: integer}}, anyOf: [{required: [size]}]}",
     compat=OPMKIT_ONLY,
 )
 @crd_check
 def structural_nested(crd: Crd) -> Iterator[Finding]:
-    """What a value is must be clear without its content: types, defaults, descriptions and extensions stand outside."""
-    return _of(crd, Aspect.NESTED)
+    """Structural schemas specify types, defaults, descriptions and extensions outside of logical junctors."""
+    return _findings(crd, Aspect.NESTED)
 
 
 @rule(
     "CRD-STRUCTURAL-INCOMPLETE",
     "crd",
     Severity.ERROR,
-    "a schema restricts a field that it does not describe",
-    hint="Describe the field, with its type, below properties outside of allOf, anyOf, oneOf and not.",
+    "a schema restricts a field that it does not specify",
+    hint="Specify the field with its type in properties, outside of allOf, anyOf, oneOf and not.",
     bad="{type: object, anyOf: [{properties: {size: {minimum: 1}}}]}",
     good="{type: object, properties: {size: {type: integer}}, anyOf: [{properties: {size: {minimum: 1}}}]}",
     compat=OPMKIT_ONLY,
 )
 @crd_check
 def structural_incomplete(crd: Crd) -> Iterator[Finding]:
-    """A field that stands within allOf and the like alone would be dropped from objects as unknown."""
-    return _of(crd, Aspect.INCOMPLETE)
+    """A field that appears only inside allOf, anyOf, oneOf or not would be pruned as unknown."""
+    return _findings(crd, Aspect.INCOMPLETE)
 
 
 @rule(
     "CRD-STRUCTURAL-METADATA",
     "crd",
     Severity.ERROR,
-    "a schema says of the metadata of objects what it may not",
-    hint="Describe metadata as {type: object}, restricting name and generateName at most.",
+    "a schema restricts the metadata of objects",
+    hint="Specify metadata as {type: object}; only name and generateName may be restricted.",
     bad="properties: {metadata: {type: object, properties: {labels: {type: object}}}}",
     good="properties: {metadata: {type: object}}",
     compat=OPMKIT_ONLY,
 )
 @crd_check
 def structural_metadata(crd: Crd) -> Iterator[Finding]:
-    """All objects have the same metadata, apiVersion and kind, which clusters look after themselves."""
-    return _of(crd, Aspect.METADATA)
+    """Clusters define metadata, apiVersion and kind themselves, the same for all objects."""
+    return _findings(crd, Aspect.METADATA)
 
 
 @rule(
     "CRD-STRUCTURAL-EXTENSION",
     "crd",
     Severity.ERROR,
-    "an x-kubernetes keyword of a schema does not fit the value, or other keywords",
-    hint="See the API server's rules for the keyword, and change it or what it stands beside.",
+    "invalid x-kubernetes keyword in a schema",
+    hint="Change the keyword, or the keywords next to it, as the Kubernetes documentation requires.",
     bad="{type: array, x-kubernetes-list-type: map, items: {type: object}}",
     good=(
         "{type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [name], "
@@ -148,37 +148,37 @@ def structural_metadata(crd: Crd) -> Iterator[Finding]:
 )
 @crd_check
 def structural_extension(crd: Crd) -> Iterator[Finding]:
-    """They say how lists and maps are merged, which objects are embedded or kept as they are, and what must hold."""
-    return _of(crd, Aspect.EXTENSION)
+    """These keywords control merging of lists and maps, pruning, embedded objects and validation rules."""
+    return _findings(crd, Aspect.EXTENSION)
 
 
 @rule(
     "CRD-STRUCTURAL-PATTERN",
     "crd",
     Severity.ERROR,
-    "a pattern in a schema is no regular expression of Go",
-    hint="Write the pattern without looking ahead or behind, and without references back.",
+    "unsupported regular expression in a schema",
+    hint="Write the pattern without lookahead, lookbehind and backreferences.",
     bad="{type: string, pattern: '^(?!x).*'}",
     good="{type: string, pattern: '^[^x].*'}",
     compat=OPMKIT_ONLY,
 )
 @crd_check
 def structural_pattern(crd: Crd) -> Iterator[Finding]:
-    """Clusters match patterns by Go's library (RE2), which knows neither lookaround nor references to groups."""
-    return _of(crd, Aspect.PATTERN)
+    """Clusters match patterns with Go's regexp package (RE2), which supports neither lookaround nor backreferences."""
+    return _findings(crd, Aspect.PATTERN)
 
 
 @rule(
     "CRD-STRUCTURAL-DEFAULT",
     "crd",
     Severity.ERROR,
-    "a default in a schema is no value that the schema allows",
-    hint="Give a default of the right type, of known fields alone, or none.",
+    "invalid default in a schema",
+    hint="Change the default to a value that the schema allows, or remove it.",
     bad="{type: integer, default: 'one'}",
     good="{type: integer, default: 1}",
     compat=OPMKIT_ONLY,
 )
 @crd_check
 def structural_default(crd: Crd) -> Iterator[Finding]:
-    """A cluster sets defaults in every object, so it refuses those that would make objects invalid."""
-    return _of(crd, Aspect.DEFAULT)
+    """Clusters set defaults in every object, so they reject defaults that make an object invalid."""
+    return _findings(crd, Aspect.DEFAULT)

@@ -164,7 +164,7 @@ def has_removed_in_1_22(bundle: BundleView) -> bool:
     return bool(_objects(bundle, "1.22"))
 
 
-def told_removed_in_1_22(bundle: BundleView) -> str:
+def describe_removed_in_1_22(bundle: BundleView) -> str:
     """The kinds and names of what uses APIs that Kubernetes 1.22 removed."""
     return _listed(_objects(bundle, "1.22"))
 
