@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.prune import prune_packages, prune_stranded
-from opmkit.index.operations.remove import remove_packages
-from opmkit.index.operations.truncate import deprecate_bundles
+from opmkit.index.operations.prune import prune_database, prune_stranded_in_database
+from opmkit.index.operations.remove import remove_from_database
+from opmkit.index.operations.truncate.sqlite import truncate_bundles
 from opmkit.index.sqlite import replace_database
 from tests.index.replay import REGISTRY, AddStep
 from tests.kit.shared import assert_equal_index
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     Change = Callable[[IndexDatabase, list[str], list[str]], object]
 
 CHANGES: dict[str, tuple[str, Change]] = {
-    "rm": ("--packages", lambda db, names, argv: remove_packages(db, names, permissive="--permissive" in argv)),
+    "rm": ("--packages", lambda db, names, argv: remove_from_database(db, names, permissive="--permissive" in argv)),
     "prune": (
         "--packages",
-        lambda db, names, _: prune_packages(db, names, permissive=True),
+        lambda db, names, _: prune_database(db, names, permissive=True),
     ),  # Go ignores unknown names
-    "prune-stranded": ("", lambda db, *_: prune_stranded(db)),
+    "prune-stranded": ("", lambda db, *_: prune_stranded_in_database(db)),
     "deprecatetruncate": (
         "--bundle-images",
-        lambda db, names, argv: deprecate_bundles(
+        lambda db, names, argv: truncate_bundles(
             db,
             names,
             permissive="--permissive" in argv,

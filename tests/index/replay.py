@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle import Bundle, BundleError, ManifestCache, parse_bundle
 from opmkit.index.errors import CatalogError
+from opmkit.index.modes import UpdateMode
+from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.sqlite import replace_database
 from tests.kit.shared import SHARED
@@ -53,10 +55,9 @@ class AddStep:
                     add_bundles(
                         database,
                         self.bundles(),
-                        self.mode,
-                        permissive=self.permissive,
-                        overwrite_latest=self.overwrite_latest,
-                        enable_alpha=self.enable_alpha,
+                        AddOptions(
+                            UpdateMode.parse(self.mode), self.permissive, self.overwrite_latest, self.enable_alpha
+                        ),
                     )
                 except (BundleError, FileNotFoundError):
                     if not self.permissive:

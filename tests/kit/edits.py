@@ -13,14 +13,18 @@ from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.session import AddPlan
+from opmkit.index.operations.add.newbundle import NewBundle
+from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles as add_to_database
-from opmkit.index.operations.prune import prune_packages, prune_stranded
-from opmkit.index.operations.remove import remove_packages
-from opmkit.index.operations.remove_fbc import with_only_packages, without_packages, without_stranded
-from opmkit.index.operations.truncate import deprecate_bundles
-from opmkit.index.operations.truncate_fbc import truncate
-from opmkit.index.operations.values import Arrival, Edit
+from opmkit.index.operations.prune import (
+    prune_catalog,
+    prune_database,
+    prune_stranded_in_catalog,
+    prune_stranded_in_database,
+)
+from opmkit.index.operations.remove import remove_from_catalog, remove_from_database
+from opmkit.index.operations.truncate.fbc import truncate_bundles
+from opmkit.index.operations.truncate.sqlite import truncate_bundles as truncate_in_database
 from opmkit.index.rendering.database_blobs import blobs_of_database
 from opmkit.index.sqlite import IndexDatabase, replace_database
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle import Bundle
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
+    from opmkit.index.operations.change import EditResult
     from tests.reference.samples import Sample
 
 _CACHE = ManifestCache()
@@ -54,26 +59,26 @@ class Twins:
     ) -> tuple[CatalogError | None, CatalogError | None]:
         """Run a command of ``opm registry`` on both; why it could not be run on the one, and on the other."""
         if command == "add":
-            plan = AddPlan(_mode(flags), False, "--overwrite-latest" in flags, "--enable-alpha" in flags)
+            plan = AddOptions(_mode(flags), False, "--overwrite-latest" in flags, "--enable-alpha" in flags)
             return self.change(lambda db: _add(db, bundles, plan), lambda blobs: _added(blobs, bundles, plan))
         images = [one.image for one in bundles]
         removal = "--allow-package-removal" in flags
-        changes: dict[str, tuple[Callable[[IndexDatabase], object], Callable[[Blobs], Edit]]] = {
-            "rm": (lambda db: remove_packages(db, packages), lambda blobs: without_packages(blobs, packages)),
+        changes: dict[str, tuple[Callable[[IndexDatabase], object], Callable[[Blobs], EditResult]]] = {
+            "rm": (lambda db: remove_from_database(db, packages), lambda blobs: remove_from_catalog(blobs, packages)),
             "prune": (
-                lambda db: prune_packages(db, packages, permissive="--permissive" in flags),
-                lambda blobs: with_only_packages(blobs, packages, permissive="--permissive" in flags),
+                lambda db: prune_database(db, packages, permissive="--permissive" in flags),
+                lambda blobs: prune_catalog(blobs, packages, permissive="--permissive" in flags),
             ),
-            "prune-stranded": (prune_stranded, without_stranded),
+            "prune-stranded": (prune_stranded_in_database, prune_stranded_in_catalog),
             "deprecatetruncate": (
                 lambda db: _deprecate(db, images, allow_package_removal=removal),
-                lambda blobs: truncate(blobs, images, allow_package_removal=removal, compat=COMPAT),
+                lambda blobs: truncate_bundles(blobs, images, allow_package_removal=removal, compat=COMPAT),
             ),
         }
         return self.change(*changes[command])
 
     def change(
-        self, database: Callable[[IndexDatabase], object], catalog: Callable[[Blobs], Edit]
+        self, database: Callable[[IndexDatabase], object], catalog: Callable[[Blobs], EditResult]
     ) -> tuple[CatalogError | None, CatalogError | None]:
         """Change both."""
         return self._change_database(database), self._change_catalog(catalog)
@@ -86,7 +91,7 @@ class Twins:
             return error
         return None
 
-    def _change_catalog(self, change: Callable[[Blobs], Edit]) -> CatalogError | None:
+    def _change_catalog(self, change: Callable[[Blobs], EditResult]) -> CatalogError | None:
         try:
             self.blobs = change(self.blobs).blobs
         except CatalogError as error:
@@ -101,17 +106,16 @@ class Twins:
 
 def _deprecate(database: IndexDatabase, images: Sequence[str], *, allow_package_removal: bool) -> None:
     """Deprecate, and take away what is in no channel then: else the next add could bring it back."""
-    deprecate_bundles(database, images, allow_package_removal=allow_package_removal)
-    prune_stranded(database)
+    truncate_in_database(database, images, allow_package_removal=allow_package_removal)
+    prune_stranded_in_database(database)
 
 
-def _add(database: IndexDatabase, bundles: Sequence[Bundle], plan: AddPlan) -> None:
-    overwrite, alpha = plan.overwrite_latest, plan.enable_alpha
-    add_to_database(database, bundles, plan.mode, overwrite_latest=overwrite, enable_alpha=alpha)
+def _add(database: IndexDatabase, bundles: Sequence[Bundle], plan: AddOptions) -> None:
+    add_to_database(database, bundles, plan)
 
 
-def _added(blobs: Blobs, bundles: Sequence[Bundle], plan: AddPlan) -> Edit:
-    return add_bundles(blobs, [Arrival.of(one) for one in bundles], plan=plan, compat=COMPAT)
+def _added(blobs: Blobs, bundles: Sequence[Bundle], plan: AddOptions) -> EditResult:
+    return add_bundles(blobs, [NewBundle.from_bundle(one) for one in bundles], plan, compat=COMPAT)
 
 
 def _mode(flags: Sequence[str]) -> UpdateMode:

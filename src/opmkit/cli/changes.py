@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.build import BuiltIndex, IndexPlan
-    from opmkit.index.operations.change import AddOptions, Change, ChangeResult
-    from opmkit.index.operations.values import Placement
+    from opmkit.index.operations.add.options import AddOptions, Placement
+    from opmkit.index.operations.change import AppliedChange, Change
 
 RESULT_PANEL = "Result"
 TOOLS = "none, docker, podman or buildah"
@@ -70,10 +70,11 @@ class Adding:
 
     def options(self, placement: Placement | None = None, level: MigrationLevel | None = None) -> AddOptions:
         """The same for the index package."""
-        from opmkit.index.operations.change import AddOptions
+        from opmkit.index.modes import UpdateMode
+        from opmkit.index.operations.add.options import AddOptions
 
         return AddOptions(
-            self.mode,
+            UpdateMode.parse(self.mode),
             self.permissive,
             self.overwrite_latest,
             self.enable_alpha,
@@ -138,7 +139,7 @@ class Place:
 
     def placement(self, ctx: typer.Context, bundles: list[str]) -> Placement | None:
         """The same for the index package, None if no flag is given; UsageProblem for edges of several bundles."""
-        from opmkit.index.operations.values import Placement
+        from opmkit.index.operations.add.options import Placement
 
         given = given_flags(ctx)
         if len(bundles) > 1 and given & {"replaces", "skips", "skip-range"}:
@@ -393,28 +394,27 @@ def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
         print_to_stderr(f"  hint: run '{command}', or build with --push")
 
 
-def tell_changed(result: ChangeResult, told: Told) -> None:
+def tell_changed(result: AppliedChange, told: Told) -> None:
     """Print what changed in a database where that is asked for."""
     with nullcontext() if told.dry_run else report_on("the database was changed"):
         _tell(result, told)
 
 
-def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), digest: str = "") -> None:
-    outcome = result.outcome
-    for warning in outcome.warnings:
+def _tell(result: AppliedChange, told: Told, references: tuple[str, ...] = (), digest: str = "") -> None:
+    for warning in result.warnings:
         print_warning(warning)
-    for image in outcome.skipped:
+    for image in result.skipped:
         print_warning(f"{image}: skipped, the index has it already")
-    for failure in outcome.failures:
+    for failure in result.failures:
         first, *others = failure.lines
         print_warning(f"permissive mode, passed over: {first}", *others)
-    if outcome.account and told.output is not OutputFormat.JSON:
-        for line in outcome.account.lines():
+    if result.report and told.output is not OutputFormat.JSON:
+        for line in result.report.lines():
             (print_line if told.dry_run else print_to_stderr)(line)  # what was made is the result then
     if told.output is OutputFormat.JSON:
         print_json(_as_json(result, references, digest))
     elif told.dry_run:
-        from opmkit.index.operations.diff_report import diff_as_text, diff_totals
+        from opmkit.index.operations.diff.report import diff_as_text, diff_totals
 
         print_text(diff_as_text(result.diff))
         if result.diff:
@@ -424,15 +424,14 @@ def _tell(result: ChangeResult, told: Told, references: tuple[str, ...] = (), di
             print_line(f"{reference}@{digest}" if digest else reference)
 
 
-def _as_json(result: ChangeResult, references: tuple[str, ...], digest: str) -> dict[str, Any]:
-    outcome = result.outcome
+def _as_json(result: AppliedChange, references: tuple[str, ...], digest: str) -> dict[str, Any]:
     image = {"references": references, **({"digest": digest} if digest else {})} if references else {}
     return {
         **image,
-        **(outcome.account.report() if outcome.account else {}),
+        **(result.report.as_dict() if result.report else {}),
         "packages": result.diff.packages,
         "stranded": result.diff.stranded,
-        "warnings": outcome.warnings,
-        "skipped": outcome.skipped,
-        "failures": [{"message": failure.message, "advice": format_hint(failure.hint)} for failure in outcome.failures],
+        "warnings": result.warnings,
+        "skipped": result.skipped,
+        "failures": [{"message": failure.message, "advice": format_hint(failure.hint)} for failure in result.failures],
     }

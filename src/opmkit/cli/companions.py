@@ -40,9 +40,11 @@ def _initialize(
 
     [bold]Example:[/] initializer --manifests deploy/olm-catalog --output bundles.db
     """
-    from opmkit.index.operations.change import change_database, initializing
+    from opmkit.index.operations.change import change_database
+    from opmkit.index.operations.initialize.directory import InitializeDatabase
 
-    result = change_database(output, initializing(manifests, permissive=permissive), dry_run=dry_run)
+    change = InitializeDatabase(manifests, permissive)
+    result = change_database(output, change.apply_to_database, dry_run=dry_run)
     tell_changed(result, Told(dry_run=dry_run))
 
 
@@ -89,7 +91,7 @@ def _serve_config_map(
 
     [bold]Example:[/] configmap-server --configMapName catalog --configMapNamespace olm --database /tmp/bundles.db
     """
-    from opmkit.index.operations.configmap import write_config_map_database
+    from opmkit.index.operations.initialize.configmap import write_config_map_database
     from opmkit.index.server.serve import serve_database
 
     require_flags(ctx, "configMapName", "configMapNamespace")

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from opmkit.index.errors import GraphError, SeveralErrors
 from opmkit.index.graph import Member, PackageGraph, Placed, precedence, pruned_members, semver_graph
+from opmkit.index.modes import UpdateMode
+from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
@@ -227,10 +229,10 @@ def test_databases_are_the_same_in_any_order(
 ) -> None:
     versions = [("1.0.0", "a,b"), ("1.0.1", "a,b"), ("1.1.0", "b"), ("1.1.1", "a"), ("2.0.0", "a,b")]
     bundles = [bundle(version, channels=channels) for version, channels in versions]
-    add_bundles(database, bundles, mode)
+    add_bundles(database, bundles, AddOptions(UpdateMode(mode)))
     with replace_database(tmp_path / "other.db") as other:
         for position in order:
-            add_bundles(other, [bundles[position]], mode)
+            add_bundles(other, [bundles[position]], AddOptions(UpdateMode(mode)))
         assert entries(other) == entries(database)
         assert names_with_manifests(other) == names_with_manifests(database) == ["demo.v2.0.0"]
 
@@ -248,13 +250,13 @@ def test_manifests_of_all_packages_stay_with_heads_and_bundles_without_image(dat
     add_bundles(database, [bundle("0.2.0", package="kept", replaces="kept.v0.1.0")])
     database.connection.execute("DELETE FROM properties WHERE operatorbundle_name = 'kept.v0.1.0'")
     database.connection.execute("UPDATE operatorbundle SET bundlepath = '' WHERE name = 'kept.v0.1.0'")
-    add_bundles(database, [bundle("1.0.0"), bundle("1.1.0")], "semver")
+    add_bundles(database, [bundle("1.0.0"), bundle("1.1.0")], AddOptions(UpdateMode.SEMVER))
     assert names_with_manifests(database) == ["demo.v1.1.0", "kept.v0.1.0", "kept.v0.2.0", "old.v1.1.0"]
 
 
 def test_a_failing_bundle_leaves_manifests_where_they_are(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.0.0"), bundle("1.1.0", replaces="demo.v1.0.0")])
-    result = add_bundles(database, [bundle("1.1.0+1")], "semver", permissive=True)
+    result = add_bundles(database, [bundle("1.1.0+1")], AddOptions(UpdateMode.SEMVER, permissive=True))
     assert [type(failure) for failure in result.failures] == [GraphError]
     assert names_with_manifests(database) == ["demo.v1.0.0", "demo.v1.1.0", "demo.v1.1.0+1"]
     assert [row[1] for row in entries(database)] == ["demo.v1.0.0", "demo.v1.1.0"]

@@ -10,6 +10,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.graph import Node, substituted_edges
+from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.rendering.from_database import load_catalog
 from opmkit.index.sqlite import replace_database
@@ -106,7 +107,7 @@ def test_the_graph_goes_by_the_columns_and_the_manifests_stay(database: IndexDat
         substitute("1.1.0+1", "demo.v1.1.0", replaces="demo.v1.0.0"),
         bundle("1.2.0", replaces="demo.v1.1.0"),
     ]
-    add_bundles(database, added, enable_alpha=True)
+    add_bundles(database, added, AddOptions(enable_alpha=True))
     channel = load_catalog(database).packages["demo"].channels["alpha"]
     assert {name: entry.replaces for name, entry in channel.entries.items()} == {
         "demo.v1.2.0": "demo.v1.1.0+1",
@@ -126,5 +127,5 @@ def test_a_cycle_fails_the_add(database: IndexDatabase) -> None:
     before = list(database.connection.iterdump())
     cycle = [substitute("1.1.0+1", "demo.v1.1.0+2"), substitute("1.1.0+2", "demo.v1.1.0+1")]
     with pytest.raises(CatalogError, match="cycle"):
-        add_bundles(database, cycle, enable_alpha=True)
+        add_bundles(database, cycle, AddOptions(enable_alpha=True))
     assert list(database.connection.iterdump()) == before

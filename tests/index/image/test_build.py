@@ -13,25 +13,25 @@ from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.image.base import MADE_FROM, parent_digest
 from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index
-from opmkit.index.operations.change import Change, Outcome, pruning_stranded
-from opmkit.index.operations.values import Edit
+from opmkit.index.operations.prune import PruneStranded
+from tests.index.changes import CustomChange
 from tests.kit.bundles import put_under
 from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opmkit.index.operations.change import Change
     from opmkit.index.sqlite import IndexDatabase
 
 
 def naming(package: str) -> Change:
     """A change that adds a package of that name."""
 
-    def change(database: IndexDatabase) -> Outcome:
+    def insert(database: IndexDatabase) -> None:
         database.connection.execute("INSERT INTO package (name) VALUES (?)", (package,))
-        return Outcome()
 
-    return Change(change, Edit)
+    return CustomChange(insert)
 
 
 class Builder:
@@ -87,7 +87,7 @@ def test_an_index_that_does_not_change_stays_the_same_image(builder: Builder, ba
     builder.build("1", None, naming("a"), base)
     before = builder.build("2", "1", naming("b"))
     for named in (None, base):
-        assert builder.build("3", "2", pruning_stranded(), named).digest == before.digest
+        assert builder.build("3", "2", PruneStranded(), named).digest == before.digest
 
 
 def test_the_same_steps_give_the_same_digests(tmp_path: Path, base: str) -> None:

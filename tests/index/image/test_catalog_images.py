@@ -24,8 +24,9 @@ from opmkit.index.fbc.write import to_json, to_yaml
 from opmkit.index.image.base import parent_digest
 from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index
 from opmkit.index.modes import OnConflict
-from opmkit.index.operations.change import Change, Outcome, pruning, removing
-from opmkit.index.operations.values import Edit
+from opmkit.index.operations.prune import PrunePackages
+from opmkit.index.operations.remove import RemovePackages
+from tests.index.changes import NO_CHANGE, CustomChange
 from tests.kit.bundles import put_under
 from tests.kit.images import member, multi_image, small_image, symlink, tar
 from tests.kit.requirements import require
@@ -33,6 +34,7 @@ from tests.kit.requirements import require
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opmkit.index.operations.change import Change
     from opmkit.index.sqlite import IndexDatabase
     from tests.kit.engines import Engine
 
@@ -111,7 +113,7 @@ def site(tmp_path: Path) -> Site:
 
 def test_an_image_made_by_a_dockerfile_is_changed_without_growing(site: Site) -> None:
     old = site.built_by_dockerfile()
-    built = site.change(removing(["b"]), site.put("1", old), "2")
+    built = site.change(RemovePackages(["b"]), site.put("1", old), "2")
     new = site.one("2")
     assert built.result.diff.packages[0].name == "b"
     assert new.manifest.layers[:-1] == old.manifest.layers[:1]
@@ -124,22 +126,22 @@ def test_an_image_made_by_a_dockerfile_is_changed_without_growing(site: Site) ->
 def test_files_of_packages_that_stay_keep_their_bytes(site: Site) -> None:
     odd = to_yaml(catalog("b")).replace(b"---\n", b"---  # kept by hand\n", 1)
     image = small_image(site.directory, {"configs/a.json": A, "configs/b.yaml": odd}, labels=LABELS)
-    site.change(removing(["a"]), site.put("1", image), "2")
+    site.change(RemovePackages(["a"]), site.put("1", image), "2")
     assert site.tree("2") == {"configs/b.yaml": odd}
 
 
 def test_what_lies_under_an_own_catalog_is_not_read(site: Site) -> None:
     first = site.put("1", site.built_by_dockerfile())
-    site.change(removing(["b"]), first, "2")
+    site.change(RemovePackages(["b"]), first, "2")
     base = site.one("2").manifest.layers[0]
     (site.directory / "index" / "blobs" / "sha256" / base.digest.partition(":")[2]).unlink()
-    site.change(removing(["a"]), site.name("2"), "3", binary_image="scratch")
+    site.change(RemovePackages(["a"]), site.name("2"), "3", binary_image="scratch")
     assert site.tree("3") == {"configs/.indexignore": b""}
 
 
 def test_a_change_and_its_opposite_give_the_image_of_before(site: Site) -> None:
-    first = site.change(removing(["b"]), site.put("1", site.built_by_dockerfile()), "2")
-    same = site.change(pruning(["a"]), site.name("2"), "3")
+    first = site.change(RemovePackages(["b"]), site.put("1", site.built_by_dockerfile()), "2")
+    same = site.change(PrunePackages(["a"]), site.name("2"), "3")
     assert same.digest == first.digest
 
 
@@ -149,7 +151,7 @@ def test_a_catalog_among_other_files_is_hidden(site: Site) -> None:
     image = small_image(
         site.directory, {**files, "tmp/cache/digest": b"1"}, labels={INDEX_CONFIGS: "/srv/catalogs/"}
     ).append((), changes)
-    site.change(removing(["a"]), site.put("1", image), "2")
+    site.change(RemovePackages(["a"]), site.put("1", image), "2")
     new = site.one("2")
     assert site.tree("2") == {"bin/opm": b"", "etc/x": b"y", "srv/catalogs/b.json": B}
     assert new.labels[INDEX_CONFIGS] == "/srv/catalogs"
@@ -158,7 +160,7 @@ def test_a_catalog_among_other_files_is_hidden(site: Site) -> None:
 
 def test_every_platform_gets_the_same_catalog(site: Site) -> None:
     images = [site.built_by_dockerfile(platform) for platform in ("linux/amd64", "linux/arm64")]
-    site.change(removing(["b"]), site.put("1", multi_image(images)), "2")
+    site.change(RemovePackages(["b"]), site.put("1", multi_image(images)), "2")
     new = site.image("2")
     assert isinstance(new, ImageIndex)
     for image, old in zip(new.images, images, strict=True):
@@ -172,7 +174,7 @@ def test_every_platform_gets_the_same_catalog(site: Site) -> None:
 def test_a_label_that_names_no_catalog(site: Site, label: str) -> None:
     image = small_image(site.directory, {"configs/a.json": A}, labels={INDEX_CONFIGS: label})
     with pytest.raises(CatalogError, match=INDEX_CONFIGS if label else INDEX_DATABASE):
-        site.change(removing(["a"]), site.put("1", image), "2")
+        site.change(RemovePackages(["a"]), site.put("1", image), "2")
 
 
 def test_a_link_in_an_image_leads_to_nothing_of_this_machine(site: Site) -> None:
@@ -180,7 +182,7 @@ def test_a_link_in_an_image_leads_to_nothing_of_this_machine(site: Site) -> None
     secret.write_bytes(B)
     archive = tar([member("configs/a.json", A), symlink("configs/b.json", str(secret)), symlink("configs/c", "a.json")])
     image = Image.scratch().append([write_tar([archive], site.directory)], ConfigChanges(labels=LABELS))
-    site.change(pruning(["a"]), site.put("1", image), "2")
+    site.change(PrunePackages(["a"]), site.put("1", image), "2")
     assert set(site.tree("2")) == {"configs/a.json", "configs/c"}
 
 
@@ -189,9 +191,9 @@ def test_a_directory_is_changed_itself(site: Site) -> None:
     (root / "b").mkdir(parents=True)
     (root / "a.json").write_bytes(A)
     (root / "b" / "b.yaml").write_bytes(to_yaml(catalog("b")))
-    assert site.change(removing(["b"]), str(root), None, dry_run=True).result.diff.packages[0].name == "b"
+    assert site.change(RemovePackages(["b"]), str(root), None, dry_run=True).result.diff.packages[0].name == "b"
     assert (root / "b" / "b.yaml").exists()
-    built = site.change(removing(["b"]), str(root), None)
+    built = site.change(RemovePackages(["b"]), str(root), None)
     assert (built.references, built.digest) == ((), "")
     assert [path.name for path in root.rglob("*") if path.is_file()] == ["a.json"]
 
@@ -202,7 +204,7 @@ def test_an_image_is_made_of_a_directory_that_stays_as_it_is(site: Site) -> None
     (root / "all.json").write_bytes(A + B)
     (root / "outside").symlink_to(site.directory)
     (root / "elsewhere.json").symlink_to("/etc/passwd")
-    site.change(removing(["b"]), str(root), "1", binary_image="scratch")
+    site.change(RemovePackages(["b"]), str(root), "1", binary_image="scratch")
     assert site.tree("1") == {"configs/all.json": A}
     assert (root / "all.json").read_bytes() == A + B
 
@@ -211,40 +213,36 @@ def test_an_image_of_a_directory_can_not_start_again(site: Site) -> None:
     root = site.directory / "catalog"
     root.mkdir()
     with pytest.raises(CatalogError, match="cannot be rebased"):
-        site.change(pruning([]), str(root), "1", on_conflict=OnConflict.REBASE)
+        site.change(PrunePackages([]), str(root), "1", on_conflict=OnConflict.REBASE)
 
 
 def test_a_build_context_of_a_catalog(site: Site) -> None:
     context = site.directory / "context"
     context.mkdir()
     first = site.put("1", site.built_by_dockerfile())
-    site.change(removing(["b"]), first, "2", context=context, binary_image="quay.io/me/opm:1")
+    site.change(RemovePackages(["b"]), first, "2", context=context, binary_image="quay.io/me/opm:1")
     written = {path.relative_to(context).as_posix() for path in context.rglob("*") if path.is_file()}
     assert written == {"catalog/a/catalog.json", "index.Dockerfile"}
     assert "FROM quay.io/me/opm:1\n" in (context / "index.Dockerfile").read_text()
     with pytest.raises(CatalogError, match="not an empty directory"):
-        site.change(removing(["b"]), first, "2", context=context)
+        site.change(RemovePackages(["b"]), first, "2", context=context)
 
 
 def named(package: str) -> Change:
     """A change that adds a package, to a database one that no catalog could have."""
 
-    def to_database(database: IndexDatabase) -> Outcome:
+    def insert(database: IndexDatabase) -> None:
         database.connection.execute("INSERT INTO package (name) VALUES (?)", (package,))
-        return Outcome()
 
-    return Change(to_database, lambda blobs: Edit(blobs + catalog(package)))
-
-
-NOTHING = Change(lambda _: Outcome(), Edit)
+    return CustomChange(insert, lambda blobs: blobs + catalog(package))
 
 
 def test_an_index_keeps_its_kind_unless_it_is_converted(site: Site) -> None:
-    site.change(NOTHING, None, "1", binary_image="scratch")
+    site.change(NO_CHANGE, None, "1", binary_image="scratch")
     assert INDEX_DATABASE in site.one("1").labels
-    site.change(NOTHING, site.name("1"), "2")
+    site.change(NO_CHANGE, site.name("1"), "2")
     assert INDEX_DATABASE in site.one("2").labels
-    site.change(NOTHING, site.name("2"), "3", to_catalog=True)
+    site.change(NO_CHANGE, site.name("2"), "3", to_catalog=True)
     assert dict(site.one("3").labels) == LABELS
     assert site.tree("3") == {"configs/.indexignore": b""}
     site.change(named("a"), site.name("3"), "4")
@@ -254,7 +252,7 @@ def test_an_index_keeps_its_kind_unless_it_is_converted(site: Site) -> None:
 
 
 def test_what_no_catalog_can_be_is_not_converted(site: Site) -> None:
-    def misnamed(database: IndexDatabase) -> Outcome:
+    def misnamed(database: IndexDatabase) -> None:
         script = """
             INSERT INTO operatorbundle (name, bundlepath, version) VALUES ('a.v1', 'quay.io/me/a:1', '1.0.0');
             INSERT INTO properties VALUES
@@ -267,16 +265,15 @@ def test_what_no_catalog_can_be_is_not_converted(site: Site) -> None:
             """
         for statement in script.split(";"):
             database.connection.execute(statement)
-        return Outcome()
 
-    site.change(Change(misnamed, Edit), None, "1", binary_image="scratch")
+    site.change(CustomChange(misnamed), None, "1", binary_image="scratch")
     with pytest.raises(InvalidCatalog, match='package "Not_DNS"'):
-        site.change(NOTHING, site.name("1"), "2", to_catalog=True)
+        site.change(NO_CHANGE, site.name("1"), "2", to_catalog=True)
 
 
 def test_a_change_for_catalogs_alone_is_made_after_the_conversion(site: Site) -> None:
-    site.change(NOTHING, None, "1", binary_image="scratch")
-    only = Change(None, lambda blobs: Edit(blobs + catalog("a")))
+    site.change(NO_CHANGE, None, "1", binary_image="scratch")
+    only = CustomChange(None, lambda blobs: blobs + catalog("a"))
     with pytest.raises(CatalogError, match="no place") as refused:
         site.change(only, site.name("1"), "2")
     assert "to_catalog" in refused.value.advice
@@ -287,18 +284,18 @@ def test_a_change_for_catalogs_alone_is_made_after_the_conversion(site: Site) ->
 def test_a_database_does_not_become_a_catalog_in_its_place(site: Site) -> None:
     context = site.directory / "context"
     context.mkdir()
-    site.change(NOTHING, None, "1", context=context)
+    site.change(NO_CHANGE, None, "1", context=context)
     database = context / "database" / "index.db"
     for name in (context, context / "database", database):
-        site.change(NOTHING, str(name), None)
+        site.change(NO_CHANGE, str(name), None)
         with pytest.raises(CatalogError, match="in place"):
-            site.change(NOTHING, str(name), None, to_catalog=True)
+            site.change(NO_CHANGE, str(name), None, to_catalog=True)
     assert database.read_bytes().startswith(b"SQLite")
 
 
 def test_a_path_where_nothing_is(site: Site) -> None:
     with pytest.raises(CatalogError, match="no such file or directory"):
-        site.change(NOTHING, "./nowhere", None)
+        site.change(NO_CHANGE, "./nowhere", None)
 
 
 def test_an_engine_builds_catalogs(site: Site, container_storage: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +304,7 @@ def test_an_engine_builds_catalogs(site: Site, container_storage: Engine, monkey
         monkeypatch.setenv(key, value)
     engine = open_engine("buildah", RegistryOptions(), site.store)
     name = f"localhost/{site.directory.name.replace('_', '-').lower()}"
-    for number, change in enumerate((named("a"), named("b"), removing(["a"]))):
+    for number, change in enumerate((named("a"), named("b"), RemovePackages(["a"]))):
         start = f"{name}:{number - 1}" if number else None
         plan = IndexPlan((f"{name}:{number}",), start, to_catalog=True, binary_image="scratch")
         build_index(engine, engine, plan, change)

@@ -17,7 +17,7 @@ from opmkit.index.errors import IndexMoved
 from opmkit.index.image.base import BASE_NAME, DEFAULT_BINARY_IMAGE
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.engine_build import EngineBuild
-from opmkit.index.operations.change import pruning
+from opmkit.index.operations.prune import PrunePackages
 from tests.kit.images import small_image
 from tests.kit.requirements import require
 
@@ -45,7 +45,7 @@ def build(
 
 def empty_index(directory: Path) -> DatabaseContent:
     content = DatabaseContent(directory / "index.db")
-    content.change(pruning([]))
+    content.change(PrunePackages([]))
     return content
 
 

@@ -21,13 +21,13 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.session import AddPlan
-from opmkit.index.operations.values import Arrival, Placement
+from opmkit.index.operations.add.newbundle import NewBundle
+from opmkit.index.operations.add.options import AddOptions, Placement
 from tests.index.builders import bundle
 from tests.kit.edits import catalog, shown
 
 if TYPE_CHECKING:
-    from opmkit.index.operations.values import Edit
+    from opmkit.index.operations.change import EditResult
 
 CHAIN = ["demo.v1.0.0", "demo.v1.1.0 > demo.v1.0.0 < >=1.0.0 <1.1.0", "demo.v1.2.0 > demo.v1.1.0"]
 CHAIN_NAMES = ("demo.v1.0.0", "demo.v1.1.0", "demo.v1.2.0")
@@ -35,20 +35,27 @@ CATALOG = catalog(
     {"demo": {"alpha": CHAIN, "beta": CHAIN[:2]}, "other": {"alpha": ["other.v1.0.0"]}},
     {"schema": "example.com.note", "package": "demo", "name": "note"},
 )
-SEMVER, SKIP_PATCH = AddPlan(UpdateMode.SEMVER), AddPlan(UpdateMode.SEMVER_SKIPPATCH)
-OVERWRITE, PERMISSIVE = AddPlan(overwrite_latest=True), AddPlan(permissive=True)
+SEMVER, SKIP_PATCH = AddOptions(UpdateMode.SEMVER), AddOptions(UpdateMode.SEMVER_SKIPPATCH)
+OVERWRITE, PERMISSIVE = AddOptions(overwrite_latest=True), AddOptions(permissive=True)
 
 
-def arrival(version: str, *, channels: str = "alpha", replaces: str = "", skips: str = "", **more: str) -> Arrival:
+def arrival(version: str, *, channels: str = "alpha", replaces: str = "", skips: str = "", **more: str) -> NewBundle:
     """A bundle of demo; names of bundles are given by their versions."""
     names = tuple(f"demo.v{skip}" for skip in skips.split(",") if skip)
     above = f"demo.v{replaces}" if replaces else ""
-    made = Arrival.of(bundle(version, channels=channels, replaces=above, skips=names, image=more.pop("image", "")))
+    made = NewBundle.from_bundle(
+        bundle(version, channels=channels, replaces=above, skips=names, image=more.pop("image", ""))
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def added(*arrivals: Arrival, to: Blobs = CATALOG, plan: AddPlan | None = None, **placement: object) -> Edit:
-    edit = add_bundles(to, arrivals, Placement(**placement) if placement else None, plan)  # type: ignore[arg-type]
+def added(
+    *arrivals: NewBundle, to: Blobs = CATALOG, options: AddOptions | None = None, **placement: object
+) -> EditResult:
+    options = options or AddOptions()
+    if placement:
+        options = replace(options, placement=Placement(**placement))  # type: ignore[arg-type]
+    edit = add_bundles(to, arrivals, options)
     if not edit.failures:
         assert not check_blobs(edit.blobs)
     return edit
@@ -151,7 +158,7 @@ class TestByFlags:
     @pytest.mark.parametrize("edges", [{"replaces": "demo.v1.2.0"}, {"skips": ()}])
     def test_edges_are_not_given_where_versions_make_them(self, edges: dict[str, object]) -> None:
         with pytest.raises(CatalogError, match="where versions make the updates"):
-            added(arrival("1.3.0"), plan=SEMVER, **edges)
+            added(arrival("1.3.0"), options=SEMVER, **edges)
 
 
 class TestNewPackages:
@@ -182,7 +189,7 @@ class TestNewPackages:
         assert added(fresh, to=blobs).blobs.packages[0] is written
 
     def test_it_comes_at_the_end(self) -> None:
-        new = Arrival.of(bundle("1.0.0", package="another"))
+        new = NewBundle.from_bundle(bundle("1.0.0", package="another"))
         result = added(new).blobs
         assert [one.name for one in result.packages] == ["demo", "other", "another"]
         assert result.others == CATALOG.others
@@ -193,11 +200,11 @@ class TestNewPackages:
             b'"displayName"',
             b'"description":"Ponds.","icon":[{"base64data":"YQ==","mediatype":"image/png"}],"displayName"',
         )
-        told = Arrival.of(replace(files, csv=replace(files.csv, json=csv)))
+        told = NewBundle.from_bundle(replace(files, csv=replace(files.csv, json=csv)))
         assert (told.description, told.icon) == ("Ponds.", Icon("YQ==", "image/png"))
 
     def test_bundles_come_at_a_level(self) -> None:
-        kinds = [one.type for one in Arrival.of(bundle("1.0.0"), MigrationLevel.ALL).blob.properties]
+        kinds = [one.type for one in NewBundle.from_bundle(bundle("1.0.0"), MigrationLevel.ALL).blob.properties]
         assert (CSV_METADATA in kinds, BUNDLE_OBJECT in kinds) == (True, False)
 
 
@@ -224,7 +231,7 @@ class TestRefusals:
         with pytest.raises(BundleExists, match=r"its name is taken by quay\.io/demo:a of the same command"):
             added(second, first)
         assert added(first, first).blobs == added(first).blobs
-        edit = added(second, first, plan=PERMISSIVE)
+        edit = added(second, first, options=PERMISSIVE)
         assert edit.blobs == added(first).blobs
         assert [type(error) for error in edit.failures] == [BundleExists]
 
@@ -297,7 +304,9 @@ class TestRefusals:
         assert failure.value.advice
 
     def test_one_version_twice(self) -> None:
-        same = Arrival.of(bundle("1.2.0", name="demo.again", image="quay.io/demo:again", replaces="demo.v1.2.0"))
+        same = NewBundle.from_bundle(
+            bundle("1.2.0", name="demo.again", image="quay.io/demo:again", replaces="demo.v1.2.0")
+        )
         with pytest.raises(InvalidCatalog, match=r"1\.2\.0 is that of demo\.again, demo\.v1\.2\.0"):
             added(same)
 
@@ -315,18 +324,18 @@ class TestRefusals:
 
     def test_all_packages_are_told(self) -> None:
         with pytest.raises(SeveralErrors) as failure:
-            added(arrival("1.3.0"), Arrival.of(bundle("2.0.0", package="other")))
+            added(arrival("1.3.0"), NewBundle.from_bundle(bundle("2.0.0", package="other")))
         assert len(failure.value.errors) == 2
 
     def test_permissive_adds_what_it_can(self) -> None:
         good, bad, late = arrival("1.3.0", replaces="1.2.0"), arrival("1.4.0"), arrival("1.5.0", replaces="1.3.0")
-        edit = added(bad, late, good, arrival("1.1.0"), plan=PERMISSIVE)
+        edit = added(bad, late, good, arrival("1.1.0"), options=PERMISSIVE)
         assert edit.blobs == added(good, late).blobs
         assert [type(error) for error in edit.failures] == [BundleImageExists, InvalidCatalog]
 
     def test_permissive_tries_again_what_a_later_one_makes_fit(self) -> None:
         skipped, head = arrival("1.3.0"), arrival("1.4.0", replaces="1.2.0", skips="1.3.0")
-        edit = added(skipped, head, arrival("1.5.0"), plan=PERMISSIVE)
+        edit = added(skipped, head, arrival("1.5.0"), options=PERMISSIVE)
         assert {one.name for one in edit.blobs.bundles} >= {"demo.v1.3.0", "demo.v1.4.0"}
         assert len(edit.failures) == 1
 
@@ -336,7 +345,7 @@ class TestOverwriting:
 
     def test_a_head_is_overwritten_where_it_is(self) -> None:
         changed = replace(self.again, skip_range="<1.2.0")
-        result = added(changed, plan=OVERWRITE).blobs
+        result = added(changed, options=OVERWRITE).blobs
         assert shown(result, "demo")["alpha"] == [*CHAIN[:2], "demo.v1.2.0 > demo.v1.1.0 < <1.2.0"]
         assert [one.image for one in result.bundles][2] == "registry.example.com/demo:again"
         assert result.bundles[2].location == CATALOG.bundles[2].location
@@ -344,34 +353,34 @@ class TestOverwriting:
 
     def test_it_moves_to_the_channels_that_it_names_now(self) -> None:
         blobs = catalog({"demo": {"alpha": CHAIN[:2], "beta": CHAIN, "gamma": ["demo.v1.2.0"]}})
-        result = added(replace(self.again, channels=("alpha",)), to=blobs, plan=OVERWRITE).blobs
+        result = added(replace(self.again, channels=("alpha",)), to=blobs, options=OVERWRITE).blobs
         assert shown(result, "demo") == {"alpha": CHAIN, "beta": CHAIN[:2]}
 
     def test_what_is_replaced_stays(self) -> None:
         with pytest.raises(GraphError, match=r"it is updated from by demo\.v1\.2\.0 in channel alpha"):
-            added(arrival("1.1.0", replaces="1.0.0", image="quay.io/demo:again"), plan=OVERWRITE)
+            added(arrival("1.1.0", replaces="1.0.0", image="quay.io/demo:again"), options=OVERWRITE)
 
     def test_the_same_image_is_there_already(self) -> None:
         with pytest.raises(BundleImageExists):
-            added(arrival("1.2.0"), plan=OVERWRITE)
+            added(arrival("1.2.0"), options=OVERWRITE)
 
     def test_a_channel_that_would_have_two_heads_refuses_it(self) -> None:
         blobs = catalog({"demo": {"alpha": ["demo.v1.0.0", "demo.v1.1.0", "demo.v1.2.0 > demo.v1.0.0, demo.v1.1.0"]}})
         with pytest.raises(
             InvalidCatalog, match=r"multiple channel heads found in graph: demo\.v1\.1\.0, demo\.v1\.2\.0"
         ):
-            added(replace(self.again, replaces="demo.v1.0.0"), to=blobs, plan=OVERWRITE)
+            added(replace(self.again, replaces="demo.v1.0.0"), to=blobs, options=OVERWRITE)
 
     def test_versions_make_no_room(self) -> None:
         with pytest.raises(BundleExists) as failure:
-            added(self.again, plan=replace(SEMVER, overwrite_latest=True))
+            added(self.again, options=replace(SEMVER, overwrite_latest=True))
         assert failure.value.advice == "Overwrite it in the mode replaces."
 
 
 class TestByVersion:
     def test_a_bundle_is_put_among_the_others(self) -> None:
         middle = arrival("1.1.5", channels="alpha,beta,new", replaces="0.0.1", skip_range="<1.1.5")
-        result = added(middle, plan=SEMVER).blobs
+        result = added(middle, options=SEMVER).blobs
         assert shown(result, "demo") == {
             "alpha": [*CHAIN[:2], "demo.v1.2.0 > demo.v1.1.5", "demo.v1.1.5 > demo.v1.1.0 < <1.1.5"],
             "beta": [*CHAIN[:2], "demo.v1.1.5 > demo.v1.1.0 < <1.1.5"],
@@ -381,18 +390,18 @@ class TestByVersion:
     def test_other_channels_stay_whatever_they_are(self) -> None:
         graph = {"alpha": CHAIN, "odd": ["demo.v1.1.0", "demo.v1.0.0", "demo.v1.2.0 > demo.v1.0.0, demo.v1.1.0"]}
         blobs = catalog({"demo": graph})
-        result = added(arrival("1.3.0"), to=blobs, plan=SEMVER).blobs
+        result = added(arrival("1.3.0"), to=blobs, options=SEMVER).blobs
         assert result.channels[1] is blobs.channels[1]
         with pytest.raises(GraphError, match="channel odd of package demo is not one line of updates"):
-            added(arrival("1.3.0", channels="odd"), to=blobs, plan=SEMVER)
+            added(arrival("1.3.0", channels="odd"), to=blobs, options=SEMVER)
 
     def test_what_is_replaced_outside_of_the_channel_stays_replaced(self) -> None:
         blobs = catalog({"demo": {"alpha": ["demo.v1.1.0 > demo.v1.0.0, demo.v0.9.0"]}})
-        result = added(arrival("1.2.0"), to=blobs, plan=SEMVER).blobs
+        result = added(arrival("1.2.0"), to=blobs, options=SEMVER).blobs
         assert shown(result, "demo")["alpha"] == ["demo.v1.1.0 > demo.v1.0.0, demo.v0.9.0", "demo.v1.2.0 > demo.v1.1.0"]
 
     def test_patches_are_skipped(self) -> None:
-        result = added(arrival("1.2.1"), arrival("1.2.2"), plan=SKIP_PATCH).blobs
+        result = added(arrival("1.2.1"), arrival("1.2.2"), options=SKIP_PATCH).blobs
         assert shown(result, "demo")["alpha"] == [
             *CHAIN[:2],
             "demo.v1.2.0",
@@ -404,20 +413,22 @@ class TestByVersion:
         several = [arrival(version, channels="alpha,beta") for version in ("1.2.1", "1.1.3", "2.0.0", "1.1.1")]
         blobs = CATALOG
         for one in several:
-            blobs = added(one, to=blobs, plan=SKIP_PATCH).blobs
-        once = added(*several, plan=SKIP_PATCH).blobs
+            blobs = added(one, to=blobs, options=SKIP_PATCH).blobs
+        once = added(*several, options=SKIP_PATCH).blobs
         for at_once, by_turns in zip(once.channels, blobs.channels, strict=True):
             assert {one.name: one for one in at_once.entries} == {one.name: one for one in by_turns.entries}
 
     def test_the_default_channel_is_the_one_named_last(self) -> None:
         lower = arrival("0.9.0", channels="beta", default_channel="beta")
-        assert added(lower, plan=SEMVER).blobs.packages[0].default_channel == "beta"
-        assert added(lower, plan=SEMVER, default_channel="alpha").blobs.packages == CATALOG.packages
-        assert added(arrival("1.0.0", channels="b,a"), to=Blobs(), plan=SEMVER).blobs.packages[0].default_channel == "a"
+        assert added(lower, options=SEMVER).blobs.packages[0].default_channel == "beta"
+        assert added(lower, options=SEMVER, default_channel="alpha").blobs.packages == CATALOG.packages
+        assert (
+            added(arrival("1.0.0", channels="b,a"), to=Blobs(), options=SEMVER).blobs.packages[0].default_channel == "a"
+        )
 
 
 class TestSubstitutes:
-    plan = AddPlan(enable_alpha=True)
+    options = AddOptions(enable_alpha=True)
 
     def test_they_are_an_alpha_feature(self) -> None:
         with pytest.raises(CatalogError, match=r"it substitutes demo\.v1\.1\.0") as failure:
@@ -426,7 +437,7 @@ class TestSubstitutes:
 
     def test_one_takes_the_place_of_another(self) -> None:
         fresh = arrival("1.1.0+1", replaces="1.0.0", substitutes_for="demo.v1.1.0")
-        result = added(fresh, plan=self.plan).blobs
+        result = added(fresh, options=self.options).blobs
         assert shown(result, "demo") == {
             "alpha": [
                 *CHAIN[:2],
@@ -438,12 +449,12 @@ class TestSubstitutes:
 
     def test_it_enters_channels_where_others_are_updated_to_it_now(self) -> None:
         fresh = arrival("1.0.0+1", channels="beta", substitutes_for="demo.v1.0.0")
-        channels = shown(added(fresh, plan=self.plan).blobs, "demo")
+        channels = shown(added(fresh, options=self.options).blobs, "demo")
         assert "demo.v1.0.0+1 > , demo.v1.0.0" in channels["alpha"]
         assert "demo.v1.1.0 > demo.v1.0.0+1 < >=1.0.0 <1.1.0" in channels["alpha"]
 
     def test_substitutes_of_one_make_a_chain_by_version(self) -> None:
-        def fresh(build: int) -> Arrival:
+        def fresh(build: int) -> NewBundle:
             made = arrival(f"1.2.0+{build}", replaces="1.1.0", substitutes_for="demo.v1.2.0")
             said = {"annotations": {"olm.substitutesFor": "demo.v1.2.0"}}
             metadata = replace(made.blob.properties[-1], type=CSV_METADATA, value=said)
@@ -453,7 +464,7 @@ class TestSubstitutes:
         for builds in ((1, 2, 3), (3, 1, 2)):
             blobs = CATALOG
             for build in builds:
-                blobs = added(fresh(build), to=blobs, plan=self.plan).blobs
+                blobs = added(fresh(build), to=blobs, options=self.options).blobs
             entries.append({one.name: one for one in blobs.channels[0].entries})
         for chain in entries:
             assert set(chain["demo.v1.2.0+3"].skips) == {"demo.v1.2.0", "demo.v1.2.0+1", "demo.v1.2.0+2"}

@@ -10,7 +10,9 @@ import pytest
 from opmkit.bundle import ApiKey
 from opmkit.bundle.model import BundleAnnotations
 from opmkit.index.errors import AdditionRefused, BundleExists, CatalogError, GraphError, InvalidCatalog
-from opmkit.index.operations.add.sqlite import UpdateMode, add_bundles
+from opmkit.index.modes import UpdateMode
+from opmkit.index.operations.add.options import AddOptions
+from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.list import list_channels
 from opmkit.index.rendering.from_database import load_catalog
 from opmkit.index.sqlite import replace_database
@@ -84,7 +86,7 @@ def test_the_same_image_twice_in_one_command_counts_once(database: IndexDatabase
 @pytest.mark.parametrize("swapped", [False, True])
 def test_of_two_images_with_one_name_the_first_by_name_is_kept(database: IndexDatabase, swapped: bool) -> None:
     pair = [bundle("1.1.0", replaces="demo.v1.0.0", image=f"r.example.com/{letter}") for letter in "ab"]
-    result = add_bundles(database, reversed(pair) if swapped else pair, permissive=True)
+    result = add_bundles(database, reversed(pair) if swapped else pair, AddOptions(permissive=True))
     assert [type(failure) for failure in result.failures] == [BundleExists]
     assert "r.example.com/b can't be added: its name is taken by r.example.com/a" in result.failures[0].message
     paths = database.connection.execute("SELECT bundlepath FROM operatorbundle WHERE version = '1.1.0'").fetchall()
@@ -99,14 +101,18 @@ def test_a_pruned_bundle_fails_the_add(database: IndexDatabase) -> None:
 
 def test_permissive_keeps_the_graph_there_was_and_the_packages_that_come_out(database: IndexDatabase) -> None:
     result = add_bundles(
-        database, [bundle("1.2.0", replaces="demo.v1.1.0"), bundle("1.0.0", package="other")], permissive=True
+        database,
+        [bundle("1.2.0", replaces="demo.v1.1.0"), bundle("1.0.0", package="other")],
+        AddOptions(permissive=True),
     )
     assert ["demo.v1.2.0 replaces demo.v1.1.0" in failure.message for failure in result.failures] == [True]
     assert [(row.package, row.head) for row in list_channels(load_catalog(database))] == [
         ("demo", "demo.v1.0.0"),
         ("other", "other.v1.0.0"),
     ]
-    stranded = add_bundles(database, [bundle("1.2.0", image="registry.example.com/demo:x")], permissive=True)
+    stranded = add_bundles(
+        database, [bundle("1.2.0", image="registry.example.com/demo:x")], AddOptions(permissive=True)
+    )
     assert "its name is taken by a bundle that the index has" in stranded.failures[0].message
 
 
@@ -117,16 +123,18 @@ def test_a_bundle_without_a_package_is_refused_and_skipped_by_permissive(
     before = dump(database)
     nameless = replace(bundle("3.0.0"), annotations=BundleAnnotations("", ("alpha",), ""))
     with pytest.raises(CatalogError, match=r"demo:3\.0\.0 can't be added: the annotation \S+\.package\.v1 is missing"):
-        add_bundles(database, [nameless], mode)
+        add_bundles(database, [nameless], AddOptions(mode))
     assert dump(database) == before
-    result = add_bundles(database, [nameless, bundle("1.1.0", replaces="demo.v1.0.0")], mode, permissive=True)
+    result = add_bundles(
+        database, [nameless, bundle("1.1.0", replaces="demo.v1.0.0")], AddOptions(mode, permissive=True)
+    )
     assert [added.name for added in result.added] == ["demo.v1.1.0"]
     assert ["is missing or empty" in failure.message for failure in result.failures] == [True]
 
 
 def test_permissive_adds_nothing_where_a_bundle_is_there_already(database: IndexDatabase) -> None:
     before = dump(database)
-    result = add_bundles(database, [bundle("1.0.0"), bundle("1.1.0")], permissive=True)
+    result = add_bundles(database, [bundle("1.0.0"), bundle("1.1.0")], AddOptions(permissive=True))
     assert result.added == ()
     assert [failure.exit_code for failure in result.failures] == [2, 3, 2]
     assert dump(database) == before
@@ -146,7 +154,7 @@ def test_an_error_while_bundles_come_undoes_those_before(database: IndexDatabase
 def test_a_deprecated_bundle_stays_so_when_added_again(database: IndexDatabase) -> None:
     database.connection.execute("INSERT INTO deprecated VALUES ('demo.v1.1.0')")
     newer = bundle("1.2.0", replaces="demo.v1.1.0")
-    add_bundles(database, [newer, bundle("1.1.0", replaces="demo.v1.0.0")], permissive=True)
+    add_bundles(database, [newer, bundle("1.1.0", replaces="demo.v1.0.0")], AddOptions(permissive=True))
     rows = database.connection.execute("SELECT operatorbundle_name FROM properties WHERE type = 'olm.deprecated'")
     assert rows.fetchall() == [("demo.v1.1.0",)]
     entries = load_catalog(database).packages["demo"].channels["alpha"].entries

@@ -9,14 +9,14 @@ import pytest
 import yaml
 
 from opmkit.index.errors import BundleExists, CatalogError
-from opmkit.index.operations.configmap import write_config_map_database
+from opmkit.index.operations.initialize.configmap import write_config_map_database
 from opmkit.index.sqlite import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opmkit.index.operations.initialize import Initialization
+    from opmkit.index.operations.initialize.loader import InitializeResult
 
 NAME = "olm/catalog"
 
@@ -60,7 +60,7 @@ SOUND = data(
 )
 
 
-def load(content: Mapping[str, str], directory: Path, *, permissive: bool = False) -> Initialization:
+def load(content: Mapping[str, str], directory: Path, *, permissive: bool = False) -> InitializeResult:
     return write_config_map_database(directory / "index.db", content, NAME, permissive=permissive)
 
 

@@ -7,7 +7,7 @@ import pytest
 from opmkit.index.errors import CatalogError, InvalidCatalog, SeveralErrors, UnknownPackage
 from opmkit.index.fbc.blobs import Blobs, Deprecation
 from opmkit.index.fbc.check.catalog import check_blobs
-from opmkit.index.operations.deprecate import Statement, deprecate
+from opmkit.index.operations.deprecate import DeprecationEdit, edit_deprecations
 from tests.kit.edits import catalog
 
 PLAIN = catalog(
@@ -19,8 +19,8 @@ PLAIN = catalog(
 BUNDLE, CHANNEL, PACKAGE = "olm.bundle", "olm.channel", "olm.package"
 
 
-def say(message: str, schema: str = BUNDLE, name: str = "demo.v1.0.0", package: str = "demo") -> Statement:
-    return Statement(package, Deprecation(schema, name, message))
+def say(message: str, schema: str = BUNDLE, name: str = "demo.v1.0.0", package: str = "demo") -> DeprecationEdit:
+    return DeprecationEdit(package, Deprecation(schema, name, message))
 
 
 def said(blobs: Blobs) -> list[tuple[str, list[str]]]:
@@ -28,25 +28,25 @@ def said(blobs: Blobs) -> list[tuple[str, list[str]]]:
 
 
 def test_what_is_said_is_kept_in_one_blob_of_the_package() -> None:
-    first = deprecate(PLAIN, [say("old"), say("gone", PACKAGE, "", "other"), say("slow", CHANNEL, "beta")])
+    first = edit_deprecations(PLAIN, [say("old"), say("gone", PACKAGE, "", "other"), say("slow", CHANNEL, "beta")])
     assert said(first.blobs) == [("demo", ["demo.v1.0.0: old", "beta: slow"]), ("other", [": gone"])]
     assert (first.warnings, first.failures) == ((), ())
     assert not check_blobs(first.blobs)
-    second = deprecate(first.blobs, [say("older"), say("new", name="demo.v1.1.0")])
+    second = edit_deprecations(first.blobs, [say("older"), say("new", name="demo.v1.1.0")])
     demo = ["demo.v1.0.0: older", "beta: slow", "demo.v1.1.0: new"]
     assert said(second.blobs) == [("demo", demo), ("other", [": gone"])]
     assert second.blobs.deprecations[1] is first.blobs.deprecations[1]
 
 
 def test_it_can_be_taken_back_and_an_empty_blob_goes() -> None:
-    full = deprecate(PLAIN, [say("old"), say("slow", CHANNEL, "beta")]).blobs
-    half = deprecate(full, [say("")]).blobs
+    full = edit_deprecations(PLAIN, [say("old"), say("slow", CHANNEL, "beta")]).blobs
+    half = edit_deprecations(full, [say("")]).blobs
     assert said(half) == [("demo", ["beta: slow"])]
-    assert deprecate(half, [say("", CHANNEL, "beta")]).blobs == PLAIN
+    assert edit_deprecations(half, [say("", CHANNEL, "beta")]).blobs == PLAIN
 
 
 def test_there_may_be_nothing_to_take_back() -> None:
-    result = deprecate(PLAIN, [say(""), say("", PACKAGE, "")])
+    result = edit_deprecations(PLAIN, [say(""), say("", PACKAGE, "")])
     assert result.blobs == PLAIN
     assert result.warnings == ("bundle demo.v1.0.0 of package demo is not deprecated", "package demo is not deprecated")
 
@@ -55,8 +55,8 @@ def test_what_is_said_of_things_that_are_gone_can_be_taken_back() -> None:
     stale = {"reference": {"schema": BUNDLE, "name": "demo.v0.9.0"}, "message": "old"}
     blobs = PLAIN + catalog({}, {"schema": "olm.deprecations", "package": "demo", "entries": [stale]})
     with pytest.raises(InvalidCatalog, match=r'cannot deprecate bundle "demo\.v0\.9\.0": bundle not found'):
-        deprecate(blobs, [say("old")])
-    assert deprecate(blobs, [say("", name="demo.v0.9.0")]).blobs == PLAIN
+        edit_deprecations(blobs, [say("old")])
+    assert edit_deprecations(blobs, [say("", name="demo.v0.9.0")]).blobs == PLAIN
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_what_is_said_of_things_that_are_gone_can_be_taken_back() -> None:
         (say("old", PACKAGE, "", "x"), "package x can't", "The packages are: demo, other."),
     ],
 )
-def test_what_is_referred_to_must_be_there(statement: Statement, message: str, advice: str) -> None:
+def test_what_is_referred_to_must_be_there(statement: DeprecationEdit, message: str, advice: str) -> None:
     with pytest.raises(CatalogError, match=r"be deprecated") as failure:
-        deprecate(PLAIN, [say("old"), statement])
+        edit_deprecations(PLAIN, [say("old"), statement])
     assert failure.value.message.startswith(message)
     assert failure.value.advice == advice
 
 
 def test_all_that_is_wrong_is_told() -> None:
     with pytest.raises(SeveralErrors) as failure:
-        deprecate(PLAIN, [say("old", package="x"), say("old", name="y")])
+        edit_deprecations(PLAIN, [say("old", package="x"), say("old", name="y")])
     assert [type(error) for error in failure.value.errors] == [UnknownPackage, CatalogError]
 
 
 def test_a_package_is_referred_to_without_a_name() -> None:
     with pytest.raises(InvalidCatalog, match="package name must be empty"):
-        deprecate(PLAIN, [say("old", PACKAGE, "demo")])
+        edit_deprecations(PLAIN, [say("old", PACKAGE, "demo")])

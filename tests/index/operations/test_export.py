@@ -16,7 +16,7 @@ from opmkit.imagetools.store import ImageStore, LayoutRepository
 from opmkit.imagetools.tools import open_tool
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.export import export_packages, packages_of_catalog, packages_of_database
+from opmkit.index.operations.export import export_packages, packages_in_catalog, packages_in_database
 from opmkit.index.rendering.database_blobs import blobs_of_database
 from opmkit.index.sqlite import open_database, replace_database
 from opmkit.index.sqlite.packages import deprecated_bundles
@@ -54,7 +54,7 @@ def test_files_equal_the_record(case: Case, tmp_path: Path, tool: ContainerTool)
     move_images(path, corpus.prefix)
     directory = values.get("--download-folder", "downloaded")
     with open_database(path) as database:
-        export_packages(packages_of_database(database, packages), tmp_path / "work" / directory, tool)
+        export_packages(packages_in_database(database, packages), tmp_path / "work" / directory, tool)
     assert found_files(tmp_path / "work") == case.record["files"]
 
 
@@ -64,9 +64,9 @@ def assert_catalog_has_the_same(path: Path, packages: list[str]) -> None:
         deprecated = deprecated_bundles(database)
         known = [
             replace(package, bundles=[bundle for bundle in package.bundles if bundle.name not in deprecated])
-            for package in packages_of_database(database, packages)
+            for package in packages_in_database(database, packages)
         ]
-        assert list(packages_of_catalog(blobs_of_database(database), packages)) == known
+        assert list(packages_in_catalog(blobs_of_database(database), packages)) == known
 
 
 def move_images(path: Path, prefix: str) -> None:
@@ -97,7 +97,7 @@ def index(tmp_path: Path, *bundles: Bundle) -> Path:
 
 def export(path: Path, destination: Path, tool: ContainerTool, *packages: str) -> list[str]:
     with open_database(path) as database:
-        export_packages(packages_of_database(database, packages), destination, tool)
+        export_packages(packages_in_database(database, packages), destination, tool)
     return sorted(file.relative_to(destination).as_posix() for file in destination.rglob("*") if file.is_file())
 
 

@@ -15,10 +15,10 @@ from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.graph import check_graph
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.index.operations.filter.filter import filter_blobs
+from opmkit.index.operations.filter.fbc import filter_blobs
+from opmkit.index.operations.filter.packagefilter import PackageFilter
+from opmkit.index.operations.filter.result import FilterResult, RemovedCounts, RetainedBundle, RetainedChannel
 from opmkit.index.operations.filter.subgraph import needed_entries
-from opmkit.index.operations.filter.values import Dropped, Filtered, Kept, KeptChannel
-from opmkit.index.operations.filter.wanted import Wanted, parse_wanted
 from tests.kit.randomcatalogs import sound_catalog
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ NOTES = {"schema": "notes", "package": "reef", "name": "n"}
 REEF = package("reef", {"stable": chain("1.0")}, NOTES)
 
 
-def filtered(blobs: Blobs, *texts: str, **options: Any) -> Filtered:
-    return filter_blobs(blobs, [parse_wanted(text) for text in texts], **options)
+def filtered(blobs: Blobs, *texts: str, **options: Any) -> FilterResult:
+    return filter_blobs(blobs, [PackageFilter.parse(text) for text in texts], **options)
 
 
-def names(found: Filtered) -> dict[str, list[str]]:
+def names(found: FilterResult) -> dict[str, list[str]]:
     """The entries that are left by their channels, and the bundles; the result is valid."""
     assert not check_blobs(found.blobs)
     channels = {f"{one.package}/{one.name}": [entry.name for entry in one.entries] for one in found.blobs.channels}
@@ -79,8 +79,8 @@ def test_packages_are_kept_whole_with_all_that_is_theirs() -> None:
     found = filtered(blobs, "reef")
     assert names(found) == {"reef/stable": ["1.0"]}
     assert [one.schema for one in found.blobs.others] == ["notes", "loose"]
-    assert found.dropped == Dropped(1, 2, 5)
-    assert found.channels == (KeptChannel("reef", "stable", 1, 1, "1.0", "1.0"),)
+    assert found.removed == RemovedCounts(1, 2, 5)
+    assert found.channels == (RetainedChannel("reef", "stable", 1, 1, "1.0", "1.0"),)
     kept = {id(blob) for blob in blobs}
     assert all(id(blob) in kept for blob in found.blobs)
 
@@ -93,8 +93,8 @@ def test_a_range_moves_the_head_down_and_cuts_the_tail() -> None:
     found = filtered(catalog(LAGOON), "lagoon:alpha@>=1.1.0 <2.0.0")
     assert names(found) == {"lagoon/alpha": ["1.1", "1.2"]}
     assert found.blobs.channels[0].entries[0].replaces == "1.0"
-    assert found.kept == ()
-    assert found.channels == (KeptChannel("lagoon", "alpha", 2, 4, "1.2", "2.0"),)
+    assert found.retained == ()
+    assert found.channels == (RetainedChannel("lagoon", "alpha", 2, 4, "1.2", "2.0"),)
 
 
 def test_a_range_of_a_package_is_one_of_all_its_channels() -> None:
@@ -112,7 +112,10 @@ def test_what_lies_between_stays() -> None:
     found = filtered(catalog(LAGOON), "lagoon:alpha@1.0.0 || 2.0.0")
     assert names(found) == {"lagoon/alpha": ["1.0", "1.1", "1.2", "2.0"]}
     between = "it lies between 2.0 and 1.0 on the replaces chain"
-    assert found.kept == (Kept("lagoon", "alpha", "1.1", between), Kept("lagoon", "alpha", "1.2", between))
+    assert found.retained == (
+        RetainedBundle("lagoon", "alpha", "1.1", between),
+        RetainedBundle("lagoon", "alpha", "1.2", between),
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,13 +143,13 @@ def test_the_lowest_that_skips_them_joins_what_is_skipped(wanted: str, left: lis
     }
     found = filtered(catalog(package("lagoon", {"alpha": entries})), f"lagoon@{wanted}")
     assert names(found) == {"lagoon/alpha": left}
-    assert {kept.bundle: kept.reason for kept in found.kept} == why
+    assert {kept.bundle: kept.reason for kept in found.retained} == why
 
 
 def test_entries_that_skip_each_other_stay_with_the_head() -> None:
     entries = {"1.0": ("", "1.0"), "1.1": ("", "")}
     found = filtered(catalog(package("lagoon", {"alpha": entries})), "lagoon@1.0.0")
-    assert [(kept.bundle, kept.reason) for kept in found.kept] == [
+    assert [(kept.bundle, kept.reason) for kept in found.retained] == [
         ("1.1", "without it: no channel head found in graph")
     ]
 
@@ -217,7 +220,7 @@ def test_requirements_that_are_left_out(requirement: dict[str, Any], told: str) 
     found = filtered(blobs, "lagoon")
     assert found.warnings == ((f"{loss}, which is left out: tide had it",) if told else ())
     followed = filtered(blobs, "lagoon", with_dependencies=True)
-    assert followed.kept == ((Kept("tide", "", "", loss),) if told else ())
+    assert followed.retained == ((RetainedBundle("tide", "", "", loss),) if told else ())
     assert followed.warnings == ()
     assert [one.name for one in followed.blobs.packages] == ["lagoon", "tide"] if told else ["lagoon"]
     limited = filtered(blobs, "lagoon", "tide@2.x", with_dependencies=True)
@@ -227,16 +230,16 @@ def test_requirements_that_are_left_out(requirement: dict[str, Any], told: str) 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("lagoon", Wanted("lagoon")),
-        ("lagoon:alpha", Wanted("lagoon", ("alpha",))),
-        ("lagoon:alpha,beta,alpha", Wanted("lagoon", ("alpha", "beta"))),
-        ("lagoon@>=1.0.0 <2.0.0", Wanted("lagoon", (), ">=1.0.0 <2.0.0")),
-        ("lagoon:a-1.x@1.x || >3.0.0", Wanted("lagoon", ("a-1.x",), "1.x || >3.0.0")),
+        ("lagoon", PackageFilter("lagoon")),
+        ("lagoon:alpha", PackageFilter("lagoon", ("alpha",))),
+        ("lagoon:alpha,beta,alpha", PackageFilter("lagoon", ("alpha", "beta"))),
+        ("lagoon@>=1.0.0 <2.0.0", PackageFilter("lagoon", (), ">=1.0.0 <2.0.0")),
+        ("lagoon:a-1.x@1.x || >3.0.0", PackageFilter("lagoon", ("a-1.x",), "1.x || >3.0.0")),
     ],
 )
-def test_reading_what_is_wanted(text: str, wanted: Wanted) -> None:
-    assert parse_wanted(text) == wanted
-    assert parse_wanted(str(wanted)) == wanted
+def test_reading_what_is_wanted(text: str, wanted: PackageFilter) -> None:
+    assert PackageFilter.parse(text) == wanted
+    assert PackageFilter.parse(str(wanted)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def test_reading_what_is_wanted(text: str, wanted: Wanted) -> None:
 )
 def test_what_can_not_be_read_is_told_with_its_place(text: str, place: int, problem: str) -> None:
     with pytest.raises(CatalogError, match=f"at {place}: .*{problem}") as caught:
-        parse_wanted(text)
+        PackageFilter.parse(text)
     assert "PACKAGE[:CHANNEL" in caught.value.advice
 
 
@@ -317,7 +320,7 @@ package reef
   channel stable: 1 of 1 bundles
 left out: 0 packages, 0 channels, 1 bundle"""
     )
-    report = json.loads(json.dumps(found.report()))
+    report = json.loads(json.dumps(found.as_dict()))
     assert report["kept"][1]["bundle"] == "1.1"
     assert report["channels"][0]["head_before"] == "2.0"
     assert report["dropped"] == {"packages": 0, "channels": 0, "bundles": 1}
@@ -332,18 +335,18 @@ def test_parts_of_random_catalogs(seed: int) -> None:
         (default,) = (each for each in blobs.channels if (each.package, each.name) == (one.name, one.default_channel))
         low, high = sorted(dice.choice(default.entries).name.partition(".v")[2] for _ in range(2))
         version_range = dice.choice(["", f">={low} <={high}", f"{low} || {high}"])
-        wanted.append(Wanted(one.name, dice.choice([(), (default.name,)]), version_range))
+        wanted.append(PackageFilter(one.name, dice.choice([(), (default.name,)]), version_range))
     found = filter_blobs(blobs, wanted)
     assert not check_blobs(found.blobs)
     assert filter_blobs(found.blobs, wanted).blobs == found.blobs
-    reasons = {(kept.package, kept.channel, kept.bundle) for kept in found.kept}
+    reasons = {(kept.package, kept.channel, kept.bundle) for kept in found.retained}
     chosen = {each for one in wanted for each in _in_range(blobs, one)}
     left = {(one.package, one.name, entry.name) for one in found.blobs.channels for entry in one.entries}
     assert left == chosen | reasons
     assert not chosen & reasons
 
 
-def _in_range(blobs: Blobs, wanted: Wanted) -> set[tuple[str, str, str]]:
+def _in_range(blobs: Blobs, wanted: PackageFilter) -> set[tuple[str, str, str]]:
     versions = {(one.package, one.name): strict_version(bundle_version(one)) for one in blobs.bundles}
     kept = VersionRange.parse(wanted.version_range or ">=0.0.0")
     return {

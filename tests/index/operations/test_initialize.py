@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
-from opmkit.index.operations.initialize import Initialization, initialize
+from opmkit.index.operations.initialize.directory import initialize
+from opmkit.index.operations.initialize.loader import InitializeResult
 from opmkit.index.sqlite import IndexDatabase, replace_database
 from tests.kit.shared import SHARED, Case, assert_equal_index, cases, needs_shared
 
@@ -60,7 +61,7 @@ def manifests(tmp_path: Path) -> Path:
     return directory
 
 
-def load(manifests: Path, *, permissive: bool = False) -> tuple[Initialization, list[tuple[Any, ...]]]:
+def load(manifests: Path, *, permissive: bool = False) -> tuple[InitializeResult, list[tuple[Any, ...]]]:
     """The result and the entries of the channels."""
     with replace_database(manifests.parent / "index.db") as database:
         result = initialize(database, manifests, permissive=permissive)
@@ -75,7 +76,7 @@ def entries(database: IndexDatabase) -> list[tuple[Any, ...]]:
 
 def test_versions_do_not_matter_where_heads_are_given(manifests: Path) -> None:
     result, found = load(manifests)
-    assert result == Initialization(("demo.v1", "demo.v2"), ("demo",))
+    assert result == InitializeResult(("demo.v1", "demo.v2"), ("demo",))
     assert found == [("stable", "demo.v2", 0), ("stable", "demo.v1", 1)]
 
 

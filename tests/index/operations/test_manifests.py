@@ -17,10 +17,10 @@ from opmkit.index.client import parse_address
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.write import to_json
-from opmkit.index.objectnames import as_label
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.installation import Installation, fitted, fitted_to_catalog
-from opmkit.index.operations.manifests import Source, manifests, reaches
+from opmkit.index.operations.manifests.installation import Installation, resolve_in_catalog, resolve_in_database
+from opmkit.index.operations.manifests.names import as_label
+from opmkit.index.operations.manifests.resources import Source, manifests, reaches
 from opmkit.index.rendering.database_blobs import blobs_of_database
 from opmkit.index.sqlite import open_database, replace_database
 from tests.kit.catalogs import write_library
@@ -123,8 +123,8 @@ def test_a_namespace_that_has_its_operator_group_gets_none() -> None:
 
 def test_the_index_tells_the_default_channel(library: Path) -> None:
     with open_database(library) as database:
-        assert fitted(SHELF, database).channel == "beta"
-        assert fitted(replace(SHELF, channel="alpha"), database).channel == "alpha"
+        assert resolve_in_database(SHELF, database).channel == "beta"
+        assert resolve_in_database(replace(SHELF, channel="alpha"), database).channel == "alpha"
 
 
 def test_a_catalog_tells_the_default_channel_and_the_install_modes() -> None:
@@ -141,22 +141,22 @@ def test_a_catalog_tells_the_default_channel_and_the_install_modes() -> None:
             (ChannelBlob("beta", "shelf", (EntryBlob("shelf.v1.0.0"),)),),
             (BundleBlob("shelf.v1.0.0", "shelf", "quay.io/me/shelf:1", (version, spec)),),
         )
-        found = fitted_to_catalog(SHELF, blobs)
+        found = resolve_in_catalog(SHELF, blobs)
         assert (found.channel, found.targets) == ("beta", (SHELF.namespace,)), name
         with pytest.raises(CatalogError, match="does not support the install mode MultiNamespace"):
-            fitted_to_catalog(replace(SHELF, targets=("a", "b")), blobs)
+            resolve_in_catalog(replace(SHELF, targets=("a", "b")), blobs)
 
 
 def test_what_the_index_does_not_have_is_an_error_that_tells_what_it_has(library: Path) -> None:
     with open_database(library) as database:
         with pytest.raises(UnknownPackage, match='"nix" not found') as caught:
-            fitted(Installation("nix", "nix"), database)
+            resolve_in_database(Installation("nix", "nix"), database)
         assert "book, shelf" in caught.value.advice
         with pytest.raises(CatalogError, match='no channel "nix"') as wrong_channel:
-            fitted(replace(SHELF, channel="nix"), database)
+            resolve_in_database(replace(SHELF, channel="nix"), database)
         assert "alpha, beta" in wrong_channel.value.advice
         with pytest.raises(CatalogError, match=r'channel "beta" .* no bundle "shelf.v1.2.0"') as wrong_start:
-            fitted(replace(SHELF, starting_csv="shelf.v1.2.0"), database)
+            resolve_in_database(replace(SHELF, starting_csv="shelf.v1.2.0"), database)
         assert "shelf.v1.0.0, shelf.v1.1.0" in wrong_start.value.advice
 
 
@@ -186,7 +186,7 @@ def test_targets_that_the_operator_supports(
     supported: tuple[str, ...], given: tuple[str, ...] | None, targets: tuple[str, ...] | None, tmp_path: Path
 ) -> None:
     with open_database(_index_of_modes(tmp_path / "index.db", *supported)) as database:
-        assert fitted(replace(SHELF, targets=given), database).targets == targets
+        assert resolve_in_database(replace(SHELF, targets=given), database).targets == targets
 
 
 @pytest.mark.parametrize(
@@ -207,13 +207,13 @@ def test_targets_that_the_operator_does_not_support(
         open_database(_index_of_modes(tmp_path / "index.db", *supported)) as database,
         pytest.raises(CatalogError, match=f"install mode {mode}") as caught,
     ):
-        fitted(installation, database)
+        resolve_in_database(installation, database)
     assert supported[0] in caught.value.advice
 
 
 def test_nothing_is_known_of_an_operator_group_that_exists(tmp_path: Path) -> None:
     with open_database(_index_of_modes(tmp_path / "index.db", "OwnNamespace")) as database:
-        assert fitted(replace(SHELF, existing=True), database).targets is None
+        assert resolve_in_database(replace(SHELF, existing=True), database).targets is None
 
 
 @pytest.mark.parametrize(

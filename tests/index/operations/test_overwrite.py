@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.index.errors import CatalogError
+from opmkit.index.modes import UpdateMode
+from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.list import list_channels
 from opmkit.index.rendering.from_database import load_catalog
@@ -55,7 +57,7 @@ def images(database: IndexDatabase, name: str) -> list[str]:
 
 def test_the_new_bundle_takes_the_place_and_the_channels_are_its_own(database: IndexDatabase) -> None:
     newer = rebuilt("1.1.0", channels="beta,gamma", default="gamma", replaces="demo.v1.0.0")
-    add_bundles(database, [newer], overwrite_latest=True)
+    add_bundles(database, [newer], AddOptions(overwrite_latest=True))
     assert images(database, "demo.v1.1.0") == [newer.image]
     assert heads(database) == [
         ("demo", "alpha", "demo.v1.0.0"),
@@ -71,7 +73,7 @@ def test_bundles_of_several_packages_and_new_ones_come_together(database: IndexD
         rebuilt("1.0.0", package="other"),
         bundle("1.2.0", replaces="demo.v1.1.0"),
     ]
-    assert len(add_bundles(database, added, overwrite_latest=True).added) == 3
+    assert len(add_bundles(database, added, AddOptions(overwrite_latest=True)).added) == 3
     assert heads(database) == [
         ("demo", "alpha", "demo.v1.2.0"),
         ("demo", "beta", "demo.v1.0.0"),
@@ -80,8 +82,8 @@ def test_bundles_of_several_packages_and_new_ones_come_together(database: IndexD
 
 
 def test_a_name_in_no_channel_is_free(database: IndexDatabase) -> None:
-    add_bundles(database, [bundle("3.0.0", replaces="demo.gone")], permissive=True)
-    add_bundles(database, [rebuilt("3.0.0", replaces="demo.v1.1.0")], overwrite_latest=True)
+    add_bundles(database, [bundle("3.0.0", replaces="demo.gone")], AddOptions(permissive=True))
+    add_bundles(database, [rebuilt("3.0.0", replaces="demo.v1.1.0")], AddOptions(overwrite_latest=True))
     assert ("demo", "alpha", "demo.v3.0.0") in heads(database)
 
 
@@ -101,12 +103,12 @@ def test_an_error_leaves_everything_in_its_place(
     add_bundles(database, [bundle("3.0.0", channels="x"), bundle("2.0.0", channels="y")])
     before = dump(database)
     if permissive:
-        result = add_bundles(database, added, overwrite_latest=True, permissive=True)
+        result = add_bundles(database, added, AddOptions(overwrite_latest=True, permissive=True))
         assert result.added == ()
         assert re.search(fault, str(result.failures[0]))
     else:
         with pytest.raises(CatalogError, match=fault) as failure:
-            add_bundles(database, added, overwrite_latest=True)
+            add_bundles(database, added, AddOptions(overwrite_latest=True))
         assert failure.value.exit_code == 1
     assert dump(database) == before
 
@@ -115,16 +117,16 @@ def test_a_bundle_that_came_from_no_image_is_not_overwritten(database: IndexData
     database.connection.execute("DELETE FROM properties")
     database.connection.execute("UPDATE operatorbundle SET bundlepath = ''")
     with pytest.raises(CatalogError, match="the one that the index has did not come from an image"):
-        add_bundles(database, [rebuilt("1.1.0")], overwrite_latest=True)
+        add_bundles(database, [rebuilt("1.1.0")], AddOptions(overwrite_latest=True))
 
 
 def test_the_same_image_is_there_already(database: IndexDatabase) -> None:
     with pytest.raises(CatalogError, match=r"demo:1.1.0 already exists") as failure:
-        add_bundles(database, [bundle("1.1.0")], overwrite_latest=True)
+        add_bundles(database, [bundle("1.1.0")], AddOptions(overwrite_latest=True))
     assert failure.value.exit_code == 2
 
 
 def test_semver_modes_overwrite_nothing(database: IndexDatabase) -> None:
     with pytest.raises(CatalogError, match="taken by a bundle that the index has") as failure:
-        add_bundles(database, [rebuilt("1.1.0")], "semver", overwrite_latest=True)
+        add_bundles(database, [rebuilt("1.1.0")], AddOptions(UpdateMode.SEMVER, overwrite_latest=True))
     assert failure.value.exit_code == 1

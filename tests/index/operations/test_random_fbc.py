@@ -14,16 +14,19 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.session import AddPlan
-from opmkit.index.operations.deprecate import Statement, deprecate
-from opmkit.index.operations.remove_fbc import with_only_packages, without_packages, without_stranded
-from opmkit.index.operations.truncate_fbc import truncate
-from opmkit.index.operations.values import Arrival, Edit, Placement
+from opmkit.index.operations.add.newbundle import NewBundle
+from opmkit.index.operations.add.options import AddOptions, Placement
+from opmkit.index.operations.deprecate import DeprecationEdit, edit_deprecations
+from opmkit.index.operations.prune import prune_catalog, prune_stranded_in_catalog
+from opmkit.index.operations.remove import remove_from_catalog
+from opmkit.index.operations.truncate.fbc import truncate_bundles
 from tests.index.builders import bundle
 from tests.kit.randomcatalogs import sound_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from opmkit.index.operations.change import EditResult
 
 CHANNELS = ["alpha", "beta", "stable", "new"]
 
@@ -58,7 +61,7 @@ def test_permissive_additions_fail_one_by_one(mode: UpdateMode) -> None:
         blobs = _catalog(dice)
         package = dice.choice(blobs.packages).name
         arrivals = [_arrival(dice, package) for _ in range(dice.randint(1, 4))]
-        result = add_bundles(blobs, arrivals, None, AddPlan(mode, permissive=True))
+        result = add_bundles(blobs, arrivals, AddOptions(mode, permissive=True))
         assert not check_blobs(result.blobs)
         added = {one.image for one in result.blobs.bundles} - {one.image for one in blobs.bundles}
         assert len(added) + len(result.failures) == len({one.image for one in arrivals})
@@ -69,7 +72,7 @@ def _catalog(dice: random.Random) -> Blobs:
     return parse_blobs("\n".join(map(json.dumps, documents)).encode(), "catalog.json")
 
 
-def _arrival(dice: random.Random, package: str) -> Arrival:
+def _arrival(dice: random.Random, package: str) -> NewBundle:
     version = f"1.{dice.randint(0, 9)}.{dice.randint(0, 2)}"
     below = [f"{package}.v1.{minor}.0" for minor in range(7)]
     edges = dice.choice([below[:1], below[-3:], below])
@@ -77,42 +80,45 @@ def _arrival(dice: random.Random, package: str) -> Arrival:
     replaces = dice.choice(["", *edges])
     skips = tuple(name for name in dice.sample(edges, dice.randint(0, len(edges))) if name != replaces)
     default = dice.choice(["", "", *CHANNELS])
-    return Arrival.of(
+    return NewBundle.from_bundle(
         bundle(version, package=package, channels=channels, default=default, replaces=replaces, skips=skips)
     )
 
 
-def _add(dice: random.Random, blobs: Blobs, package: str) -> Edit:
+def _add(dice: random.Random, blobs: Blobs, package: str) -> EditResult:
     placement = dice.choice([None, None, Placement(channels=tuple(dice.sample(CHANNELS, 2)), default_channel="alpha")])
-    plan = AddPlan(dice.choice(list(UpdateMode)), overwrite_latest=dice.random() < 0.5)
-    return add_bundles(blobs, [_arrival(dice, package) for _ in range(dice.randint(1, 3))], placement, plan)
+    mode = dice.choice(list(UpdateMode))
+    options = AddOptions(mode, overwrite_latest=dice.random() < 0.5, placement=placement)
+    return add_bundles(blobs, [_arrival(dice, package) for _ in range(dice.randint(1, 3))], options)
 
 
-def _truncate(dice: random.Random, blobs: Blobs, package: str) -> Edit:
+def _truncate(dice: random.Random, blobs: Blobs, package: str) -> EditResult:
     images = [one.image for one in blobs.bundles if one.package == package]
     chosen = dice.sample(images, dice.randint(1, len(images)))
-    return truncate(blobs, chosen, permissive=dice.random() < 0.3, allow_package_removal=dice.random() < 0.3)
+    return truncate_bundles(blobs, chosen, permissive=dice.random() < 0.3, allow_package_removal=dice.random() < 0.3)
 
 
-def _state(dice: random.Random, blobs: Blobs, package: str) -> Edit:
+def _state(dice: random.Random, blobs: Blobs, package: str) -> EditResult:
     names = [blob.name for blob in blobs if blob.package == package]
     abouts = [("olm.package", ""), *((schema, dice.choice(names)) for schema in ("olm.channel", "olm.bundle"))]
     chosen = dice.sample(abouts, dice.randint(1, 3))
-    return deprecate(blobs, [Statement(package, Deprecation(*about, dice.choice(["", "old"]))) for about in chosen])
+    return edit_deprecations(
+        blobs, [DeprecationEdit(package, Deprecation(*about, dice.choice(["", "old"]))) for about in chosen]
+    )
 
 
-def _remove(_: random.Random, blobs: Blobs, package: str) -> Edit:
-    return without_packages(blobs, [package])
+def _remove(_: random.Random, blobs: Blobs, package: str) -> EditResult:
+    return remove_from_catalog(blobs, [package])
 
 
-def _keep(_: random.Random, blobs: Blobs, package: str) -> Edit:
-    return with_only_packages(blobs, [package])
+def _keep(_: random.Random, blobs: Blobs, package: str) -> EditResult:
+    return prune_catalog(blobs, [package])
 
 
-def _tidy(_: random.Random, blobs: Blobs, __: str) -> Edit:
-    return without_stranded(blobs)
+def _tidy(_: random.Random, blobs: Blobs, __: str) -> EditResult:
+    return prune_stranded_in_catalog(blobs)
 
 
-CHANGES: list[Callable[[random.Random, Blobs, str], Edit]] = (
+CHANGES: list[Callable[[random.Random, Blobs, str], EditResult]] = (
     [_add] * 5 + [_truncate] * 3 + [_state, _remove, _keep, _tidy]
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from opmkit.index.errors import DatabaseUnavailable, UnknownPackage
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.remove import remove_packages
+from opmkit.index.operations.remove import remove_from_database
 from opmkit.index.sqlite import IndexDatabase, replace_database
 from opmkit.index.sqlite.removal import package_names, remove_bundle
 from opmkit.index.sqlite.schema import create_schema, create_work_indexes
@@ -38,7 +38,7 @@ def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
 
 def test_removes_all_rows_of_a_package(path: Path) -> None:
     with replace_database(path) as database:
-        assert remove_packages(database, ["b", "", "a"]).removed == ("b", "a")
+        assert remove_from_database(database, ["b", "", "a"]).removed == ("b", "a")
     other = path.with_name("other.db")
     with replace_database(other) as database:
         add_bundles(database, [bundle("1.0.0", package="c")])
@@ -51,7 +51,7 @@ def test_one_unknown_package_keeps_all(path: Path) -> None:
         pytest.raises(UnknownPackage) as failure,
         replace_database(path, must_exist=True) as database,
     ):
-        remove_packages(database, ["a", "x", "y"])
+        remove_from_database(database, ["a", "x", "y"])
     assert path.read_bytes() == before
     expected = "error deleting packages from database: error removing operator package x: no package found"
     assert failure.value.message.startswith(expected)
@@ -64,13 +64,13 @@ def test_an_error_stops_before_the_caller_goes_on(path: Path) -> None:
     """The step itself is undone, so that a caller that catches the error can still keep other changes."""
     with replace_database(path) as database:
         with pytest.raises(UnknownPackage):
-            remove_packages(database, ["a", "a"])
+            remove_from_database(database, ["a", "a"])
         assert package_names(database) == ["a", "b", "c"]
 
 
 def test_permissive_removes_what_is_there(path: Path) -> None:
     with replace_database(path) as database:
-        result = remove_packages(database, ["x", "a", "a"], permissive=True)
+        result = remove_from_database(database, ["x", "a", "a"], permissive=True)
         assert package_names(database) == ["b", "c"]
     assert result.removed == ("a",)
     assert [failure.message.count("no package found") for failure in result.failures] == [2]
@@ -79,14 +79,14 @@ def test_permissive_removes_what_is_there(path: Path) -> None:
 def test_a_package_without_entries_can_be_removed(path: Path) -> None:
     with replace_database(path) as database:
         database.connection.execute("INSERT INTO package (name) VALUES ('empty')")
-        assert remove_packages(database, ["empty"]).removed == ("empty",)
+        assert remove_from_database(database, ["empty"]).removed == ("empty",)
 
 
 def test_advice_names_some_packages_of_many(path: Path) -> None:
     with replace_database(path) as database:
         add_bundles(database, [bundle("1.0.0", package=f"p{number}") for number in range(30)])
         with pytest.raises(UnknownPackage) as failure:
-            remove_packages(database, ["x"])
+            remove_from_database(database, ["x"])
     assert failure.value.advice.endswith("and 13 more.")
 
 
@@ -95,7 +95,7 @@ def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
         pytest.raises(DatabaseUnavailable, match="No such file"),
         replace_database(tmp_path / "index.db", must_exist=True) as database,
     ):
-        remove_packages(database, [])
+        remove_from_database(database, [])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.truncate import Deprecation, deprecate_bundles
+from opmkit.index.operations.truncate.sqlite import TruncateResult, truncate_bundles
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 from tests.index.operate import replay
@@ -55,13 +55,13 @@ def stored(database: IndexDatabase) -> list[str]:
 
 
 def test_what_lies_below_goes(database: IndexDatabase) -> None:
-    assert deprecate_bundles(database, [f"{IMAGE}1.1.0"]) == Deprecation(("demo.v1.1.0",))
+    assert truncate_bundles(database, [f"{IMAGE}1.1.0"]) == TruncateResult(("demo.v1.1.0",))
     assert entries(database) == [("alpha", f"demo.v1.{minor}.0") for minor in (1, 2, 3)]
     assert stored(database) == ["demo.v1.1.0", "demo.v1.2.0", "demo.v1.3.0", "other.v1.0.0"]
 
 
 def test_a_bundle_that_another_channel_needs_stays_there(database: IndexDatabase) -> None:
-    deprecate_bundles(database, [f"{IMAGE}1.2.0"])
+    truncate_bundles(database, [f"{IMAGE}1.2.0"])
     assert entries(database) == [
         ("alpha", "demo.v1.2.0"),
         ("alpha", "demo.v1.3.0"),
@@ -72,7 +72,7 @@ def test_a_bundle_that_another_channel_needs_stays_there(database: IndexDatabase
 
 def test_one_that_an_earlier_one_made_go_is_passed_over(database: IndexDatabase) -> None:
     images = [f"{IMAGE}1.1.0", f"{IMAGE}1.0.0"]
-    assert deprecate_bundles(database, images) == Deprecation(("demo.v1.1.0",))
+    assert truncate_bundles(database, images) == TruncateResult(("demo.v1.1.0",))
 
 
 @pytest.mark.parametrize("permissive", [False, True])
@@ -81,12 +81,12 @@ def test_the_default_channel_stays(database: IndexDatabase, *, permissive: bool)
     images = [f"{IMAGE}1.3.0", f"{IMAGE}1.1.0", f"{IMAGE}9.9.9"]
     if not permissive:
         with pytest.raises(CatalogError, match="causing default channel removal: it is the head") as failure:
-            deprecate_bundles(database, images)
+            truncate_bundles(database, images)
         assert f"missing from registry: [{IMAGE}9.9.9]" in str(failure.value)
         assert failure.value.advice
         assert entries(database) == before
     else:
-        result = deprecate_bundles(database, images, permissive=True)
+        result = truncate_bundles(database, images, permissive=True)
         assert result.deprecated == ("demo.v1.1.0",)
         assert [isinstance(failure, GraphError) for failure in result.failures] == [False, True]
         assert len(entries(database)) == 3
@@ -94,33 +94,31 @@ def test_the_default_channel_stays(database: IndexDatabase, *, permissive: bool)
 
 def test_a_package_goes_with_all_its_heads(database: IndexDatabase) -> None:
     heads = [f"{IMAGE}1.1.0", f"{IMAGE}1.3.0"]
-    result = deprecate_bundles(database, [*heads, f"{IMAGE}1.2.0"], allow_package_removal=True)
-    assert result == Deprecation((), ("demo",))
+    result = truncate_bundles(database, [*heads, f"{IMAGE}1.2.0"], allow_package_removal=True)
+    assert result == TruncateResult((), ("demo",))
     assert stored(database) == ["other.v1.0.0"]
 
 
 def test_a_package_is_removed_once_however_often_its_head_is_named(database: IndexDatabase) -> None:
     heads = [f"{IMAGE}1.3.0", f"{IMAGE}1.1.0", f"{IMAGE}1.3.0"]
     with pytest.raises(CatalogError, match="named twice"):
-        deprecate_bundles(database, heads, allow_package_removal=True)
+        truncate_bundles(database, heads, allow_package_removal=True)
     assert "demo.v1.3.0" in stored(database)
-    result = deprecate_bundles(database, heads, allow_package_removal=True, permissive=True)
+    result = truncate_bundles(database, heads, allow_package_removal=True, permissive=True)
     assert (result.removed_packages, len(result.failures)) == (("demo",), 1)
 
 
 def test_a_package_does_not_go_without_all_its_heads(database: IndexDatabase) -> None:
     with pytest.raises(CatalogError, match=rf"must deprecate {IMAGE}1\.1\.0, head of channel beta"):
-        deprecate_bundles(database, [f"{IMAGE}1.3.0"], allow_package_removal=True)
-    result = deprecate_bundles(
-        database, [f"{IMAGE}1.3.0", f"{IMAGE}1.2.0"], allow_package_removal=True, permissive=True
-    )
+        truncate_bundles(database, [f"{IMAGE}1.3.0"], allow_package_removal=True)
+    result = truncate_bundles(database, [f"{IMAGE}1.3.0", f"{IMAGE}1.2.0"], allow_package_removal=True, permissive=True)
     assert (result.deprecated, result.removed_packages, len(result.failures)) == (("demo.v1.2.0",), (), 2)
 
 
 def test_a_package_without_default_channel_is_told(database: IndexDatabase) -> None:
     database.connection.execute("UPDATE package SET default_channel = NULL WHERE name = 'demo'")
     with pytest.raises(GraphError, match=r"bundle demo\.v1\.1\.0: it is in no package that has a default channel"):
-        deprecate_bundles(database, [f"{IMAGE}1.1.0"])
+        truncate_bundles(database, [f"{IMAGE}1.1.0"])
 
 
 def test_a_thousand_bundles_at_once(tmp_path: Path) -> None:
@@ -132,7 +130,7 @@ def test_a_thousand_bundles_at_once(tmp_path: Path) -> None:
             chain = [bundle(f"{major + 1}.0.0", package=package, replaces=link) for major, link in enumerate(links)]
             add_bundles(opened, chain)
         images = [f"registry.example.com/{package}:{version}" for version in ("1.0.0", "2.0.0") for package in packages]
-        assert len(deprecate_bundles(opened, images).deprecated) == len(images)
+        assert len(truncate_bundles(opened, images).deprecated) == len(images)
         assert len(stored(opened)) == len(images)
 
 
@@ -140,6 +138,6 @@ def test_a_package_without_default_channel_ends_a_permissive_deprecation(databas
     database.connection.execute("UPDATE package SET default_channel = NULL WHERE name = 'demo'")
     add_bundles(database, [bundle("2.0.0", package="other", replaces="other.v1.0.0")])
     images = ["registry.example.com/other:1.0.0", f"{IMAGE}1.1.0", f"{IMAGE}1.0.0"]
-    result = deprecate_bundles(database, images, permissive=True)
+    result = truncate_bundles(database, images, permissive=True)
     assert result.deprecated == ("other.v1.0.0",)
     assert len(result.failures) == 1

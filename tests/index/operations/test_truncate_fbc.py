@@ -11,7 +11,7 @@ from opmkit.index.fbc.blobs import BlobProperty, Blobs
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.fbc.write import sort_blobs, to_json
-from opmkit.index.operations.truncate_fbc import truncate
+from opmkit.index.operations.truncate.fbc import truncate_bundles
 from tests.kit.edits import catalog, shown
 
 ALPHA = [
@@ -48,7 +48,7 @@ def names(blobs: Blobs) -> list[str]:
 
 
 def test_what_lies_below_goes_and_channels_that_it_heads() -> None:
-    result = truncate(CATALOG, [image("1.1.0")]).blobs
+    result = truncate_bundles(CATALOG, [image("1.1.0")]).blobs
     assert shown(result, "demo") == {
         "alpha": ["demo.v1.1.0 < <1.1.0", "demo.v1.2.0 > demo.v1.1.0", "demo.v1.3.0 > demo.v1.2.0"],
         "gamma": ["demo.v1.3.0 > demo.v1.1.0"],
@@ -63,26 +63,26 @@ def test_what_lies_below_goes_and_channels_that_it_heads() -> None:
 
 
 def test_a_bundle_that_another_channel_has_stays_there() -> None:
-    result = truncate(LONG, [image("1.2.0")]).blobs
+    result = truncate_bundles(LONG, [image("1.2.0")]).blobs
     assert shown(result, "demo") == {"alpha": ["demo.v1.2.0", "demo.v1.3.0 > demo.v1.2.0"], "beta": ALPHA[:2]}
     assert result.channels[1] is LONG.channels[1]
     assert names(result) == names(LONG)
 
 
 def test_one_that_an_earlier_one_made_go_is_passed_over() -> None:
-    once = truncate(LONG, [image("1.1.0")])
-    assert truncate(LONG, [image("1.1.0"), image("1.0.0"), image("1.1.0")]) == once
+    once = truncate_bundles(LONG, [image("1.1.0")])
+    assert truncate_bundles(LONG, [image("1.1.0"), image("1.0.0"), image("1.1.0")]) == once
 
 
 def test_what_is_deprecated_again_is_marked_once() -> None:
-    once = truncate(LONG, [image("1.2.0")]).blobs
-    assert truncate(once, [image("1.2.0")]).blobs == once
+    once = truncate_bundles(LONG, [image("1.2.0")]).blobs
+    assert truncate_bundles(once, [image("1.2.0")]).blobs == once
 
 
 def test_properties_come_before_objects() -> None:
     (old, new) = LONG.bundles[:2]
     packed = replace(old, properties=(*old.properties, BlobProperty("olm.bundle.object", {"data": "e30="})))
-    result = truncate(replace(LONG, bundles=(packed, new, *LONG.bundles[2:])), [image("1.0.0")]).blobs
+    result = truncate_bundles(replace(LONG, bundles=(packed, new, *LONG.bundles[2:])), [image("1.0.0")]).blobs
     assert [one.type for one in result.bundles[0].properties] == ["olm.package", "olm.deprecated", "olm.bundle.object"]
 
 
@@ -91,72 +91,72 @@ def test_the_default_channel_stays(*, permissive: bool) -> None:
     images = [image("1.3.0"), image("1.1.0"), image("9.9.9")]
     if not permissive:
         with pytest.raises(CatalogError, match="causing default channel removal: it is the head") as failure:
-            truncate(CATALOG, images)
+            truncate_bundles(CATALOG, images)
         assert f"missing from registry: [{image('9.9.9')}]" in str(failure.value)
         assert failure.value.advice
     else:
-        result = truncate(CATALOG, images, permissive=True)
-        assert result.blobs == truncate(CATALOG, [image("1.1.0")]).blobs
+        result = truncate_bundles(CATALOG, images, permissive=True)
+        assert result.blobs == truncate_bundles(CATALOG, [image("1.1.0")]).blobs
         assert [isinstance(failure, GraphError) for failure in result.failures] == [False, True]
 
 
 def test_the_head_of_the_default_channel_may_lie_below() -> None:
     blobs = catalog({"demo": {"beta": ALPHA[:2], "alpha": ALPHA}})
     with pytest.raises(GraphError, match=r"it leads to demo\.v1\.1\.0, the head"):
-        truncate(blobs, [image("1.2.0")])
+        truncate_bundles(blobs, [image("1.2.0")])
 
 
 def test_a_package_goes_with_all_its_heads() -> None:
-    result = truncate(LONG, [image("1.1.0"), image("1.3.0"), image("1.2.0")], allow_package_removal=True)
+    result = truncate_bundles(LONG, [image("1.1.0"), image("1.3.0"), image("1.2.0")], allow_package_removal=True)
     assert {blob.package for blob in result.blobs} == {"other"}
     with pytest.raises(CatalogError, match="named twice"):
-        truncate(LONG, [image("1.3.0"), image("1.1.0"), image("1.3.0")], allow_package_removal=True)
+        truncate_bundles(LONG, [image("1.3.0"), image("1.1.0"), image("1.3.0")], allow_package_removal=True)
 
 
 def test_a_package_does_not_go_without_all_its_heads() -> None:
     with pytest.raises(CatalogError, match=rf"must deprecate {image('1.1.0')}, head of channel beta"):
-        truncate(LONG, [image("1.3.0")], allow_package_removal=True)
-    result = truncate(LONG, [image("1.3.0"), image("1.2.0")], allow_package_removal=True, permissive=True)
-    assert result.blobs == truncate(LONG, [image("1.2.0")]).blobs
+        truncate_bundles(LONG, [image("1.3.0")], allow_package_removal=True)
+    result = truncate_bundles(LONG, [image("1.3.0"), image("1.2.0")], allow_package_removal=True, permissive=True)
+    assert result.blobs == truncate_bundles(LONG, [image("1.2.0")]).blobs
     assert len(result.failures) == 2
 
 
 def test_a_bundle_that_heads_all_its_channels_goes_with_them() -> None:
     blobs = catalog({"demo": {"alpha": ["demo.v1.1.0"], "beta": ["demo.v1.0.0"]}})
-    result = truncate(blobs, [image("1.0.0")]).blobs
+    result = truncate_bundles(blobs, [image("1.0.0")]).blobs
     assert (shown(result, "demo"), names(result)) == ({"alpha": ["demo.v1.1.0"]}, ["demo.v1.1.0"])
 
 
 def test_what_is_replaced_outside_of_the_channel_is_found_in_others() -> None:
     minors = {"v1.1": ["demo.v1.1.0 > demo.v1.0.0", "demo.v1.1.1 > demo.v1.1.0"], "v1.0": ["demo.v1.0.0"]}
-    result = truncate(catalog({"demo": minors}), [image("1.1.0")]).blobs
+    result = truncate_bundles(catalog({"demo": minors}), [image("1.1.0")]).blobs
     assert shown(result, "demo") == {"v1.1": ["demo.v1.1.0", "demo.v1.1.1 > demo.v1.1.0"], "v1.0": ["demo.v1.0.0"]}
 
 
 def test_a_package_without_default_channel_ends_it() -> None:
     broken = catalog({"demo": {"": ["demo.v9.0.0"], "alpha": ALPHA}, "other": {"alpha": ["other.v1.0.0"]}})
     with pytest.raises(GraphError, match=r"bundle demo\.v1\.1\.0: it is in no package that has a default channel"):
-        truncate(broken, [image("1.1.0")])
+        truncate_bundles(broken, [image("1.1.0")])
 
 
 def test_what_is_wrong_elsewhere_is_told_and_what_is_wrong_here_refused() -> None:
     two_heads = catalog({"other": {"alpha": ["other.v1.0.0", "other.v1.1.0"]}})
     demo = Blobs.from_blobs(blob for blob in LONG if blob.package == "demo")
-    result = truncate(demo + two_heads, [image("1.1.0")])
+    result = truncate_bundles(demo + two_heads, [image("1.1.0")])
     assert [text for text in result.warnings if 'package "other", channel "alpha": multiple channel heads' in text]
     stray = catalog({"demo": {"": ["copy.v1.3.0"]}})
-    assert truncate(demo + stray, [image("1.3.0")], permissive=True).blobs == demo + stray
+    assert truncate_bundles(demo + stray, [image("1.3.0")], permissive=True).blobs == demo + stray
     same_version = catalog({"demo": {"alpha": [*ALPHA, "copy.v1.3.0 > demo.v1.3.0"]}})
     with pytest.raises(InvalidCatalog, match=r"duplicate versions found in bundles: 1\.3\.0"):
-        truncate(same_version, [image("1.1.0")])
+        truncate_bundles(same_version, [image("1.1.0")])
 
 
 def test_an_empty_catalog_stays() -> None:
-    assert truncate(Blobs(), [image("1.0.0")]).blobs == Blobs()
+    assert truncate_bundles(Blobs(), [image("1.0.0")]).blobs == Blobs()
 
 
 def test_what_is_truncated_can_be_read_again() -> None:
-    result = truncate(CATALOG, [image("1.1.0")]).blobs
+    result = truncate_bundles(CATALOG, [image("1.1.0")]).blobs
     assert Blobs.from_blobs(sort_blobs(parse_blobs(to_json(sort_blobs(result)), "x"))) == Blobs.from_blobs(
         sort_blobs(result)
     )

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.index.errors import InvalidDatabase
+from opmkit.index.modes import UpdateMode
+from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.sqlite import connect, open_database, replace_database
 from opmkit.index.sqlite.serving import served_database
@@ -146,7 +148,9 @@ def test_a_real_change_spends_a_hundredth_of_the_budget(path: Path, monkeypatch:
 
     monkeypatch.setattr(connect.Budget, "for_file", classmethod(for_file))
     with replace_database(path) as database:
-        add_bundles(database, [bundle(f"{number}.0.0", package="many") for number in range(300)], "semver")
+        add_bundles(
+            database, [bundle(f"{number}.0.0", package="many") for number in range(300)], AddOptions(UpdateMode.SEMVER)
+        )
     assert all(whole - budget.operations < whole / 100 for budget, whole in budgets)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from opmkit.index.errors import InvalidDatabase
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.prune import prune_packages
-from opmkit.index.operations.remove import remove_packages
+from opmkit.index.operations.prune import prune_database
+from opmkit.index.operations.remove import remove_from_database
 from opmkit.index.sqlite import SCHEMA_VERSION, open_database, replace_database
 from tests.index.builders import bundle
 from tests.index.sqlite.old_databases import BUNDLES, write_old_database
@@ -102,7 +102,7 @@ def test_an_old_database_is_read_from_a_copy(path: Path, tmp_path: Path, level: 
 def test_an_old_database_can_be_changed(path: Path, tmp_path: Path, level: int) -> None:
     write_old_database(path, level)
     with replace_database(path) as database:
-        remove_packages(database, ["b"])
+        remove_from_database(database, ["b"])
         add_bundles(database, [bundle("1.0.0")])
     with open_database(path) as database:
         assert rows(database, "SELECT version FROM schema_migrations") == [(SCHEMA_VERSION,)]
@@ -163,4 +163,4 @@ def test_tables_that_are_not_those_of_the_schema(path: Path, tmp_path: Path, tab
 
 def remove_all(path: Path) -> None:
     with replace_database(path) as database:
-        prune_packages(database, ())
+        prune_database(database, ())

@@ -14,7 +14,7 @@ from opmkit.cli.params import Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.operations.deprecate import Statement
+    from opmkit.index.operations.deprecate import DeprecationEdit
 
 
 def filter_index(
@@ -53,13 +53,13 @@ def filter_index(
 
       opm index filter lagoon-operator:alpha --default-channel lagoon-operator=alpha -f index.db --to-fbc -t me/small:1
     """
-    from opmkit.index.operations.change import filtering
-    from opmkit.index.operations.filter.wanted import parse_wanted
+    from opmkit.index.operations.filter.change import FilterPackages
+    from opmkit.index.operations.filter.packagefilter import PackageFilter
 
     require_flags(ctx, "from-index")
     defaults = dict(_pairs(default_channel or [], ctx.command_path))
-    change = filtering(
-        list(map(parse_wanted, parts)),
+    change = FilterPackages(
+        list(map(PackageFilter.parse, parts)),
         default_channels=defaults,
         with_dependencies=with_dependencies,
         permissive=permissive,
@@ -105,19 +105,21 @@ def deprecate(
 
       opm index deprecate --package lagoon-operator --undo -f quay.io/me/catalog:2 -t quay.io/me/catalog:3 --push
     """
-    from opmkit.index.operations.change import deprecating
+    from opmkit.index.operations.deprecate import EditDeprecations
 
     require_flags(ctx, "from-index", "package")
     if ("message" in given_flags(ctx)) == undo or bool(message) == undo:
         raise UsageProblem("give a --message, or --undo to take back what was said", ctx.command_path)
-    statements = list(_statements(package, channel or [], bundle or [], message))
-    build_changed(tool.open(connection), target.plan(from_index, told), deprecating(statements), told)
+    edits = list(_deprecation_edits(package, channel or [], bundle or [], message))
+    build_changed(tool.open(connection), target.plan(from_index, told), EditDeprecations(edits), told)
 
 
-def _statements(package: str, channels: list[str], bundles: list[str], message: str) -> Iterator[Statement]:
+def _deprecation_edits(
+    package: str, channels: list[str], bundles: list[str], message: str
+) -> Iterator[DeprecationEdit]:
     from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Deprecation
-    from opmkit.index.operations.deprecate import Statement
+    from opmkit.index.operations.deprecate import DeprecationEdit
 
     named = [(CHANNEL, name) for name in channels] + [(BUNDLE, name) for name in bundles]
     for schema, name in named or [(PACKAGE, "")]:
-        yield Statement(package, Deprecation(schema, name, message))
+        yield DeprecationEdit(package, Deprecation(schema, name, message))

@@ -78,14 +78,14 @@ def add(
       opm index add -b quay.io/me/lagoon:0.2.0 -f ./catalog --channel stable --replaces lagoon.v0.1.0
     """
     from opmkit.index.image.build import build_index
-    from opmkit.index.operations.change import adding
+    from opmkit.index.operations.add.change import AddBundles
 
     require_flags(ctx, "bundles")
     placement = place.placement(ctx, bundles or [])
     opened = tools.open(connection, ctx.command_path)
     with progress() as bars:
         options = adding_flags.options(placement, target.level)
-        change = adding(opened.pull, bundles or [], options, progress=bars)
+        change = AddBundles(opened.pull, bundles or [], options, bars)
         built = build_index(opened.pull, opened.build, target.plan(from_index, told), change, progress=bars)
     tell_built(built, told, opened.build, push=target.push)
 
@@ -107,12 +107,14 @@ def rm(
 
     [bold]Example:[/] opm index rm --operators lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
-    from opmkit.index.operations.change import removing
+    from opmkit.index.operations.remove import RemovePackages
 
     require_flags(ctx, "from-index", "operators")
     opened = tools.open(connection, ctx.command_path)
     with fatal_if_not_removed(told):
-        build_changed(opened, target.plan(from_index, told), removing(operators or [], permissive=permissive), told)
+        build_changed(
+            opened, target.plan(from_index, told), RemovePackages(operators or [], permissive=permissive), told
+        )
 
 
 def prune(
@@ -130,11 +132,11 @@ def prune(
 
     [bold]Example:[/] opm index prune --packages lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/small:1 --push
     """
-    from opmkit.index.operations.change import pruning
+    from opmkit.index.operations.prune import PrunePackages
 
     require_flags(ctx, "from-index", "packages")
     opened = tool.open(connection)
-    build_changed(opened, target.plan(from_index, told), pruning(packages or [], permissive=permissive), told)
+    build_changed(opened, target.plan(from_index, told), PrunePackages(packages or [], permissive=permissive), told)
 
 
 def prune_stranded(
@@ -150,11 +152,11 @@ def prune_stranded(
 
     [bold]Example:[/] opm index prune-stranded -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
-    from opmkit.index.operations.change import pruning_stranded
+    from opmkit.index.operations.prune import PruneStranded
 
     require_flags(ctx, "from-index")
     opened = tool.open(connection)
-    build_changed(opened, target.plan(from_index, told), pruning_stranded(), told)
+    build_changed(opened, target.plan(from_index, told), PruneStranded(), told)
 
 
 def deprecatetruncate(
@@ -173,11 +175,11 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
     """
-    from opmkit.index.operations.change import truncating
+    from opmkit.index.operations.truncate.change import TruncateBundles
 
     require_flags(ctx, "bundles")
     opened = tools.open(connection, ctx.command_path)
-    change = truncating(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
+    change = TruncateBundles(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
     build_changed(opened, target.plan(from_index, told), change, told)
 
 
@@ -198,12 +200,16 @@ class Steps:
         self, ctx: typer.Context, add: Change, *, permissive: bool, allow_package_removal: bool
     ) -> Sequence[Change]:
         """Those that were asked for, in the order in which they are made."""
-        from opmkit.index.operations.change import pruning, removing, truncating
+        from opmkit.index.operations.prune import PrunePackages
+        from opmkit.index.operations.remove import RemovePackages
+        from opmkit.index.operations.truncate.change import TruncateBundles
 
-        deprecate = truncating(self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal)
+        deprecate = TruncateBundles(
+            self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal
+        )
         possible = {
-            "rm": removing(self.rm or [], permissive=permissive),
-            "prune-to": pruning(self.prune_to or [], permissive=permissive),
+            "rm": RemovePackages(self.rm or [], permissive=permissive),
+            "prune-to": PrunePackages(self.prune_to or [], permissive=permissive),
             "add": add,
             "deprecate": deprecate,
         }
@@ -236,21 +242,22 @@ def update(
       opm index update --add quay.io/me/lagoon:0.3.0 --skip-present -f quay.io/me/catalog:2 --dry-run --output json
     """
     from opmkit.index.image.build import build_index
-    from opmkit.index.operations.change import adding, in_turn
+    from opmkit.index.operations.add.change import AddBundles
+    from opmkit.index.operations.change import ChangeSequence
 
     placement = place.placement(ctx, steps.add or [])
     opened = tools.open(connection, ctx.command_path)
     with progress() as bars:
         changes = steps.changes(
             ctx,
-            adding(opened.pull, steps.add or [], adding_flags.options(placement, target.level), progress=bars),
+            AddBundles(opened.pull, steps.add or [], adding_flags.options(placement, target.level), bars),
             permissive=adding_flags.permissive,
             allow_package_removal=allow_package_removal,
         )
         if not changes:
             raise UsageProblem("nothing to do: give --add, --rm, --prune-to or --deprecate", ctx.command_path)
         plan = target.plan(from_index, told, tuple(also_tag or ()))
-        built = build_index(opened.pull, opened.build, plan, in_turn(changes), progress=bars)
+        built = build_index(opened.pull, opened.build, plan, ChangeSequence(changes), progress=bars)
     tell_built(built, told, opened.build, push=target.push)
 
 
@@ -278,7 +285,7 @@ def export(
     """
     from opmkit.index.image.content import DatabaseContent
     from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.export import export_packages, packages_of_catalog, packages_of_database
+    from opmkit.index.operations.export import export_packages, packages_in_catalog, packages_in_database
 
     require_flags(ctx, "index")
     if package and xpackage:
@@ -289,9 +296,9 @@ def export(
     with progress() as bars, source.open() as content:
         if isinstance(content, DatabaseContent):
             with content.open() as database:
-                packages = list(packages_of_database(database, names))
+                packages = list(packages_in_database(database, names))
         else:
-            packages = list(packages_of_catalog(content.blobs(), names))
+            packages = list(packages_in_catalog(content.blobs(), names))
         export_packages(packages, download_folder, tool, progress=bars)
 
 
@@ -325,7 +332,7 @@ def diff(
       opm index diff quay.io/me/catalog:1 ./catalog
     """
     from opmkit.index.image.compare import compare_indexes
-    from opmkit.index.operations.diff_report import diff_as_markdown, diff_as_text
+    from opmkit.index.operations.diff.report import diff_as_markdown, diff_as_text
 
     difference = compare_indexes(connection.tool_named(container_tool), before, after)
     if output is DiffFormat.JSON:

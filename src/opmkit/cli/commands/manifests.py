@@ -17,8 +17,8 @@ from opmkit.cli.params import Connection
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
-    from opmkit.index.operations.installation import Installation
-    from opmkit.index.operations.manifests import Source
+    from opmkit.index.operations.manifests.installation import Installation
+    from opmkit.index.operations.manifests.resources import Source
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Installing a package"
@@ -88,8 +88,8 @@ class SourceFlags:
     def source(self, reference: str) -> Source:
         """The source of the index ``reference``, or of what is served at the address."""
         from opmkit.index.client.address import parse_address
-        from opmkit.index.objectnames import as_label
-        from opmkit.index.operations.manifests import Source
+        from opmkit.index.operations.manifests.names import as_label
+        from opmkit.index.operations.manifests.resources import Source
 
         address, image = None, None
         if self.address:
@@ -157,8 +157,8 @@ class InstallFlags:
 
     def installation(self) -> Installation:
         """The same for the index package."""
-        from opmkit.index.objectnames import as_label
-        from opmkit.index.operations.installation import Installation
+        from opmkit.index.operations.manifests.installation import Installation
+        from opmkit.index.operations.manifests.names import as_label
 
         return Installation(
             package=self.package,
@@ -203,8 +203,8 @@ def manifests(
 
       opm index manifests index.db --address catalog.olm.svc:50051 --package lagoon-operator --channel stable
     """
-    from opmkit.index.operations.manifests import manifests as objects_of
-    from opmkit.index.operations.manifests import reaches
+    from opmkit.index.operations.manifests.resources import manifests as objects_of
+    from opmkit.index.operations.manifests.resources import reaches
 
     if not reference and not source_flags.address:
         raise UsageProblem("name the index image, or give --address", ctx.command_path)
@@ -243,19 +243,19 @@ def _image(text: str) -> Reference:
 
 
 def _looked_up(installation: Installation, index: str, connection: Connection, container_tool: str) -> Installation:
-    """The installation fitted to the index; as it is, with a warning, where the index can't be read."""
+    """Resolve the installation in the index; print a warning and return it unchanged if the index cannot be read."""
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.index.image.content import DatabaseContent
     from opmkit.index.image.source import IndexSource
-    from opmkit.index.operations.installation import fitted, fitted_to_catalog
+    from opmkit.index.operations.manifests.installation import resolve_in_catalog, resolve_in_database
 
     try:
         tool = connection.tool_named(container_tool)
         with IndexSource.find(lambda: tool, index, build_context=True).open() as content:
             if not isinstance(content, DatabaseContent):
-                return fitted_to_catalog(installation, content.blobs())
+                return resolve_in_catalog(installation, content.blobs())
             with content.open() as database:
-                return fitted(installation, database)
+                return resolve_in_database(installation, database)
     except ImageToolsError as error:
         print_warning(f"package, channel and install modes are not checked: {error}")
         return installation

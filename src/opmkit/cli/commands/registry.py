@@ -50,12 +50,13 @@ def add(
 
       opm registry add -d index.db -b ./lagoon/0.1.0,./lagoon/0.2.0 --mode semver
     """
-    from opmkit.index.operations.change import adding, change_database
+    from opmkit.index.operations.add.change import AddBundles
+    from opmkit.index.operations.change import change_database
 
     tool = connection.tool_named(container_tool)
     with progress() as bars:
-        change = adding(tool, bundle_images or [], adding_flags.options(), progress=bars)
-        result = change_database(database, change.of_database, dry_run=told.dry_run)
+        change = AddBundles(tool, bundle_images or [], adding_flags.options(), bars)
+        result = change_database(database, change.apply_to_database, dry_run=told.dry_run)
     tell_changed(result, told)
 
 
@@ -73,12 +74,13 @@ def rm(
 
     [bold]Example:[/] opm registry rm --database index.db --packages lagoon-operator
     """
-    from opmkit.index.operations.change import change_database, removing
+    from opmkit.index.operations.change import change_database
+    from opmkit.index.operations.remove import RemovePackages
 
     require_flags(ctx, "packages")
-    change = removing(packages or [], permissive=permissive)
+    change = RemovePackages(packages or [], permissive=permissive)
     with fatal_if_not_removed(told):
-        result = change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run)
+        result = change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run)
     tell_changed(result, told)
 
 
@@ -94,11 +96,12 @@ def prune(
 
     [bold]Example:[/] opm registry prune --database index.db --packages lagoon-operator
     """
-    from opmkit.index.operations.change import change_database, pruning
+    from opmkit.index.operations.change import change_database
+    from opmkit.index.operations.prune import PrunePackages
 
     require_flags(ctx, "packages")
-    change = pruning(packages or [], permissive=permissive)
-    tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
+    change = PrunePackages(packages or [], permissive=permissive)
+    tell_changed(change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run), told)
 
 
 def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
@@ -106,10 +109,11 @@ def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
 
     [bold]Example:[/] opm registry prune-stranded --database index.db
     """
-    from opmkit.index.operations.change import change_database, pruning_stranded
+    from opmkit.index.operations.change import change_database
+    from opmkit.index.operations.prune import PruneStranded
 
-    change = pruning_stranded()
-    tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
+    change = PruneStranded()
+    tell_changed(change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run), told)
 
 
 def deprecatetruncate(
@@ -124,10 +128,11 @@ def deprecatetruncate(
 
     [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.2.0
     """
-    from opmkit.index.operations.change import change_database, truncating
+    from opmkit.index.operations.change import change_database
+    from opmkit.index.operations.truncate.change import TruncateBundles
 
-    change = truncating(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    tell_changed(change_database(database, change.of_database, must_exist=True, dry_run=told.dry_run), told)
+    change = TruncateBundles(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
+    tell_changed(change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run), told)
 
 
 def serve(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.content import Content
-    from opmkit.index.operations.change import Change, ChangeResult
+    from opmkit.index.operations.change import AppliedChange, Change
 
 DEFAULT_TAG = "operator-registry-index:latest"
 CONTEXT_DOCKERFILE = "index.Dockerfile"
@@ -73,13 +73,13 @@ class IndexPlan:
     dockerfile: str = CONTEXT_DOCKERFILE
     dry_run: bool = False
 
-    def apply(self, change: Change, content: Content, directory: Path) -> tuple[Content, ChangeResult]:
+    def apply(self, change: Change, content: Content, directory: Path) -> tuple[Content, AppliedChange]:
         """Change the content of the old index; return that of the new one and the result of the change.
 
         A database that becomes a file-based catalog is written to ``directory``.
         """
         if self.to_catalog and isinstance(content, DatabaseContent):
-            if change.database is None:
+            if not change.supports_databases:
                 content = content.to_catalog(directory / "catalog", self.level)
                 return content, content.change(change)
             result = content.change(change)
@@ -93,7 +93,7 @@ class BuiltIndex:
 
     references: tuple[str, ...]
     digest: str
-    result: ChangeResult
+    result: AppliedChange
 
 
 _NO_ENGINE = Setting.BUILD_TOOL.with_value("none")
@@ -135,7 +135,7 @@ def build_index(
             hint=Hint.any_of(Hint("omit {}", Setting.ON_CONFLICT.with_value("rebase")), "start from an index image"),
         )
 
-    def make(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, ChangeResult]:
+    def make(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, AppliedChange]:
         base, old = _prepare(build, plan, path or parent, directory)
         new, result = plan.apply(change, old, directory)
         spec = new.build_spec(source_date_epoch())
@@ -167,7 +167,7 @@ def build_image(
 
 def _build_in_engine(
     build: EngineBuild, source: IndexSource | None, plan: IndexPlan, change: Change, progress: Progress
-) -> tuple[str, ChangeResult]:
+) -> tuple[str, AppliedChange]:
     name = build.engine.name
     if plan.platforms:
         problem = f"{name}: unsupported: {name} builds only for the platform of its copy of the base"
@@ -197,7 +197,7 @@ def _extract(source: IndexSource | None, plan: IndexPlan, directory: Path) -> tu
     return source.extract(directory)
 
 
-def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> ChangeResult:
+def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> AppliedChange:
     if path.is_dir():
         return change_catalog(path, change, dry_run=plan.dry_run)
     if plan.to_catalog:
@@ -208,10 +208,11 @@ def _change_in_place(path: Path, plan: IndexPlan, change: Change) -> ChangeResul
                 Hint("convert the database to a directory with {}", Operation.MIGRATE_INDEX),
             ),
         )
-    return change_database(path, change.of_database, must_exist=True, dry_run=plan.dry_run)
+    change.check_database_support()
+    return change_database(path, change.apply_to_database, must_exist=True, dry_run=plan.dry_run)
 
 
-def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) -> ChangeResult:
+def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) -> AppliedChange:
     """Change a copy of the index, and unless this is a dry run write it and a Dockerfile to the build context."""
     with ScratchDirectory("opm-index-") as scratch:
         directory = Path(scratch)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.image.content import DatabaseContent
 from opmkit.index.image.source import IndexSource
-from opmkit.index.operations.diff import diff_states, read_state
+from opmkit.index.operations.diff.model import diff_states
+from opmkit.index.operations.diff.sqlite import read_state
 
 if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool
-    from opmkit.index.operations.diff import IndexDiff, IndexState
+    from opmkit.index.operations.diff.model import IndexDiff, IndexState
 
 
 def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
@@ -28,7 +29,7 @@ def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
         old, new = (stack.enter_context(source.open()) for source in sources)
         if isinstance(old, DatabaseContent) and isinstance(new, DatabaseContent):
             return diff_states(_state(old), _state(new))
-        from opmkit.index.operations.diff_fbc import diff_blobs
+        from opmkit.index.operations.diff.fbc import diff_blobs
 
         return diff_blobs(old.blobs(), new.blobs())
 

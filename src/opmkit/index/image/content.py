@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.fbc.load import LoadResult
     from opmkit.index.fbc.migrate import MigrationLevel
-    from opmkit.index.operations.change import Change, ChangeResult
+    from opmkit.index.operations.change import AppliedChange, Change
     from opmkit.index.sqlite import IndexDatabase
 
 ENTRYPOINT = ("/bin/opm",)
@@ -52,7 +52,7 @@ class Content(Protocol):
         """The database file, or the directory of the catalog."""
         ...
 
-    def change(self, change: Change) -> ChangeResult:
+    def change(self, change: Change) -> AppliedChange:
         """Apply a change completely or not at all.
 
         Raises:
@@ -96,11 +96,12 @@ class DatabaseContent:
 
         return open_database(self.path)
 
-    def change(self, change: Change) -> ChangeResult:
+    def change(self, change: Change) -> AppliedChange:
         """Apply a change completely or not at all."""
         from opmkit.index.operations.change import change_database
 
-        return change_database(self.path, change.of_database, durable=False)
+        change.check_database_support()
+        return change_database(self.path, change.apply_to_database, durable=False)
 
     def load(self) -> LoadResult:
         """Convert the database to a file-based catalog."""
@@ -168,7 +169,7 @@ class CatalogContent:
     image_path: str = CONFIGS
     cache_path: str = ""
 
-    def change(self, change: Change) -> ChangeResult:
+    def change(self, change: Change) -> AppliedChange:
         """Apply a change completely or not at all."""
         from opmkit.index.operations.change import change_catalog
 

@@ -1,1 +1,1 @@
-"""Changes and queries of indexes, a module or package for each verb, for sqlite databases and file-based catalogs."""
+"""Operations on indexes: a module or package per verb, for databases and file-based catalogs."""

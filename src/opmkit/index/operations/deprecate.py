@@ -1,14 +1,14 @@
-"""What ``olm.deprecations`` says of packages, channels and bundles: saying it, and taking it back."""
+"""``deprecate``: add and remove entries of ``olm.deprecations`` for packages, channels and bundles."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.index.errors import CatalogError, UnknownPackage, combined
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Blobs, Deprecation, DeprecationsBlob
 from opmkit.index.fbc.packages import replace_packages, select_packages, validate_packages
-from opmkit.index.operations.values import Edit
+from opmkit.index.operations.change import CatalogChange, EditResult
 from opmkit.index.suggestions import instead
 
 if TYPE_CHECKING:
@@ -17,101 +17,115 @@ if TYPE_CHECKING:
 _KINDS = {PACKAGE: "package", CHANNEL: "channel", BUNDLE: "bundle"}
 
 
-class Statement(NamedTuple):
-    """A deprecation in a package; one with an empty message takes back what was said."""
+class DeprecationEdit(NamedTuple):
+    """A deprecation to add to a package, or to remove from it if the message is empty."""
 
     package: str
-    about: Deprecation
+    deprecation: Deprecation
 
     def __str__(self) -> str:
-        """What it is about, in words."""
-        kind = _KINDS.get(self.about.schema, self.about.schema)
-        return f"package {self.package}" if kind == "package" else f"{kind} {self.about.name} of package {self.package}"
+        """Describe the deprecated object."""
+        schema = self.deprecation.schema
+        kind = _KINDS.get(schema, schema)
+        of_package = f"package {self.package}"
+        return of_package if kind == "package" else f"{kind} {self.deprecation.name} of {of_package}"
 
 
-def deprecate(blobs: Blobs, statements: Sequence[Statement]) -> Edit:
-    """Say that packages, channels and bundles are deprecated, and why, or take it back.
+@dataclass(frozen=True, slots=True)
+class EditDeprecations(CatalogChange):
+    """Add or remove deprecations."""
 
-    What was said before of the same is replaced. Where nothing was said there is nothing to take back, which is told
-    as a warning.
+    edits: Sequence[DeprecationEdit]
+
+    def apply_to_catalog(self, blobs: Blobs) -> EditResult:
+        """Edit the deprecations of a file-based catalog."""
+        return edit_deprecations(blobs, self.edits)
+
+
+def edit_deprecations(blobs: Blobs, edits: Sequence[DeprecationEdit]) -> EditResult:
+    """Add, replace or remove deprecations of packages, channels and bundles.
+
+    The removal of a deprecation that does not exist gives a warning.
 
     Raises:
-        UnknownPackage, CatalogError: what is referred to is not there; all such errors in one.
-        InvalidCatalog: a package that is stated on would not be valid.
+        UnknownPackage, CatalogError: a package, channel or bundle does not exist; several such errors are combined.
+        InvalidCatalog: a changed package is invalid.
     """
-    packages = list(dict.fromkeys(one.package for one in statements))
+    packages = list(dict.fromkeys(edit.package for edit in edits))
     changed = select_packages(blobs, packages)
     errors: list[CatalogError] = []
     warnings: list[str] = []
-    for statement in statements:
-        parts = changed[statement.package]
-        said = any(_reference(statement.about) in map(_reference, blob.entries) for blob in parts.deprecations)
-        if not said and (unknown := _unknown(blobs, parts, statement)):
-            errors.append(unknown)
-        elif not said and not statement.about.message:
-            warnings.append(f"{statement} is not deprecated")
+    for edit in edits:
+        package = changed[edit.package]
+        exists = any(_key(edit.deprecation) in map(_key, blob.entries) for blob in package.deprecations)
+        if not exists and (error := _unknown_object(blobs, package, edit)):
+            errors.append(error)
+        elif not exists and not edit.deprecation.message:
+            warnings.append(f"{edit} is not deprecated")
         else:
-            changed[statement.package] = replace(parts, deprecations=_stated(parts.deprecations, statement))
+            changed[edit.package] = replace(package, deprecations=_edited(package.deprecations, edit))
     if errors:
         raise combined(errors)
     result = replace_packages(blobs, changed)
     validate_packages(result, packages)
-    return Edit(result, tuple(warnings))
+    return EditResult(result, warnings=tuple(warnings))
 
 
-def without_references(
-    blobs: Iterable[DeprecationsBlob], gone: Collection[tuple[str, str, str]]
+def remove_references(
+    blobs: Iterable[DeprecationsBlob], removed: Collection[tuple[str, str, str]]
 ) -> tuple[DeprecationsBlob, ...]:
-    """The blobs without what they say of things that are ``gone``: (package, schema, name); emptied ones go, too."""
-    return tuple(
-        left
-        for blob in blobs
-        if (left := _only(blob, [one for one in blob.entries if (blob.package, *_reference(one)) not in gone]))
-    )
-
-
-def _reference(entry: Deprecation) -> tuple[str, str]:
-    return entry.schema, entry.name
-
-
-def _only(blob: DeprecationsBlob, entries: Sequence[Deprecation]) -> DeprecationsBlob | None:
-    """The blob with these of its entries alone; itself where these are all, None where there is none of them."""
-    if len(entries) == len(blob.entries):
-        return blob
-    return replace(blob, entries=tuple(entries)) if entries else None
-
-
-def _stated(blobs: tuple[DeprecationsBlob, ...], statement: Statement) -> tuple[DeprecationsBlob, ...]:
-    """The blobs of a package after a statement, which goes into the one that has its like, else into the first."""
-    about = statement.about
-    if not about.message:
-        return without_references(blobs, {(statement.package, *_reference(about))})
-    if not blobs:
-        return (DeprecationsBlob(statement.package, (about,)),)
-    result = [
-        replace(blob, entries=tuple(about if _reference(one) == _reference(about) else one for one in blob.entries))
-        for blob in blobs
-    ]
-    if all(about not in blob.entries for blob in result):
-        result[0] = replace(result[0], entries=(*result[0].entries, about))
+    """Return the blobs without entries for ``removed`` (package, schema, name) objects, and without empty blobs."""
+    result = []
+    for blob in blobs:
+        entries = tuple(entry for entry in blob.entries if (blob.package, *_key(entry)) not in removed)
+        if len(entries) == len(blob.entries):
+            result.append(blob)
+        elif entries:
+            result.append(replace(blob, entries=entries))
     return tuple(result)
 
 
-def _unknown(blobs: Blobs, parts: Blobs, statement: Statement) -> CatalogError | None:
-    """The error of a statement on something that is not there."""
-    schema, name = _reference(statement.about)
-    if not parts.packages:
-        known = sorted({one.name for one in blobs.packages})
-        told = f"package {statement.package} can't be deprecated: the catalog does not have it"
-        return UnknownPackage(told, advice=instead("packages", statement.package, known))
+def _key(entry: Deprecation) -> tuple[str, str]:
+    return entry.schema, entry.name
+
+
+def _edited(blobs: tuple[DeprecationsBlob, ...], edit: DeprecationEdit) -> tuple[DeprecationsBlob, ...]:
+    """Apply an edit to the blobs of its package; a new entry is appended to the first blob."""
+    new = edit.deprecation
+    if not new.message:
+        return remove_references(blobs, {(edit.package, *_key(new))})
+    if not blobs:
+        return (DeprecationsBlob(edit.package, (new,)),)
+    result = [
+        replace(blob, entries=tuple(new if _key(entry) == _key(new) else entry for entry in blob.entries))
+        for blob in blobs
+    ]
+    if all(new not in blob.entries for blob in result):
+        result[0] = replace(result[0], entries=(*result[0].entries, new))
+    return tuple(result)
+
+
+def _unknown_object(blobs: Blobs, package: Blobs, edit: DeprecationEdit) -> CatalogError | None:
+    """Return the error if the package does not have the object to deprecate."""
+    schema, name = _key(edit.deprecation)
+    if not package.packages:
+        known = sorted({blob.name for blob in blobs.packages})
+        return UnknownPackage(
+            f"package {edit.package} can't be deprecated: the catalog does not have it",
+            advice=instead("packages", edit.package, known),
+        )
     if schema not in _KINDS:
-        told = f'"{schema}" can\'t be deprecated, only {PACKAGE}, {CHANNEL} and {BUNDLE} can'
-        return CatalogError(told, advice="Name one of these schemas.")
+        return CatalogError(
+            f'"{schema}" can\'t be deprecated, only {PACKAGE}, {CHANNEL} and {BUNDLE} can',
+            advice="Name one of these schemas.",
+        )
     if schema == PACKAGE:
         return None
-    names = sorted({one.name for one in (parts.channels if schema == CHANNEL else parts.bundles)})
+    names = sorted({blob.name for blob in (package.channels if schema == CHANNEL else package.bundles)})
     if name in names:
         return None
     kind = _KINDS[schema]
-    told = f"{kind} {name} can't be deprecated: package {statement.package} does not have it"
-    return CatalogError(told, advice=instead(f"{kind}s", name, names))
+    return CatalogError(
+        f"{kind} {name} can't be deprecated: package {edit.package} does not have it",
+        advice=instead(f"{kind}s", name, names),
+    )

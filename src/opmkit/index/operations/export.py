@@ -18,7 +18,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.model import Catalog, Package
 from opmkit.index.files import put_files
-from opmkit.index.packagemanifest import PackageManifest
+from opmkit.index.operations.packagemanifest import PackageManifest
 from opmkit.index.sqlite.channels import ChannelBundle, channel_bundles, channel_heads
 from opmkit.index.sqlite.packages import default_channel
 from opmkit.index.sqlite.removal import package_names
@@ -43,7 +43,7 @@ class ExportedPackage:
     bundles: Sequence[ChannelBundle]
 
 
-def packages_of_database(database: IndexDatabase, names: Sequence[str]) -> Iterator[ExportedPackage]:
+def packages_in_database(database: IndexDatabase, names: Sequence[str]) -> Iterator[ExportedPackage]:
     """The packages of these names, all if there are none; one that the index lacks is without channels."""
     for name in dict.fromkeys(names) or package_names(database):
         heads = tuple((head.channel, head.bundle) for head in channel_heads(database, name))
@@ -51,7 +51,7 @@ def packages_of_database(database: IndexDatabase, names: Sequence[str]) -> Itera
         yield ExportedPackage(manifest, channel_bundles(database, name))
 
 
-def packages_of_catalog(blobs: Blobs, names: Sequence[str]) -> Iterator[ExportedPackage]:
+def packages_in_catalog(blobs: Blobs, names: Sequence[str]) -> Iterator[ExportedPackage]:
     """The same of a file-based catalog, which has to be valid; raises InvalidCatalog."""
     packages = Catalog.from_blobs(blobs).packages
     for name in dict.fromkeys(names) or sorted(packages):

@@ -1,26 +1,61 @@
-"""Reducing an index to some of its packages, or to what its channels lead to (index semantics, section 10)."""
+"""``prune`` and ``prune-stranded``: remove all packages except some, or bundles that are in no channel."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import combined
-from opmkit.index.operations.remove import Removal
+from opmkit.index.fbc.blobs import BUNDLE
+from opmkit.index.operations.change import Change, ChangeResult, EditResult
+from opmkit.index.operations.deprecate import remove_references
+from opmkit.index.operations.remove import RemoveResult, without_packages
 from opmkit.index.sqlite.removal import package_names, remove_package, remove_stranded_bundles
 from opmkit.index.suggestions import packages_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.sqlite import IndexDatabase
 
 
-def prune_packages(database: IndexDatabase, keep: Collection[str], *, permissive: bool = False) -> Removal:
-    """Remove every package that is not in ``keep``; if any is removed, also the stranded bundles of every package.
+@dataclass(frozen=True, slots=True)
+class PrunePackages(Change):
+    """Remove all packages except those in ``keep``."""
+
+    keep: Collection[str]
+    permissive: bool = False
+
+    def apply_to_database(self, database: IndexDatabase) -> ChangeResult:
+        """Prune a database."""
+        return ChangeResult(failures=prune_database(database, self.keep, permissive=self.permissive).failures)
+
+    def apply_to_catalog(self, blobs: Blobs) -> EditResult:
+        """Prune a file-based catalog."""
+        return prune_catalog(blobs, self.keep, permissive=self.permissive)
+
+
+@dataclass(frozen=True, slots=True)
+class PruneStranded(Change):
+    """Remove bundles that are in no channel."""
+
+    def apply_to_database(self, database: IndexDatabase) -> ChangeResult:
+        """Remove stranded bundles from a database."""
+        prune_stranded_in_database(database)
+        return ChangeResult()
+
+    def apply_to_catalog(self, blobs: Blobs) -> EditResult:
+        """Remove stranded bundles from a file-based catalog."""
+        return prune_stranded_in_catalog(blobs)
+
+
+def prune_database(database: IndexDatabase, keep: Collection[str], *, permissive: bool = False) -> RemoveResult:
+    """Remove every package that is not in ``keep``, and with the first one the stranded bundles of every package.
 
     Raises:
-        UnknownPackage: the index lacks some of the packages to keep. Where ``permissive``, this is a failure of the
-            result instead.
+        UnknownPackage: the index does not have some of the packages in ``keep``; a failure of the result if
+            ``permissive``.
     """
     known = package_names(database)
     failures = packages_not_found(keep, known)
@@ -30,10 +65,36 @@ def prune_packages(database: IndexDatabase, keep: Collection[str], *, permissive
     with database.transaction():
         for name in removed:
             remove_package(database, name)
-    return Removal(removed, failures)
+    return RemoveResult(removed, failures)
 
 
-def prune_stranded(database: IndexDatabase) -> None:
-    """Remove the bundles that no channel has an entry for; deprecated ones stay, and so do those that are skipped."""
+def prune_catalog(blobs: Blobs, keep: Collection[str], *, permissive: bool = False) -> EditResult:
+    """Remove every package that is not in ``keep``; retain blobs without a package.
+
+    Raises:
+        UnknownPackage: the catalog does not have some of the packages in ``keep``; a failure of the result if
+            ``permissive``.
+    """
+    known = {blob.package for blob in blobs if blob.package}
+    failures = packages_not_found(keep, known)
+    if failures and not permissive:
+        raise combined(failures)
+    return EditResult(without_packages(blobs, known.difference(keep)), failures=failures)
+
+
+def prune_stranded_in_database(database: IndexDatabase) -> None:
+    """Remove the bundles without a channel entry, except deprecated ones. Skipped bundles have an entry."""
     with database.transaction():
         remove_stranded_bundles(database)
+
+
+def prune_stranded_in_catalog(blobs: Blobs) -> EditResult:
+    """Remove the bundles that are no entry of a channel of their package, and their deprecations."""
+    placed = {(channel.package, entry.name) for channel in blobs.channels for entry in channel.entries}
+    stranded = {(bundle.package, bundle.name) for bundle in blobs.bundles} - placed
+    if not stranded:
+        return EditResult(blobs)
+    bundles = tuple(bundle for bundle in blobs.bundles if (bundle.package, bundle.name) not in stranded)
+    removed = {(package, BUNDLE, name) for package, name in stranded}
+    deprecations = remove_references(blobs.deprecations, removed)
+    return EditResult(replace(blobs, bundles=bundles, deprecations=deprecations))

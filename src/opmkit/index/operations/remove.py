@@ -1,55 +1,92 @@
-"""Removing packages from an index, and what no channel leads to (index semantics, section 10)."""
+"""``rm``: remove packages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import PackageNotRemoved
+from opmkit.index.errors import PackageNotRemoved, combined
+from opmkit.index.fbc.blobs import Blobs
+from opmkit.index.operations.change import Change, ChangeResult, EditResult
 from opmkit.index.sqlite.removal import package_names, remove_package, remove_stranded_bundles
-from opmkit.index.suggestions import listed
+from opmkit.index.suggestions import listed, packages_not_found
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from opmkit.index.errors import CatalogError
     from opmkit.index.sqlite import IndexDatabase
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
-    """The packages that were removed, in order. ``failures`` can be there in permissive mode only."""
+class RemovePackages(Change):
+    """Remove packages."""
+
+    packages: Sequence[str]
+    permissive: bool = False
+
+    def apply_to_database(self, database: IndexDatabase) -> ChangeResult:
+        """Remove the packages from a database."""
+        result = remove_from_database(database, self.packages, permissive=self.permissive)
+        return ChangeResult(failures=result.failures)
+
+    def apply_to_catalog(self, blobs: Blobs) -> EditResult:
+        """Remove the packages from a file-based catalog."""
+        return remove_from_catalog(blobs, self.packages, permissive=self.permissive)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveResult:
+    """The removed packages, in order, and the failures in permissive mode."""
 
     removed: tuple[str, ...]
     failures: tuple[CatalogError, ...] = ()
 
 
-def remove_packages(database: IndexDatabase, names: Sequence[str], *, permissive: bool = False) -> Removal:
-    """Remove packages and all bundles of theirs; also the stranded bundles of every package.
+def remove_from_database(database: IndexDatabase, names: Sequence[str], *, permissive: bool = False) -> RemoveResult:
+    """Remove packages with their bundles, and the stranded bundles of every package.
 
-    All or nothing, unless ``permissive``: then packages that are not there are told as ``failures``. A name given
-    twice is not there the second time.
+    Atomic unless permissive; then unknown packages are returned as a failure. A repeated name is unknown the second
+    time, as in operator-registry.
 
     Raises:
-        PackageNotRemoved: the index lacks some of the packages. Its message begins as callers of the reference tool
-            expect it.
+        PackageNotRemoved: the index does not have some of the packages.
     """
     known = package_names(database)
     with database.transaction():
-        wanted = [name for name in names if name]
-        found = [remove_package(database, name) for name in wanted]
-        unknown = [name for name, was_there in zip(wanted, found, strict=True) if not was_there]
+        names = [name for name in names if name]
+        found = [remove_package(database, name) for name in names]
+        unknown = [name for name, existed in zip(names, found, strict=True) if not existed]
         if unknown and not permissive:
             raise _not_removed(unknown, known)
         remove_stranded_bundles(database)
-    removed = tuple(name for name, was_there in zip(wanted, found, strict=True) if was_there)
-    return Removal(removed, (_not_removed(unknown, known),) if unknown else ())
+    removed = tuple(name for name, existed in zip(names, found, strict=True) if existed)
+    return RemoveResult(removed, (_not_removed(unknown, known),) if unknown else ())
+
+
+def remove_from_catalog(blobs: Blobs, names: Sequence[str], *, permissive: bool = False) -> EditResult:
+    """Remove all blobs of packages, whatever their schema; ignore empty names.
+
+    Raises:
+        UnknownPackage: the catalog does not have some of the packages and ``permissive`` is not set.
+    """
+    failures = packages_not_found(names, {blob.package for blob in blobs if blob.package})
+    if failures and not permissive:
+        raise combined(failures)
+    return EditResult(without_packages(blobs, {name for name in names if name}), failures=failures)
+
+
+def without_packages(blobs: Blobs, names: Collection[str]) -> Blobs:
+    """Return the catalog without the blobs of packages."""
+    if not names:
+        return blobs
+    return Blobs.from_blobs(blob for blob in blobs if not blob.package or blob.package not in names)
 
 
 def _not_removed(names: Sequence[str], known: Sequence[str]) -> PackageNotRemoved:
-    """The error of packages that can't be removed for they are not among the known ones."""
-    each = (f"error removing operator package {name}: no package found for packagename {name}" for name in names)
+    """Return the error for unknown packages, with the message of operator-registry, which scripts match."""
+    causes = (f"error removing operator package {name}: no package found for packagename {name}" for name in names)
     return PackageNotRemoved(
-        f"error deleting packages from database: {'; '.join(each)}",
+        f"error deleting packages from database: {'; '.join(causes)}",
         advice=f"The packages of the index are: {listed(known)}.",
     )

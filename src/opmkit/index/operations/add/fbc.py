@@ -1,4 +1,4 @@
-"""Adding bundles to a catalog: their blobs, their entries in channels, and new packages for them."""
+"""Add bundles to a file-based catalog: their blobs, channel entries and new packages."""
 
 from __future__ import annotations
 
@@ -9,135 +9,135 @@ from opmkit.index.errors import CatalogError, combined
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages
 from opmkit.index.modes import UpdateMode
-from opmkit.index.operations.add.fbc_checks import admit
-from opmkit.index.operations.add.fbc_errors import refuse_additions
-from opmkit.index.operations.add.fbc_packages import default_channel, with_default_channel
-from opmkit.index.operations.add.fbc_replaces import with_bundle
-from opmkit.index.operations.add.fbc_semver import with_bundles_by_version
+from opmkit.index.operations.add.fbc_checks import check_bundles
+from opmkit.index.operations.add.fbc_packages import default_channel, set_default_channel
+from opmkit.index.operations.add.fbc_replaces import insert_bundle
+from opmkit.index.operations.add.fbc_semver import insert_bundles_by_version
 from opmkit.index.operations.add.fbc_substitutes import Substitution
-from opmkit.index.operations.add.session import AddPlan
-from opmkit.index.operations.values import Edit, Placement
+from opmkit.index.operations.add.fbc_validation import validate_package
+from opmkit.index.operations.add.options import AddOptions, Placement
+from opmkit.index.operations.change import EditResult
 from opmkit.index.suggestions import instead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.operations.values import Arrival
+    from opmkit.index.operations.add.newbundle import NewBundle
 
 
 def add_bundles(
     blobs: Blobs,
-    arrivals: Sequence[Arrival],
-    placement: Placement | None = None,
-    plan: AddPlan | None = None,
+    bundles: Sequence[NewBundle],
+    options: AddOptions | None = None,
     compat: Compat = Compat.NEWEST,
-) -> Edit:
-    """Add bundles, in order of their versions, with their entries in channels as they say, or as ``placement`` says.
+) -> EditResult:
+    """Add bundles in ascending order of version.
 
-    In mode replaces a bundle has the edges that it names; in the semver modes versions make the edges of the channels
-    that bundles arrive in. Entries that need not change stay as they are, and packages that bundles are added to must
-    be valid in the end, by the rules of the ``compat``.
+    In the mode replaces a bundle has the edges that it or ``options.placement`` names. In the semver modes its version
+    determines its edges. Other entries are not changed unless an edge requires it.
 
-    All or nothing, unless ``permissive``: then bundles that can't be added are told as ``failures``.
+    Atomic unless permissive; then bundles that cannot be added are returned as failures.
 
     Raises:
-        BundleImageExists, BundleVersionExists, BundleExists: the catalog has a bundle's image or name already, or two
-            have one.
-        GraphError: edges or default channels that don't come out.
-        InvalidCatalog: a package that would not be valid; its message has the channel at fault with its graph.
-        CatalogError: what else is wrong; several errors in one.
+        BundleImageExists, BundleVersionExists, BundleExists: the catalog or another new bundle has the image or name.
+        GraphError: an edge or default channel is invalid.
+        InvalidCatalog: a changed package is invalid by the rules of ``compat``; the message shows the channel's graph.
+        CatalogError: another error, or several errors combined.
     """
-    addition = _Addition(placement or Placement(), plan or AddPlan(), compat)
-    addition.check(arrivals)
-    admission = admit(blobs, addition.placed(arrivals), addition.plan)
-    errors = list(admission.errors)
-    changed = select_packages(blobs, admission.admitted)
-    for package, admitted in admission.admitted.items():
+    adder = _Adder(options or AddOptions(), compat)
+    adder.check_placement(bundles)
+    checked = check_bundles(blobs, adder.place(bundles), adder.options)
+    errors = list(checked.errors)
+    changed = select_packages(blobs, checked.accepted)
+    for package, accepted in checked.accepted.items():
         try:
-            changed[package] = addition.all_at_once(changed[package], admitted)
+            changed[package] = adder.add_together(changed[package], accepted)
         except CatalogError as error:
-            if addition.plan.permissive:
-                changed[package], failed = addition.one_by_one(changed[package], admitted)
-                errors += failed
+            if adder.options.permissive:
+                changed[package], failures = adder.add_individually(changed[package], accepted)
+                errors += failures
             else:
                 errors.append(error)
-    if errors and not addition.plan.permissive:
+    if errors and not adder.options.permissive:
         raise combined(errors)
     result = replace_packages(blobs, changed)
-    added = [one for admitted in admission.admitted.values() for one in admitted]
+    added = [bundle for accepted in checked.accepted.values() for bundle in accepted]
     warnings = (
-        *_absent(result, added, addition.plan.mode),
-        *_new_channels(blobs, added, addition.placement),
+        *_missing_replaces(result, added, adder.options.mode),
+        *_new_channels(blobs, added, adder.placement),
         *other_package_warnings(result, changed, compat),
     )
-    return Edit(result, warnings, failures=tuple(errors))
+    return EditResult(result, warnings=warnings, failures=tuple(errors))
 
 
 @dataclass(frozen=True, slots=True)
-class _Addition:
-    """How bundles are added."""
+class _Adder:
+    """The options of one ``add``, applied package by package."""
 
-    placement: Placement
-    plan: AddPlan
+    options: AddOptions
     compat: Compat
 
-    def check(self, arrivals: Sequence[Arrival]) -> None:
-        """Raise CatalogError for edges that are given for several bundles, or where versions make them."""
+    @property
+    def placement(self) -> Placement:
+        return self.options.placement or Placement()
+
+    def check_placement(self, bundles: Sequence[NewBundle]) -> None:
+        """Raise CatalogError for edges given for several bundles, or in a mode where versions determine them."""
         edges = [self.placement.replaces, self.placement.skips]
-        if len(arrivals) > 1 and any(given is not None for given in (*edges, self.placement.skip_range)):
+        if len(bundles) > 1 and any(given is not None for given in (*edges, self.placement.skip_range)):
             raise CatalogError(
                 "replaces, skips and skip range can be given for one bundle only, and there are several",
                 advice="Add the bundles one by one.",
             )
-        if self.plan.mode is not UpdateMode.REPLACES and any(given is not None for given in edges):
+        if self.options.mode is not UpdateMode.REPLACES and any(given is not None for given in edges):
             raise CatalogError(
-                f"replaces and skips can't be given in the mode {self.plan.mode}, where versions make the updates",
+                f"replaces and skips can't be given in the mode {self.options.mode}, where versions make the updates",
                 advice="Leave them out, or add the bundle in the mode replaces.",
             )
 
-    def placed(self, arrivals: Sequence[Arrival]) -> Iterator[Arrival]:
-        """The bundles as if they said of themselves what the placement says."""
-        given = {field: value for field, value in asdict(self.placement).items() if value is not None}
-        return (replace(arrival, **given) for arrival in arrivals)
+    def place(self, bundles: Sequence[NewBundle]) -> Iterator[NewBundle]:
+        """Yield the bundles with the channels and edges of the placement."""
+        overrides = {field: value for field, value in asdict(self.placement).items() if value is not None}
+        return (replace(bundle, **overrides) for bundle in bundles)
 
-    def all_at_once(self, parts: Blobs, arrivals: Sequence[Arrival]) -> Blobs:
-        """A package with all the bundles; raises CatalogError, InvalidCatalog if it would not be valid."""
-        arrivals = [self._without_foreign_default(parts, arrival) for arrival in arrivals]
-        if self.plan.mode is UpdateMode.REPLACES:
-            result = self._by_their_edges(parts, arrivals)
-            default = self.placement.default_channel or default_channel(parts, result, arrivals)
+    def add_together(self, parts: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
+        """Return a package with all the bundles; raise CatalogError, or InvalidCatalog for an invalid result."""
+        bundles = [self._drop_unknown_default(parts, bundle) for bundle in bundles]
+        if self.options.mode is UpdateMode.REPLACES:
+            result = self._insert_with_own_edges(parts, bundles)
+            default = self.placement.default_channel or default_channel(parts, result, bundles)
         else:
-            skip_patch = self.plan.mode is UpdateMode.SEMVER_SKIPPATCH
-            result, default = with_bundles_by_version(parts, arrivals, skip_patch=skip_patch)
-        result = with_default_channel(result, default, arrivals)
-        base = parts if len(arrivals) == 1 else result
-        refuse_additions(result, arrivals, self.compat, lambda other: self._by_their_edges(base, [other]))
+            skip_patch = self.options.mode is UpdateMode.SEMVER_SKIPPATCH
+            result, default = insert_bundles_by_version(parts, bundles, skip_patch=skip_patch)
+        result = set_default_channel(result, default, bundles)
+        base = parts if len(bundles) == 1 else result
+        validate_package(result, bundles, self.compat, lambda other: self._insert_with_own_edges(base, [other]))
         return result
 
-    def _without_foreign_default(self, parts: Blobs, arrival: Arrival) -> Arrival:
-        """The bundle, without its wish for a default channel where that is not among the channels given."""
-        there = {*(channel.name for channel in parts.channels), *arrival.channels}
-        given = self.placement.channels is not None and self.placement.default_channel is None
-        return replace(arrival, default_channel="") if given and arrival.default_channel not in there else arrival
+    def _drop_unknown_default(self, parts: Blobs, bundle: NewBundle) -> NewBundle:
+        """Ignore the default channel of a bundle if the placement's channels exclude it."""
+        known = {*(channel.name for channel in parts.channels), *bundle.channels}
+        placed = self.placement.channels is not None and self.placement.default_channel is None
+        return replace(bundle, default_channel="") if placed and bundle.default_channel not in known else bundle
 
-    def _by_their_edges(self, parts: Blobs, arrivals: Sequence[Arrival]) -> Blobs:
-        for arrival in arrivals:
-            change = Substitution.of(parts, arrival).change if self.plan.enable_alpha else None
-            parts = with_bundle(parts, arrival, change, alone=self.placement.channels is not None)
+    def _insert_with_own_edges(self, parts: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
+        for bundle in bundles:
+            edit = Substitution.resolve(parts, bundle).edit_channel if self.options.enable_alpha else None
+            parts = insert_bundle(parts, bundle, edit, alone=self.placement.channels is not None)
         return parts
 
-    def one_by_one(self, parts: Blobs, arrivals: Sequence[Arrival]) -> tuple[Blobs, list[CatalogError]]:
-        """A package with those of the bundles that can be added one by one, whatever the order; the others' errors."""
-        waiting, errors = list(arrivals), list[CatalogError]()
+    def add_individually(self, parts: Blobs, bundles: Sequence[NewBundle]) -> tuple[Blobs, list[CatalogError]]:
+        """Add every bundle that can be added, in any order; return the package and the errors of the others."""
+        waiting, errors = list(bundles), list[CatalogError]()
         while waiting:
-            failed: list[Arrival] = []
+            failed: list[NewBundle] = []
             errors = []
-            for arrival in waiting:
+            for bundle in waiting:
                 try:
-                    parts = self.all_at_once(parts, [arrival])
+                    parts = self.add_together(parts, [bundle])
                 except CatalogError as error:
-                    failed.append(arrival)
+                    failed.append(bundle)
                     errors.append(error)
             if len(failed) == len(waiting):
                 break
@@ -145,18 +145,22 @@ class _Addition:
         return parts, errors
 
 
-def _new_channels(before: Blobs, added: Sequence[Arrival], placement: Placement) -> Iterator[str]:
-    """Yield a warning for each channel of the placement that a package with channels did not have: a typo, perhaps."""
-    for package in dict.fromkeys(one.package for one in added):
+def _new_channels(before: Blobs, added: Sequence[NewBundle], placement: Placement) -> Iterator[str]:
+    """Yield a warning for each channel of the placement that an existing package lacks, since it may be a typo."""
+    for package in dict.fromkeys(bundle.package for bundle in added):
         known = sorted(channel.name for channel in before.channels if channel.package == package)
         for name in placement.channels or () if known else ():
             if name not in known:
                 yield f'channel "{name}" of package "{package}" is new. {instead("other channels", name, known)}'
 
 
-def _absent(blobs: Blobs, added: Sequence[Arrival], mode: UpdateMode) -> Iterator[str]:
-    """Warnings of bundles that replace what is not there."""
-    there = {(bundle.package, bundle.name) for bundle in blobs.bundles}
-    for one in added if mode is UpdateMode.REPLACES else ():
-        if one.replaces and (one.package, one.name) in there and (one.package, one.replaces) not in there:
-            yield f"bundle {one.name} replaces {one.replaces}, which package {one.package} does not have"
+def _missing_replaces(blobs: Blobs, added: Sequence[NewBundle], mode: UpdateMode) -> Iterator[str]:
+    """Yield a warning for each bundle that replaces a missing one."""
+    names = {(bundle.package, bundle.name) for bundle in blobs.bundles}
+    for bundle in added if mode is UpdateMode.REPLACES else ():
+        if (
+            bundle.replaces
+            and (bundle.package, bundle.name) in names
+            and (bundle.package, bundle.replaces) not in names
+        ):
+            yield f"bundle {bundle.name} replaces {bundle.replaces}, which package {bundle.package} does not have"

@@ -1,4 +1,4 @@
-"""What a package is after bundles were added to it: its default channel, and all of a new one."""
+"""The default channel of a package after an add, and the package blob of a new package."""
 
 from __future__ import annotations
 
@@ -16,52 +16,56 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.graph.version import Precedence
-    from opmkit.index.operations.values import Arrival
+    from opmkit.index.operations.add.newbundle import NewBundle
 
 _FLOOR = precedence("0.0.0")
 
 
-def default_channel(before: Blobs, after: Blobs, arrivals: Sequence[Arrival]) -> str:
-    """The default channel: the one that is named by the highest version of all, else the one that it was.
+def default_channel(before: Blobs, after: Blobs, bundles: Sequence[NewBundle]) -> str:
+    """Return the default channel of a package: the one named by its highest version, else the current one.
 
-    It moves as in an index database: with a bundle at least as high as those before it. A new package of one channel
-    needs to name none.
+    As in an index database, only a bundle with at least the highest version so far changes it. A new package with a
+    single channel needs no named default.
 
     Raises:
-        GraphError: none is named, or one that the package does not have.
+        GraphError: no default channel is named, or the package does not have it.
     """
-    named = next((one.default_channel for one in before.packages), "")
-    highest = max([_FLOOR, *(_order(bundle_version(one)) for one in before.bundles)])
-    for arrival in arrivals:
-        if _order(arrival.version) >= highest:
-            highest, named = _order(arrival.version), arrival.default_channel or named
+    named = next((package.default_channel for package in before.packages), "")
+    highest = max([_FLOOR, *(_precedence_or_lowest(bundle_version(bundle)) for bundle in before.bundles)])
+    for bundle in bundles:
+        version = _precedence_or_lowest(bundle.version)
+        if version >= highest:
+            highest, named = version, bundle.default_channel or named
     channels = sorted(channel.name for channel in after.channels)
     if named in channels:
         return named
     if not named and len(channels) == 1:
         return channels[0]
-    wish = f"its bundles name {named}, which it does not have" if named else "its bundles name none"
+    reason = f"its bundles name {named}, which it does not have" if named else "its bundles name none"
     raise GraphError(
-        f"package {arrivals[0].package} has no default channel: {wish}; its channels are: {', '.join(channels)}",
+        f"package {bundles[0].package} has no default channel: {reason}; its channels are: {', '.join(channels)}",
         hint=Hint.any_of(
             Hint("pass one of them with {}", Setting.DEFAULT_CHANNEL), "set one in the annotations of the bundle"
         ),
     )
 
 
-def with_default_channel(parts: Blobs, channel: str, arrivals: Sequence[Arrival]) -> Blobs:
-    """The package with this default channel; a new one has the icon and the description of the bundle at its head."""
-    if parts.packages:
-        if parts.packages[0].default_channel == channel:
-            return parts
-        return replace(parts, packages=tuple(replace(one, default_channel=channel) for one in parts.packages))
-    heads = {head for one in parts.channels if one.name == channel for head in channel_heads(one.entries)}
-    head = next((one for one in arrivals if one.name in heads), arrivals[-1])
-    return replace(parts, packages=(PackageBlob(head.package, channel, head.icon, head.description),))
+def set_default_channel(package: Blobs, channel: str, bundles: Sequence[NewBundle]) -> Blobs:
+    """Return the package with this default channel; a new one gets the icon and description of the bundle at its head.
+
+    Of several heads the first among ``bundles`` counts.
+    """
+    if package.packages:
+        if package.packages[0].default_channel == channel:
+            return package
+        return replace(package, packages=tuple(replace(blob, default_channel=channel) for blob in package.packages))
+    heads = {head for blob in package.channels if blob.name == channel for head in channel_heads(blob.entries)}
+    head = next((bundle for bundle in bundles if bundle.name in heads), bundles[-1])
+    return replace(package, packages=(PackageBlob(head.package, channel, head.icon, head.description),))
 
 
-def _order(version: str) -> Precedence:
-    """The order of a version; one that has none is told elsewhere, and moves nothing."""
+def _precedence_or_lowest(version: str) -> Precedence:
+    """Return the precedence of a version, the lowest for an invalid one, which other checks report."""
     try:
         return precedence(version)
     except GraphError:

@@ -1,4 +1,4 @@
-"""Bundles entering the channels of a package with the edges that they name themselves (mode ``replaces``)."""
+"""Channel entries of added bundles in the mode ``replaces``: bundles declare their edges."""
 
 from __future__ import annotations
 
@@ -11,60 +11,59 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from opmkit.index.fbc.blobs import BundleBlob
-    from opmkit.index.operations.values import Arrival
+    from opmkit.index.operations.add.newbundle import NewBundle
 
 
-class Change(NamedTuple):
-    """What a bundle that is added does to a channel: the channel with edges changed, and its own entry there.
+class ChannelEdit(NamedTuple):
+    """A channel with changed edges, and the entry of a new bundle there.
 
-    ``needed`` tells that entries of the channel name it now, so that it has to be there.
+    ``required`` is set if other entries of the channel refer to the new bundle, which then must be in it.
     """
 
     channel: ChannelBlob
     entry: EntryBlob
-    needed: bool = False
+    required: bool = False
 
 
-def with_bundle(
-    parts: Blobs, arrival: Arrival, change: Callable[[ChannelBlob], Change] | None = None, *, alone: bool = False
+def insert_bundle(
+    package: Blobs, bundle: NewBundle, edit: Callable[[ChannelBlob], ChannelEdit] | None = None, *, alone: bool = False
 ) -> Blobs:
-    """The package with a bundle, and with its entry in each of its channels; channels that there aren't begin.
+    """Return the package with a bundle and its entry in each of its channels; create missing channels.
 
-    A bundle of its name goes, and so do the entries of that one; a channel that has no other goes, too. What the
-    bundle replaces or skips comes along into a channel that lacks it, with all that it leads to, as far as other
-    channels of the package have it: unless it is put there ``alone``. Its edges are its own if no ``change`` tells
-    others.
+    Replace a bundle of the same name, and remove its other entries, with channels that become empty. Unless ``alone``,
+    copy to a channel what the bundle replaces or skips, transitively, from the other channels of the package. ``edit``
+    changes the edges of each channel; by default the bundle keeps its own.
     """
-    bundles = {bundle.name for bundle in parts.bundles}
-    known = {} if alone else {name: entry for name, entry in known_entries(parts).items() if name in bundles}
-    there = {channel.name for channel in parts.channels}
-    begun = [ChannelBlob(name, arrival.package) for name in dict.fromkeys(arrival.channels) if name not in there]
-    changes = [change(one) if change else Change(one, arrival.entry) for one in (*parts.channels, *begun)]
+    bundles = {blob.name for blob in package.bundles}
+    known = {} if alone else {name: entry for name, entry in known_entries(package).items() if name in bundles}
+    existing = {channel.name for channel in package.channels}
+    created = [ChannelBlob(name, bundle.package) for name in dict.fromkeys(bundle.channels) if name not in existing]
+    edits = [edit(channel) if edit else ChannelEdit(channel, bundle.entry) for channel in (*package.channels, *created)]
     channels = (
-        _entered(one.channel, one.entry, known)
-        if one.needed or one.channel.name in arrival.channels
-        else _left(one.channel, arrival.name)
-        for one in changes
+        _insert_entry(channel, entry, known)
+        if required or channel.name in bundle.channels
+        else _remove_entry(channel, bundle.name)
+        for channel, entry, required in edits
     )
-    return replace(parts, channels=tuple(filter(None, channels)), bundles=tuple(_bundles(parts, arrival)))
+    return replace(package, channels=tuple(filter(None, channels)), bundles=tuple(_bundles(package, bundle)))
 
 
-def _bundles(parts: Blobs, arrival: Arrival) -> Iterator[BundleBlob]:
-    """The bundles with the one that arrives, in the place of one of its name."""
+def _bundles(package: Blobs, bundle: NewBundle) -> Iterator[BundleBlob]:
+    """Yield the bundles with the new one, in the place of one of the same name."""
     found = False
-    for bundle in parts.bundles:
-        same = bundle.name == arrival.name
-        found = found or same
-        yield replace(arrival.blob, location=bundle.location) if same else bundle
+    for blob in package.bundles:
+        same_name = blob.name == bundle.name
+        found = found or same_name
+        yield replace(bundle.blob, location=blob.location) if same_name else blob
     if not found:
-        yield arrival.blob
+        yield bundle.blob
 
 
-def known_entries(parts: Blobs) -> dict[str, EntryBlob]:
-    """An entry of each bundle of the package: one with edges if there is one, of the default channel or the first."""
-    default = next((one.default_channel for one in parts.packages), "")
+def known_entries(package: Blobs) -> dict[str, EntryBlob]:
+    """Return an entry of each bundle: preferably one with edges, from the default channel or the first by name."""
+    default = next((blob.default_channel for blob in package.packages), "")
     known: dict[str, EntryBlob] = {}
-    for channel in sorted(parts.channels, key=lambda one: (one.name != default, one.name)):
+    for channel in sorted(package.channels, key=lambda channel: (channel.name != default, channel.name)):
         for entry in channel.entries:
             if entry.name not in known or (_targets(entry) and not _targets(known[entry.name])):
                 known[entry.name] = entry
@@ -75,30 +74,30 @@ def _targets(entry: EntryBlob) -> list[str]:
     return [name for name in (*entry.skips, entry.replaces) if name]
 
 
-def _left(channel: ChannelBlob, name: str) -> ChannelBlob | None:
-    """The channel without the entry of a bundle; None if nothing is left."""
-    left = tuple(entry for entry in channel.entries if entry.name != name)
-    if len(left) == len(channel.entries):
+def _remove_entry(channel: ChannelBlob, name: str) -> ChannelBlob | None:
+    """Return the channel without the entry of a bundle, None if it becomes empty."""
+    entries = tuple(entry for entry in channel.entries if entry.name != name)
+    if len(entries) == len(channel.entries):
         return channel
-    return replace(channel, entries=left) if left else None
+    return replace(channel, entries=entries) if entries else None
 
 
-def _entered(channel: ChannelBlob, entry: EntryBlob, known: Mapping[str, EntryBlob]) -> ChannelBlob:
-    """The channel with the entry of a bundle, in the place of one of its name, and with what that leads to."""
-    there = {one.name for one in channel.entries}
-    led_to = _led_to(entry, there, known)
-    if entry.name not in there:
-        return replace(channel, entries=(*channel.entries, *led_to, entry))
-    present = (entry if one.name == entry.name else one for one in channel.entries)
-    return replace(channel, entries=(*present, *led_to))
+def _insert_entry(channel: ChannelBlob, entry: EntryBlob, known: Mapping[str, EntryBlob]) -> ChannelBlob:
+    """Return the channel with an entry, in the place of one of the same name, and with the entries below it."""
+    names = {other.name for other in channel.entries}
+    below = _missing_below(entry, names, known)
+    if entry.name not in names:
+        return replace(channel, entries=(*channel.entries, *below, entry))
+    entries = (entry if other.name == entry.name else other for other in channel.entries)
+    return replace(channel, entries=(*entries, *below))
 
 
-def _led_to(entry: EntryBlob, there: Collection[str], known: Mapping[str, EntryBlob]) -> Iterable[EntryBlob]:
-    """The entries that a channel lacks of what an entry leads to, the lowest first; what is skipped has no edges."""
+def _missing_below(entry: EntryBlob, present: Collection[str], known: Mapping[str, EntryBlob]) -> Iterable[EntryBlob]:
+    """Return the entries that a channel lacks of those below an entry, the lowest first; skipped ones have no edges."""
     chain: dict[str, EntryBlob] = {}
     skipped = list(entry.skips)
-    while entry.replaces in known and entry.replaces not in there and entry.replaces not in chain:
+    while entry.replaces in known and entry.replaces not in present and entry.replaces not in chain:
         chain[entry.replaces] = entry = known[entry.replaces]
         skipped += entry.skips
-    lacking = [name for name in dict.fromkeys(skipped) if name in known and name not in {*there, *chain}]
-    return [*(EntryBlob(name, skip_range=known[name].skip_range) for name in lacking), *reversed(chain.values())]
+    missing = [name for name in dict.fromkeys(skipped) if name in known and name not in {*present, *chain}]
+    return [*(EntryBlob(name, skip_range=known[name].skip_range) for name in missing), *reversed(chain.values())]

@@ -1,9 +1,10 @@
-"""Bundles entering the channels of a package by their versions alone (modes ``semver`` and ``semver-skippatch``)."""
+"""Channel entries of added bundles in the modes ``semver`` and ``semver-skippatch``: versions determine the edges."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
@@ -14,45 +15,45 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.index.graph import ChannelGraph
-    from opmkit.index.operations.values import Arrival
+    from opmkit.index.operations.add.newbundle import NewBundle
 
 
-def with_bundles_by_version(
-    parts: Blobs, arrivals: Sequence[Arrival], *, skip_patch: bool = False
+def insert_bundles_by_version(
+    package: Blobs, bundles: Sequence[NewBundle], *, skip_patch: bool = False
 ) -> tuple[Blobs, str]:
-    """The package with bundles and their entries, and the name of its default channel.
+    """Return the package with bundles of it and their entries, and the name of its default channel.
 
-    Channels that no bundle arrives in stay as they are. Entries keep their skip ranges.
+    Channels without a new bundle are unchanged. Entries retain their skip ranges.
 
     Raises:
         GraphError: see :func:`opmkit.index.graph.semver_graph`.
     """
-    (package,) = {arrival.package for arrival in arrivals}
-    default = next((one.default_channel for one in parts.packages), "")
-    members = [Member(one.name, one.version, one.channels, one.default_channel) for one in arrivals]
-    graph = semver_graph(package, default, _placed(parts, arrivals), members, skip_patch=skip_patch)
+    (name,) = {bundle.package for bundle in bundles}
+    default = next((blob.default_channel for blob in package.packages), "")
+    members = [Member(bundle.name, bundle.version, bundle.channels, bundle.default_channel) for bundle in bundles]
+    graph = semver_graph(name, default, _placed(package, bundles), members, skip_patch=skip_patch)
     graphs = {channel.name: channel for channel in graph.channels}
-    there = {channel.name for channel in parts.channels}
-    begun = [ChannelBlob(name, package) for name in graphs if name not in there]
+    existing = {channel.name for channel in package.channels}
+    created = [ChannelBlob(channel, name) for channel in graphs if channel not in existing]
     channels = (
-        _laid_out(channel, graphs[channel.name], arrivals) if channel.name in graphs else channel
-        for channel in (*parts.channels, *begun)
+        _apply_graph(channel, graphs[channel.name], bundles) if channel.name in graphs else channel
+        for channel in (*package.channels, *created)
     )
-    bundles = (*parts.bundles, *(arrival.blob for arrival in arrivals))
-    return replace(parts, channels=tuple(channels), bundles=bundles), graph.default_channel
+    blobs = (*package.bundles, *(bundle.blob for bundle in bundles))
+    return replace(package, channels=tuple(channels), bundles=blobs), graph.default_channel
 
 
-def _placed(parts: Blobs, arrivals: Sequence[Arrival]) -> dict[str, list[Placed]]:
-    """The bundles in the channels that others arrive in, and the names of the other channels."""
-    versions = {bundle.name: bundle_version(bundle) for bundle in parts.bundles}
-    concerned = {channel for arrival in arrivals for channel in arrival.channels}
+def _placed(package: Blobs, bundles: Sequence[NewBundle]) -> dict[str, list[Placed]]:
+    """Return the present bundles of the channels that get new ones, and an empty list for each other channel."""
+    versions = {blob.name: bundle_version(blob) for blob in package.bundles}
+    changed = {channel for bundle in bundles for channel in bundle.channels}
     return {
         channel.name: [
             Placed(entry.name, versions[entry.name], _targets(entry))
             for entry in channel.entries
-            if channel.name in concerned and entry.name in versions
+            if channel.name in changed and entry.name in versions
         ]
-        for channel in parts.channels
+        for channel in package.channels
     }
 
 
@@ -60,29 +61,31 @@ def _targets(entry: EntryBlob) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (*entry.skips, entry.replaces))))
 
 
-def _laid_out(channel: ChannelBlob, graph: ChannelGraph, arrivals: Sequence[Arrival]) -> ChannelBlob:
-    """The channel with the edges of a graph, and with the entries of the bundles that arrive in it."""
-    ranges = [EntryBlob(one.name, skip_range=one.skip_range) for one in arrivals if channel.name in one.channels]
-    following = dict(zip([node.name for node in graph.chain], [node.name for node in graph.chain[1:]], strict=False))
-    entries = tuple(_with_edges([*channel.entries, *ranges], following, _leaving(graph)))
+def _apply_graph(channel: ChannelBlob, graph: ChannelGraph, bundles: Sequence[NewBundle]) -> ChannelBlob:
+    """Return the channel with the edges of a graph and the entries of its new bundles."""
+    new = [
+        EntryBlob(bundle.name, skip_range=bundle.skip_range) for bundle in bundles if channel.name in bundle.channels
+    ]
+    replaced = {above.name: below.name for above, below in pairwise(graph.chain)}
+    entries = tuple(_with_edges([*channel.entries, *new], replaced, _targets_by_name(graph)))
     return channel if entries == channel.entries else replace(channel, entries=entries)
 
 
-def _leaving(graph: ChannelGraph) -> Mapping[str, list[str]]:
-    """The names that each bundle of the graph updates from, in order."""
-    leaving: defaultdict[str, list[str]] = defaultdict(list)
+def _targets_by_name(graph: ChannelGraph) -> Mapping[str, list[str]]:
+    """Return the names that each bundle of the graph replaces or skips, in order."""
+    targets: defaultdict[str, list[str]] = defaultdict(list)
     for entry in graph.entries:
         if entry.replaces is not None:
-            leaving[entry.name].append(graph.entries[entry.replaces].name)
-    return leaving
+            targets[entry.name].append(graph.entries[entry.replaces].name)
+    return targets
 
 
 def _with_edges(
-    entries: Sequence[EntryBlob], following: Mapping[str, str], leaving: Mapping[str, Sequence[str]]
+    entries: Sequence[EntryBlob], replaced: Mapping[str, str], targets: Mapping[str, Sequence[str]]
 ) -> Iterator[EntryBlob]:
-    """The entries with new edges; what one replaces that is not in the channel stays replaced, if nothing else is."""
+    """Yield the entries with new edges; the last of the chain retains a replaces that is not in the channel."""
     for entry in entries:
-        below = leaving.get(entry.name, ())
-        replaced = following.get(entry.name) or (entry.replaces if entry.replaces in below else "")
-        skips = tuple(name for name in below if name != replaced)
-        yield replace(entry, replaces=replaced, skips=skips)
+        below = targets.get(entry.name, ())
+        replaces = replaced.get(entry.name) or (entry.replaces if entry.replaces in below else "")
+        skips = tuple(name for name in below if name != replaces)
+        yield replace(entry, replaces=replaces, skips=skips)

@@ -1,4 +1,4 @@
-"""Bundles that substitute others in the channels of a package, as they do in an index database."""
+"""Edges of bundles with ``olm.substitutesFor``, and of those that they substitute, as in an index database."""
 
 from __future__ import annotations
 
@@ -13,61 +13,63 @@ from opmkit.index.fbc.blobs import CSV_METADATA, Blobs
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.graph import Node, precedence, substituted_edges
-from opmkit.index.operations.add.fbc_replaces import Change, known_entries
+from opmkit.index.operations.add.fbc_replaces import ChannelEdit, known_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
-    from opmkit.index.operations.values import Arrival
+    from opmkit.index.operations.add.newbundle import NewBundle
 
 ANNOTATION = "olm.substitutesFor"
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """What follows for the channels of a package from a bundle that is added, as it substitutes others or they it.
+    """A bundle to add, and the substitutions of its package.
 
-    ``nodes`` are the bundles of the package with edges that some channel has of them. What bundles of the catalog
-    substitute is told by their annotations, in their objects or their metadata.
+    ``nodes`` are the other bundles of the package with their edges in some channel. The annotations in their objects or
+    CSV metadata name the bundles that they substitute.
     """
 
-    arrival: Arrival
+    bundle: NewBundle
     nodes: Mapping[str, Node]
 
     @classmethod
-    def of(cls, parts: Blobs, arrival: Arrival) -> Substitution:
-        """What follows in a package; raises GraphError for versions that can't be ordered."""
-        versions = {bundle.name: bundle_version(bundle) for bundle in parts.bundles}
-        others = (one for one in parts.bundles if one.name != arrival.name)
-        links = _chains({one.name: base for one in others if (base := _substitutes_for(one))}, versions)
+    def resolve(cls, package: Blobs, bundle: NewBundle) -> Substitution:
+        """Find the substitutions of a package; raise GraphError for invalid versions."""
+        versions = {blob.name: bundle_version(blob) for blob in package.bundles}
+        others = (blob for blob in package.bundles if blob.name != bundle.name)
+        links = _chains({blob.name: base for blob in others if (base := _substitutes_for(blob))}, versions)
         nodes = (
             Node(name, versions.get(name, ""), entry.replaces, entry.skips, links.get(name, ""))
-            for name, entry in known_entries(parts).items()
+            for name, entry in known_entries(package).items()
         )
-        return cls(arrival, {node.name: node for node in nodes if node.name != arrival.name})
+        return cls(bundle, {node.name: node for node in nodes if node.name != bundle.name})
 
-    def change(self, channel: ChannelBlob) -> Change:
-        """What follows for a channel.
+    def edit_channel(self, channel: ChannelBlob) -> ChannelEdit:
+        """Return the channel with the edges after the add.
 
         Raises:
             GraphError: see :func:`opmkit.index.graph.substituted_edges`.
         """
-        own = {entry.name: entry for entry in channel.entries}
+        entries_by_name = {entry.name: entry for entry in channel.entries}
         present = {
-            name: replace(node, replaces=own[name].replaces, skips=own[name].skips) if name in own else node
+            name: replace(node, replaces=entry.replaces, skips=entry.skips)
+            if (entry := entries_by_name.get(name))
+            else node
             for name, node in self.nodes.items()
         }
-        new = self.arrival
+        new = self.bundle
         node = Node(new.name, new.version, new.replaces, new.skips, new.substitutes_for)
         changed = substituted_edges(present, [node])
         entries = tuple(_with_edges(entry, changed) for entry in channel.entries)
-        others = changed.keys() & {entry.name for entry in channel.entries} - {new.name}
-        needed = any(new.name in changed[name].targets for name in others)
+        others = changed.keys() & entries_by_name.keys() - {new.name}
+        required = any(new.name in changed[name].targets for name in others)
         if entries != channel.entries:
             channel = replace(channel, entries=entries)
-        return Change(channel, _with_edges(new.entry, changed), needed)
+        return ChannelEdit(channel, _with_edges(new.entry, changed), required)
 
 
 def _with_edges(entry: EntryBlob, changed: Mapping[str, Node]) -> EntryBlob:
@@ -76,7 +78,10 @@ def _with_edges(entry: EntryBlob, changed: Mapping[str, Node]) -> EntryBlob:
 
 
 def _chains(annotated: Mapping[str, str], versions: Mapping[str, str]) -> dict[str, str]:
-    """What each bundle substitutes once all that substitute one, or each other, are in a chain by their versions."""
+    """Map each annotated bundle to the one that it substitutes, when all substitutes of a bundle form a chain.
+
+    A chain is in ascending order of version.
+    """
     links: dict[str, str] = {}
     below: dict[str, str] = {}
     for name in sorted(annotated, key=lambda name: precedence(versions[name])):
@@ -90,7 +95,7 @@ def _chains(annotated: Mapping[str, str], versions: Mapping[str, str]) -> dict[s
 
 
 def _substitutes_for(bundle: BundleBlob) -> str:
-    """The name of the bundle that one substitutes, "" for none, or where the catalog does not tell."""
+    """Return the name of the bundle that one substitutes, "" for none or if the catalog has no CSV data."""
     for value in bundle.property_values(CSV_METADATA):
         return _annotation(value)
     with contextlib.suppress(InvalidDocument):

@@ -1,41 +1,28 @@
-"""Bundles on their way into an index: stored as they come, and remembered for the checks and the graphs."""
+"""Stage the bundles of one ``add``: insert each and collect the data for validation and graph building."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.labels import PACKAGE
-from opmkit.imagetools.hints import Hint, Operation, Setting
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import BundleExists, CatalogError, GraphError
 from opmkit.index.graph import Member, Node, precedence
 from opmkit.index.modes import UpdateMode
+from opmkit.index.operations.add.errors import missing_package_error, substitutes_error
 from opmkit.index.sqlite.bundles import bundle_image, delete_bundle, insert_bundle
 from opmkit.index.sqlite.packages import indexed_package, owners, remove_head, replacing_bundles
 
 if TYPE_CHECKING:
     from opmkit.bundle.model import ApiKey, Bundle
+    from opmkit.index.operations.add.options import AddOptions
     from opmkit.index.sqlite import IndexDatabase
     from opmkit.index.sqlite.packages import IndexedPackage
 
 
 @dataclass(frozen=True, slots=True)
-class AddPlan:
-    """What an add is asked for.
-
-    ``overwrite_latest`` lets a bundle take the place of one of its name that nothing replaces, in replaces mode;
-    ``enable_alpha`` lets bundles substitute others; ``permissive``: see `add_bundles`.
-    """
-
-    mode: UpdateMode = UpdateMode.REPLACES
-    permissive: bool = False
-    overwrite_latest: bool = False
-    enable_alpha: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AddedBundle:
-    """What is kept of a bundle once its manifests are stored: all that decides about the graph."""
+class StagedBundle:
+    """The data of a stored bundle that decides the graph, without its manifests."""
 
     package: str
     image: str
@@ -45,8 +32,8 @@ class AddedBundle:
     required: tuple[ApiKey, ...]
 
     @classmethod
-    def of(cls, bundle: Bundle) -> AddedBundle:
-        """What is kept of ``bundle``."""
+    def from_bundle(cls, bundle: Bundle) -> StagedBundle:
+        """Extract the data from ``bundle``."""
         csv, annotations = bundle.csv, bundle.annotations
         return cls(
             bundle.package,
@@ -59,17 +46,17 @@ class AddedBundle:
 
     @property
     def name(self) -> str:
-        """The name in the ClusterServiceVersion."""
+        """The name of the ClusterServiceVersion."""
         return self.node.name
 
     @property
-    def described(self) -> str:
-        """The bundle with its image, where it has one, for errors."""
+    def label(self) -> str:
+        """The bundle with its image, for error messages."""
         return f"bundle {self.name}{f' of {self.image}' if self.image else ''}"
 
     @property
     def order(self) -> tuple[object, ...]:
-        """The fixed order in which added bundles count: by version, name and image; versions out of order come last."""
+        """Sort key: version, name and image; bundles with an invalid version come last."""
         try:
             return (0, precedence(self.node.version), self.name, self.image)
         except GraphError:
@@ -77,104 +64,83 @@ class AddedBundle:
 
 
 @dataclass(frozen=True, slots=True)
-class Overwritten:
-    """A bundle of the index that an added one of its name is to take the place of.
+class OverwrittenBundle:
+    """A bundle of the index that an added bundle of the same name replaces.
 
-    ``image`` is the one it came from, "" for none; ``replacing`` the (channel, bundle) pairs that update from it.
+    ``image`` is "" if it has none. ``updated_by`` lists the (channel, bundle) pairs that replace or skip it.
     """
 
     image: str
-    replacing: tuple[tuple[str, str], ...]
+    updated_by: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Stores bundles as they come, and remembers what the checks and the graphs need to know of them.
+class AddSession:
+    """The bundles of one ``add``.
 
-    ``before`` is what the index had of their packages; ``arrived`` all that came, each image once; ``kept`` those
-    stored, by name; ``overwritten`` what those names were before, where they may be overwritten.
+    - ``packages``: the state of their packages before the add, by name.
+    - ``received``: all bundles, by image.
+    - ``stored``: the inserted bundles, by name.
+    - ``overwritten``: the bundles that they overwrite, by name.
     """
 
     database: IndexDatabase
-    plan: AddPlan
-    before: dict[str, IndexedPackage] = field(default_factory=dict)
-    arrived: dict[str, AddedBundle] = field(default_factory=dict)
-    kept: dict[str, AddedBundle] = field(default_factory=dict)
-    overwritten: dict[str, Overwritten] = field(default_factory=dict)
+    options: AddOptions
+    packages: dict[str, IndexedPackage] = field(default_factory=dict)
+    received: dict[str, StagedBundle] = field(default_factory=dict)
+    stored: dict[str, StagedBundle] = field(default_factory=dict)
+    overwritten: dict[str, OverwrittenBundle] = field(default_factory=dict)
     failures: list[CatalogError] = field(default_factory=list)
 
-    def put(self, bundle: Bundle) -> None:
-        """Store a bundle, unless its name is taken: of two with one name, the first by the fixed order stays.
+    def add(self, bundle: Bundle) -> None:
+        """Insert a bundle, or append an error to ``failures``.
 
-        A bundle without a package is not stored: no command could read the index afterwards.
+        Of two bundles with the same name the first in sort order is stored. A bundle without a package is rejected,
+        since it would make the index unreadable.
         """
+        new = StagedBundle.from_bundle(bundle)
         if not bundle.package:
-            self.failures.append(missing_package_error(AddedBundle.of(bundle).described))
+            self.failures.append(missing_package_error(new.label))
             return
-        if bundle.package not in self.before:
-            self.before[bundle.package] = indexed_package(self.database, bundle.package)
-        addition = AddedBundle.of(bundle)
-        if self.arrived.setdefault(addition.image or f"#{len(self.arrived)}", addition) is not addition:
+        if bundle.package not in self.packages:
+            self.packages[bundle.package] = indexed_package(self.database, bundle.package)
+        if self.received.setdefault(new.image or f"#{len(self.received)}", new) is not new:
             return
-        if addition.node.substitutes_for and not self.plan.enable_alpha:
-            self.failures.append(substitutes_error(addition.described, addition.node.substitutes_for))
+        if new.node.substitutes_for and not self.options.enable_alpha:
+            self.failures.append(substitutes_error(new.label, new.node.substitutes_for))
             return
-        rival = self.kept.get(bundle.name)
-        if rival is not None:
-            loser = max(rival, addition, key=lambda contender: contender.order)
-            holder = min(rival, addition, key=lambda contender: contender.order)
-            self.failures.append(_taken(loser, holder.image or "another bundle of the same command"))
-            if loser is addition:
+        if (same_name := self.stored.get(bundle.name)) is not None:
+            first = min(same_name, new, key=lambda staged: staged.order)
+            second = max(same_name, new, key=lambda staged: staged.order)
+            self.failures.append(_name_taken(second, first.image or "another bundle of the same command"))
+            if second is new:
                 return
-            delete_bundle(self.database, rival.name)
-        elif not self._make_room(addition):
-            self.failures.append(_taken(addition, "a bundle that the index has"))
+            delete_bundle(self.database, same_name.name)
+        elif not self._free_name(new):
+            self.failures.append(_name_taken(new, "a bundle that the index has"))
             return
         insert_bundle(self.database, bundle)
-        self.kept[bundle.name] = addition
+        self.stored[bundle.name] = new
 
-    def _make_room(self, addition: AddedBundle) -> bool:
-        """Whether no bundle of the index has the name of this one, or none any more."""
-        image = bundle_image(self.database, addition.name)
+    def _free_name(self, new: StagedBundle) -> bool:
+        """Remove an existing bundle of the same name if it may be overwritten; return whether the name is free."""
+        image = bundle_image(self.database, new.name)
         if image is None:
             return True
-        packages = {package for _, package in owners(self.database, [addition.name])}
-        if not self.plan.overwrite_latest or packages - {addition.package}:
+        packages = {package for _, package in owners(self.database, [new.name])}
+        if not self.options.overwrite_latest or packages - {new.package}:
             return False
-        replacing = tuple(replacing_bundles(self.database, addition.package, addition.name))
-        self.overwritten[addition.name] = Overwritten(image, replacing)
-        if self.plan.mode is not UpdateMode.REPLACES:
+        updated_by = tuple(replacing_bundles(self.database, new.package, new.name))
+        self.overwritten[new.name] = OverwrittenBundle(image, updated_by)
+        if self.options.mode is not UpdateMode.REPLACES:
             return False
-        remove_head(self.database, addition.package, addition.name)
+        remove_head(self.database, new.package, new.name)
         return True
 
 
-def missing_package_error(described: str) -> CatalogError:
-    """Return the error for a bundle whose annotations name no package."""
-    return CatalogError(
-        f"{described} can't be added: the annotation {PACKAGE} is missing or empty",
-        advice="Set it to the package's name in metadata/annotations.yaml, and build and push the bundle again.",
-    )
-
-
-PRESENT_HINT = Hint.any_of("omit it", Hint("skip bundles that the index contains with {}", Setting.SKIP_PRESENT))
-"""What to do with a bundle that the index contains."""
-
-
-def substitutes_error(described: str, substituted: str) -> CatalogError:
-    """Why a bundle that substitutes another can't be added, where that is not turned on."""
-    return CatalogError(
-        f"{described} can't be added: it substitutes {substituted}",
-        hint=Hint.any_of(
-            Hint("enable this alpha feature with {}", Setting.ENABLE_ALPHA),
-            "remove the annotation olm.substitutesFor from its ClusterServiceVersion",
-        ),
-    )
-
-
-def _taken(bundle: AddedBundle, holder: str) -> BundleExists:
+def _name_taken(bundle: StagedBundle, holder: str) -> BundleExists:
     return BundleExists(
-        f"{bundle.described} can't be added: its name is taken by {holder}",
+        f"{bundle.label} can't be added: its name is taken by {holder}",
         hint=Hint.any_of(
             "give its ClusterServiceVersion its own name",
             Hint("remove the other bundle with {} if it is in no channel", Operation.PRUNE_STRANDED),

@@ -1,4 +1,4 @@
-"""Adding bundles to an index (index semantics, sections 2 to 4, 7 and 8)."""
+"""Add bundles to an index database and rebuild the update graphs of their packages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from opmkit.index.errors import AdditionRefused, CatalogError, GraphError, combined
 from opmkit.index.graph import pruned_members, replaces_graph, semver_graph, substituted_edges
 from opmkit.index.modes import UpdateMode
-from opmkit.index.operations.add.session import AddedBundle, AddPlan, Arrivals
-from opmkit.index.operations.add.sqlite_checks import refusals
+from opmkit.index.operations.add.options import AddOptions
+from opmkit.index.operations.add.session import AddSession
+from opmkit.index.operations.add.sqlite_checks import conflicts
 from opmkit.index.sqlite.bundles import drop_old_manifests, insert_apis
 from opmkit.index.sqlite.packages import (
     all_nodes,
@@ -28,98 +29,90 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.model import Bundle
     from opmkit.index.graph import Member, PackageGraph
+    from opmkit.index.operations.add.session import StagedBundle
     from opmkit.index.sqlite import IndexDatabase
-
-__all__ = ["AddResult", "AddedBundle", "UpdateMode", "add_bundles"]
 
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What an add did: the bundles stored, in their fixed order. ``failures`` can be there in permissive mode only."""
+    """The stored bundles, in sort order, and the failures in permissive mode."""
 
-    added: tuple[AddedBundle, ...]
+    added: tuple[StagedBundle, ...]
     failures: tuple[CatalogError, ...] = ()
 
 
 def add_bundles(
     database: IndexDatabase,
     bundles: Iterable[Bundle],
-    mode: str = UpdateMode.REPLACES,
-    *,
-    permissive: bool = False,
-    overwrite_latest: bool = False,
-    enable_alpha: bool = False,
+    options: AddOptions | None = None,
 ) -> AddResult:
-    """Add bundles, consuming them one by one, and compute the update graphs of their packages anew.
+    """Add bundles, consuming them one by one, and rebuild the update graphs of their packages.
 
-    In the semver modes the bundles of the whole index that came from images keep their manifests only where they head
-    a channel. ``overwrite_latest`` lets a bundle take the place of one of its name that nothing replaces (in replaces
-    mode); ``enable_alpha`` lets bundles substitute others.
+    In the semver modes, delete the manifests of every bundle of the index that has an image and heads no channel.
 
-    All or nothing, unless ``permissive``: then a bundle that is in the index already, or that claims a name of another
-    package, still keeps all of them out, and so does any error where a bundle is overwritten; but one that can't be
-    stored, a graph that does not come out (the package keeps the one it had) and a bundle that the new graph prunes
-    are left behind, and told as ``failures``.
+    Atomic unless permissive. A permissive add still adds nothing if a bundle exists already or claims a name of another
+    package, or on any error while overwriting a bundle. It returns as failures the bundles that cannot be stored, the
+    graphs that are invalid (the package retains its old graph), and the bundles that the new graph prunes.
 
     Raises:
-        CatalogError: what went wrong, several errors in one where there are; see its ``exit_code``.
+        CatalogError: one or more errors; see ``exit_code``.
     """
-    plan = AddPlan(UpdateMode.parse(mode), permissive, overwrite_latest, enable_alpha)
+    options = options or AddOptions()
     try:
         with database.transaction():
-            return _add(database, bundles, plan)
+            return _add(database, bundles, options)
     except AdditionRefused as refusal:
-        if not permissive:
+        if not options.permissive:
             raise
         return AddResult((), refusal.errors)
 
 
-def _add(database: IndexDatabase, bundles: Iterable[Bundle], plan: AddPlan) -> AddResult:
-    arrivals = Arrivals(database, plan)
+def _add(database: IndexDatabase, bundles: Iterable[Bundle], options: AddOptions) -> AddResult:
+    session = AddSession(database, options)
     for incoming in bundles:
-        arrivals.put(incoming)
-    if errors := refusals(arrivals):
+        session.add(incoming)
+    if errors := conflicts(session):
         raise AdditionRefused(errors)
-    added = sorted(arrivals.kept.values(), key=lambda bundle: bundle.order)
+    added = sorted(session.stored.values(), key=lambda bundle: bundle.order)
     members: dict[str, list[Member]] = {}
     for bundle in added:
         insert_apis(database, bundle.name, bundle.provided, bundle.required)
         members.setdefault(bundle.package, []).append(bundle.member)
-    graphs, errors = _graphs(database, added, members, plan)
-    failures = [*arrivals.failures, *errors]
+    graphs, errors = _graphs(database, added, members, options)
+    failures = [*session.failures, *errors]
     for graph in graphs:
-        (replace_package if plan.mode is UpdateMode.REPLACES else replace_channels)(database, graph)
+        (replace_package if options.mode is UpdateMode.REPLACES else replace_channels)(database, graph)
     if not failures:
         failures += (error for graph in graphs for error in pruned_members(graph, members[graph.name]))
-    if failures and arrivals.overwritten:
+    if failures and session.overwritten:
         raise AdditionRefused(failures)
-    if failures and not plan.permissive:
+    if failures and not options.permissive:
         raise combined(failures)
-    if not failures and plan.mode is not UpdateMode.REPLACES:
+    if not failures and options.mode is not UpdateMode.REPLACES:
         drop_old_manifests(database)
     return AddResult(tuple(added), tuple(failures))
 
 
 def _graphs(
-    database: IndexDatabase, added: Sequence[AddedBundle], members: Mapping[str, Sequence[Member]], plan: AddPlan
+    database: IndexDatabase, added: Sequence[StagedBundle], members: Mapping[str, Sequence[Member]], options: AddOptions
 ) -> tuple[list[PackageGraph], list[CatalogError]]:
-    """The new graphs of the packages, and the errors of those that do not come out."""
+    """Return the new graphs of the packages, and the errors of invalid ones."""
     graphs: list[PackageGraph] = []
     errors: list[CatalogError] = []
     try:
-        if plan.enable_alpha:
+        if options.enable_alpha:
             _substitute(database, added)
     except GraphError as error:
         return [], [error]
     for package in sorted(members):
         try:
-            graphs.append(_graph(database, package, members[package], plan.mode))
+            graphs.append(_graph(database, package, members[package], options.mode))
         except CatalogError as error:
             errors.append(error)
     return graphs, errors
 
 
-def _substitute(database: IndexDatabase, added: Sequence[AddedBundle]) -> None:
+def _substitute(database: IndexDatabase, added: Sequence[StagedBundle]) -> None:
     new = {bundle.name for bundle in added}
     present = {name: node for name, node in all_nodes(database).items() if name not in new}
     set_edges(database, substituted_edges(present, [bundle.node for bundle in added]).values())

@@ -1,4 +1,4 @@
-"""What keeps bundles out of an index, whatever graph they would give (index semantics, sections 2 and 7)."""
+"""Conflicts between added bundles and an index database, independent of the update graph."""
 
 from __future__ import annotations
 
@@ -6,72 +6,72 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.errors import BundleImageExists, BundleVersionExists, CatalogError, GraphError
 from opmkit.index.graph import check_foreign_names, claimed_names
-from opmkit.index.operations.add.session import PRESENT_HINT
+from opmkit.index.operations.add.errors import PRESENT_HINT
 from opmkit.index.sqlite.packages import owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opmkit.index.operations.add.session import AddedBundle, Arrivals
+    from opmkit.index.operations.add.session import AddSession, StagedBundle
 
 
-def refusals(arrivals: Arrivals) -> list[CatalogError]:
-    """The errors that keep all the bundles out.
+def conflicts(session: AddSession) -> list[CatalogError]:
+    """Return the errors that prevent the whole add.
 
-    As in the reference, a package with a bundle that came from no image ends all these checks; and a bundle is told to
-    exist if the index has, in its package, any of the images that are added.
+    As in operator-registry, a package with a bundle that has no image ends all these checks, and a bundle is reported
+    as existing if its package has any of the added images.
     """
-    errors = _without_image(arrivals)
-    if errors or any("" in before.images for before in arrivals.before.values()):
+    errors = _without_image(session)
+    if errors or any("" in package.images for package in session.packages.values()):
         return errors
-    arrived = sorted(arrivals.arrived.values(), key=lambda bundle: bundle.order)
-    images = {bundle.image for bundle in arrived}
-    for bundle in arrived:
-        present = images & arrivals.before[bundle.package].images
+    received = sorted(session.received.values(), key=lambda bundle: bundle.order)
+    images = {bundle.image for bundle in received}
+    for bundle in received:
+        present = images & session.packages[bundle.package].images
         if present:
             errors.append(_image_exists(bundle, sorted(present)))
-        if bundle.name in arrivals.before[bundle.package].names:
-            errors += _name_exists(arrivals, bundle)
-    errors += _overwritten_together(arrivals, arrived)
+        if bundle.name in session.packages[bundle.package].names:
+            errors += _name_exists(session, bundle)
+    errors += _overwritten_together(session, received)
     try:
-        claims = claimed_names((bundle.package, bundle.node) for bundle in arrived)
-        check_foreign_names(claims, owners(arrivals.database, claims))
+        claims = claimed_names((bundle.package, bundle.node) for bundle in received)
+        check_foreign_names(claims, owners(session.database, claims))
     except GraphError as error:
         errors.append(error)
     return errors
 
 
-def _without_image(arrivals: Arrivals) -> list[CatalogError]:
+def _without_image(session: AddSession) -> list[CatalogError]:
     return [
         CatalogError(
             f"bundle {name} can't be overwritten: the one that the index has did not come from an image",
             advice="Remove its package, and add all of its bundles from images.",
         )
-        for name, overwritten in sorted(arrivals.overwritten.items())
+        for name, overwritten in sorted(session.overwritten.items())
         if not overwritten.image
     ]
 
 
-def _name_exists(arrivals: Arrivals, bundle: AddedBundle) -> Iterator[CatalogError]:
-    if not arrivals.overwritten:
+def _name_exists(session: AddSession, bundle: StagedBundle) -> Iterator[CatalogError]:
+    if not session.overwritten:
         yield BundleVersionExists(
             f"package {bundle.package} has a bundle {bundle.name} already",
             advice="Give the new bundle's ClusterServiceVersion a name and version of its own.",
         )
-    elif bundle.name in arrivals.overwritten and arrivals.overwritten[bundle.name].replacing:
-        replacing = arrivals.overwritten[bundle.name].replacing
-        edges = ", ".join(f"{above} in channel {channel}" for channel, above in replacing)
+    elif bundle.name in session.overwritten and session.overwritten[bundle.name].updated_by:
+        updated_by = session.overwritten[bundle.name].updated_by
+        edges = ", ".join(f"{above} in channel {channel}" for channel, above in updated_by)
         yield GraphError(
             f"bundle {bundle.name} of package {bundle.package} can't be overwritten: it is updated from by {edges}",
             advice="Only a bundle that nothing replaces or skips can be; add the change as a new version.",
         )
 
 
-def _overwritten_together(arrivals: Arrivals, arrived: Sequence[AddedBundle]) -> Iterator[CatalogError]:
+def _overwritten_together(session: AddSession, received: Sequence[StagedBundle]) -> Iterator[CatalogError]:
     names: dict[str, set[str]] = {}
-    for bundle in arrived:
-        overwritten = arrivals.overwritten.get(bundle.name)
-        if overwritten and not overwritten.replacing and bundle.name in arrivals.before[bundle.package].names:
+    for bundle in received:
+        overwritten = session.overwritten.get(bundle.name)
+        if overwritten and not overwritten.updated_by and bundle.name in session.packages[bundle.package].names:
             names.setdefault(bundle.package, set()).add(bundle.name)
     for package, together in sorted(names.items()):
         if len(together) > 1:
@@ -81,7 +81,7 @@ def _overwritten_together(arrivals: Arrivals, arrived: Sequence[AddedBundle]) ->
             )
 
 
-def _image_exists(bundle: AddedBundle, present: Sequence[str]) -> BundleImageExists:
+def _image_exists(bundle: StagedBundle, present: Sequence[str]) -> BundleImageExists:
     if bundle.image in present:
         return BundleImageExists(f"bundle {bundle.image} already exists in the index", hint=PRESENT_HINT)
     return BundleImageExists(

@@ -1,1 +1,1 @@
-"""Keep parts of a file-based catalog: packages, channels and version ranges, with valid update graphs."""
+"""Filter file-based catalogs by package, channel and version range, keeping update graphs valid."""

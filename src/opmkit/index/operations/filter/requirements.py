@@ -1,7 +1,7 @@
-"""What bundles require of other bundles, and what of it a part of a catalog no longer has.
+"""Requirements of bundles that a filtered catalog no longer meets.
 
-Properties tell it: ``olm.package.required``, ``olm.gvk.required``, and ``olm.constraint`` with packages and APIs, or
-constraints of which all or any must hold. What must not hold stays so, and rules in CEL are not judged.
+The properties ``olm.package.required`` and ``olm.gvk.required`` declare them, and ``olm.constraint`` with packages and
+APIs, or with constraints of which all or any must be met. Negated constraints and CEL rules are not evaluated.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequiredPackage:
-    """A package, in a version of a range."""
+    """A package in a version range."""
 
     name: str
     version_range: str
 
     def __str__(self) -> str:
-        """The requirement in words."""
+        """Format the requirement."""
         return f"package {self.name} {self.version_range}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredApi:
-    """A kind of a version of a group."""
+    """A group, version and kind."""
 
     group: str
     version: str
     kind: str
 
     def __str__(self) -> str:
-        """The requirement in words."""
+        """Format the requirement."""
         return f"API {self.group}/{self.version} {self.kind}"
 
 
@@ -52,8 +52,8 @@ Requirement: TypeAlias = RequiredPackage | RequiredApi
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """What bundles of a package require and had before, but no longer have; ``providers`` are the packages of it."""
+class UnmetRequirement:
+    """A requirement of bundles of a package that only removed bundles met; ``providers`` are their packages."""
 
     package: str
     bundles: tuple[str, ...]
@@ -61,29 +61,29 @@ class Loss:
     providers: tuple[str, ...]
 
     def __str__(self) -> str:
-        """The loss in words."""
+        """Format the first bundle, the number of others, and the requirement."""
         more = f" and {len(self.bundles) - 1} more" if len(self.bundles) > 1 else ""
         verb = "require" if more else "requires"
         return f"{self.bundles[0]}{more} of package {self.package} {verb} the {self.requirement}"
 
 
-def losses(before: Iterable[BundleBlob], after: Iterable[BundleBlob]) -> list[Loss]:
-    """What bundles in ``after`` require that there was ``before``."""
-    kept = list(after)
-    had, has = _Offers(before), _Offers(kept)
-    found: defaultdict[tuple[str, Requirement], list[str]] = defaultdict(list)
-    for bundle in kept:
-        lost = (one for constraint in _constraints(bundle) for one in _missing(constraint, has))
-        for requirement in dict.fromkeys(one for one in lost if had.providers(one)):
-            found[bundle.package, requirement].append(bundle.name)
+def unmet_requirements(before: Iterable[BundleBlob], after: Iterable[BundleBlob]) -> list[UnmetRequirement]:
+    """Return the requirements of the bundles in ``after`` that only bundles in ``before`` meet."""
+    remaining = list(after)
+    old, new = _Providers(before), _Providers(remaining)
+    unmet: defaultdict[tuple[str, Requirement], list[str]] = defaultdict(list)
+    for bundle in remaining:
+        missing = (requirement for constraint in _constraints(bundle) for requirement in _missing(constraint, new))
+        for requirement in dict.fromkeys(requirement for requirement in missing if old.packages(requirement)):
+            unmet[bundle.package, requirement].append(bundle.name)
     return [
-        Loss(package, tuple(bundles), requirement, had.providers(requirement))
-        for (package, requirement), bundles in found.items()
+        UnmetRequirement(package, tuple(bundles), requirement, old.packages(requirement))
+        for (package, requirement), bundles in unmet.items()
     ]
 
 
-class _Offers:
-    """What bundles provide."""
+class _Providers:
+    """The packages and APIs that bundles provide."""
 
     def __init__(self, bundles: Iterable[BundleBlob]) -> None:
         self._versions: defaultdict[str, set[str]] = defaultdict(set)
@@ -94,52 +94,56 @@ class _Offers:
                 if api := _api(value):
                     self._apis[api].add(bundle.package)
 
-    def providers(self, requirement: Requirement) -> tuple[str, ...]:
-        """The packages that fulfil a requirement, sorted."""
+    def packages(self, requirement: Requirement) -> tuple[str, ...]:
+        """Return the packages that meet a requirement, sorted."""
         if isinstance(requirement, RequiredApi):
             return tuple(sorted(self._apis.get(requirement, ())))
         versions = self._versions.get(requirement.name, ())
-        return (requirement.name,) if any(_is_in(one, requirement.version_range) for one in versions) else ()
+        in_range = any(_is_in_range(version, requirement.version_range) for version in versions)
+        return (requirement.name,) if in_range else ()
 
 
 @lru_cache(maxsize=4096)
-def _is_in(version: str, version_range: str) -> bool:
+def _is_in_range(version: str, version_range: str) -> bool:
     try:
         return strict_version(version) in VersionRange.parse(version_range)
     except ValueError:
         return False
 
 
-_KINDS = {"olm.package.required": "package", "olm.gvk.required": "gvk"}
+_CONSTRAINT_KEYS = {"olm.package.required": "package", "olm.gvk.required": "gvk"}
 
 
 def _constraints(bundle: BundleBlob) -> Iterator[Mapping[str, JsonValue]]:
-    """All that a bundle requires, in the form of constraints."""
-    for each in bundle.properties:
-        if each.type in _KINDS:
-            yield {_KINDS[each.type]: each.value}
-        elif each.type == "olm.constraint" and isinstance(each.value, dict):
-            yield each.value
+    """Yield all requirements of a bundle in the form of constraints."""
+    for prop in bundle.properties:
+        if prop.type in _CONSTRAINT_KEYS:
+            yield {_CONSTRAINT_KEYS[prop.type]: prop.value}
+        elif prop.type == "olm.constraint" and isinstance(prop.value, dict):
+            yield prop.value
 
 
-def _missing(constraint: Mapping[str, JsonValue], offers: _Offers, depth: int = 0) -> list[Requirement]:
-    """What a constraint asks for in vain; nothing if it holds."""
+def _missing(constraint: Mapping[str, JsonValue], providers: _Providers, depth: int = 0) -> list[Requirement]:
+    """Return the unmet requirements of a constraint, none if it is met."""
     if depth > MAX_CONSTRAINT_DEPTH:
         return []
     simple = (_package(member(constraint, "package")), _api(member(constraint, "gvk")))
-    missing: list[Requirement] = [one for one in simple if one and not offers.providers(one)]
-    for each in _within(constraint, "all"):
-        missing += _missing(each, offers, depth + 1)
-    alternatives = [_missing(each, offers, depth + 1) for each in _within(constraint, "any")]
+    missing: list[Requirement] = [
+        requirement for requirement in simple if requirement and not providers.packages(requirement)
+    ]
+    for nested in _nested(constraint, "all"):
+        missing += _missing(nested, providers, depth + 1)
+    alternatives = [_missing(nested, providers, depth + 1) for nested in _nested(constraint, "any")]
     if all(alternatives):
-        missing += [one for lost in alternatives for one in lost]
+        missing += [requirement for unmet in alternatives for requirement in unmet]
     return missing
 
 
-def _within(constraint: Mapping[str, JsonValue], form: str) -> Iterator[Mapping[str, JsonValue]]:
-    compound = member(constraint, form)
+def _nested(constraint: Mapping[str, JsonValue], key: str) -> Iterator[Mapping[str, JsonValue]]:
+    compound = member(constraint, key)
     constraints = member(compound, "constraints") if isinstance(compound, dict) else None
-    yield from (one for one in constraints if isinstance(one, dict)) if isinstance(constraints, list) else ()
+    if isinstance(constraints, list):
+        yield from (nested for nested in constraints if isinstance(nested, dict))
 
 
 def _package(value: JsonValue) -> RequiredPackage | None:
@@ -153,7 +157,7 @@ def _api(value: JsonValue) -> RequiredApi | None:
 
 
 def _texts(value: JsonValue, *names: str) -> list[str] | None:
-    """The texts of these names in a mapping, None unless it has all."""
-    found = [member(value, name) for name in names] if isinstance(value, dict) else []
-    texts = [one for one in found if isinstance(one, str)]
+    """Return the strings with these keys in a mapping, None if one is missing."""
+    members = [member(value, name) for name in names] if isinstance(value, dict) else []
+    texts = [text for text in members if isinstance(text, str)]
     return texts if len(texts) == len(names) else None

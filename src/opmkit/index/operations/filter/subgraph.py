@@ -1,7 +1,7 @@
-"""The smallest part of a channel that has what is wanted and is a valid graph by itself.
+"""The smallest valid update graph that contains some entries of a channel.
 
-What a graph must be is told in `graphcheck`: one head, and everything on the chain from there or skipped. Edges are
-kept as they are: a new edge would be an update that nobody has tested.
+A valid graph has a single head, and each entry is on the replaces chain from it or skipped; see
+:mod:`opmkit.index.fbc.check.graph`. Edges are never added, since a new edge would be an upgrade that nobody tested.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import EntryBlob
 
 
-def needed_entries(entries: Sequence[EntryBlob], chosen: Collection[str]) -> dict[str, str]:
-    """The names of the entries of a valid graph that must stay beside the chosen ones, and why each must.
+def needed_entries(entries: Sequence[EntryBlob], selected: Collection[str]) -> dict[str, str]:
+    """Return the names of the entries that a valid graph needs in addition to the selected ones, with the reasons.
 
-    No one of them can be spared. Where there is a choice, the earlier in ``entries`` stay: they come in the order of
-    their versions. ``chosen`` are names of entries, at least one.
+    The result is minimal. Of alternatives the earlier in ``entries`` is chosen, which are in ascending order of
+    version. ``selected`` contains the name of at least one entry.
     """
-    if not check_graph([entry for entry in entries if entry.name in chosen]):
+    if not check_graph([entry for entry in entries if entry.name in selected]):
         return {}
     count = len(entries) + 1
     while len(entries) < count:
         count = len(entries)
-        entries = _spared(_leading_to(entries, chosen), chosen)
+        entries = _minimize(_above(entries, selected), selected)
     graph = _Graph(entries)
-    return {entry.name: _reason(graph, entry.name, chosen) for entry in entries if entry.name not in chosen}
+    return {entry.name: _reason(graph, entry.name, selected) for entry in entries if entry.name not in selected}
 
 
-def _leading_to(entries: Sequence[EntryBlob], chosen: Collection[str]) -> list[EntryBlob]:
-    """The entries that updates go to from the chosen ones, and the head; again they are a valid graph."""
+def _above(entries: Sequence[EntryBlob], selected: Collection[str]) -> list[EntryBlob]:
+    """Return the entries that the selected ones can be updated to, and the head: a valid graph as well."""
     graph = _Graph(entries)
-    found, waiting = {graph.head, *chosen}, list(chosen)
+    found, waiting = {graph.head, *selected}, list(selected)
     while waiting:
         new = graph.updaters[waiting.pop()] - found
         found |= new
@@ -44,20 +44,21 @@ def _leading_to(entries: Sequence[EntryBlob], chosen: Collection[str]) -> list[E
     return [entry for entry in entries if entry.name in found]
 
 
-def _spared(entries: Sequence[EntryBlob], chosen: Collection[str]) -> list[EntryBlob]:
-    """What is left of a valid graph when all that can be is taken out, always the latest that can be."""
+def _minimize(entries: Sequence[EntryBlob], selected: Collection[str]) -> list[EntryBlob]:
+    """Remove entries from a valid graph as long as it stays valid, the latest first."""
     graph = _Graph(entries)
-    latest_first = [entry.name for entry in reversed(entries) if entry.name not in chosen]
-    while (name := next(filter(graph.can_spare, latest_first), None)) is not None:
-        graph.take_out(name)
+    latest_first = [entry.name for entry in reversed(entries) if entry.name not in selected]
+    while (name := next(filter(graph.can_remove, latest_first), None)) is not None:
+        graph.remove(name)
         latest_first.remove(name)
     return [entry for entry in entries if entry.name in graph.entries]
 
 
 class _Graph:
-    """A valid graph from which entries are taken.
+    """A valid graph from which entries are removed.
 
-    ``updaters`` are those that replace or skip an entry, and ``only`` counts the entries that one alone updates.
+    ``updaters`` maps each entry to those that replace or skip it. ``sole_updates`` counts for each entry the others
+    that it alone replaces or skips.
     """
 
     def __init__(self, entries: Iterable[EntryBlob]) -> None:
@@ -67,32 +68,32 @@ class _Graph:
         for entry in self.entries.values():
             for skip in entry.skips:
                 self.skippers[skip].add(entry.name)
-            for below in _below(entry):
-                self.updaters[below].add(entry.name)
-        self.only = Counter(updater for name in self.entries for updater in self._only_updater(name))
+            for target in _targets(entry):
+                self.updaters[target].add(entry.name)
+        self.sole_updates = Counter(updater for name in self.entries for updater in self._sole_updater(name))
         self.head = next(name for name in self.entries if not self.updaters[name])
 
-    def _only_updater(self, name: str) -> Iterator[str]:
+    def _sole_updater(self, name: str) -> Iterator[str]:
         if len(self.updaters[name]) == 1:
             yield from self.updaters[name] - {name}
 
-    def left_by(self, name: str) -> list[str]:
-        """What only this one updates, in order."""
-        below = _below(self.entries[name]) & self.entries.keys() - {name}
-        return sorted(one for one in below if self.updaters[one] == {name})
+    def only_updated_by(self, name: str) -> list[str]:
+        """Return the entries that no other entry replaces or skips, sorted."""
+        targets = _targets(self.entries[name]) & self.entries.keys() - {name}
+        return sorted(target for target in targets if self.updaters[target] == {name})
 
-    def can_spare(self, name: str) -> bool:
-        """Whether the graph is valid without an entry."""
-        if self.only[name] != (name == self.head):  # there would be several heads, or none
+    def can_remove(self, name: str) -> bool:
+        """Return whether the graph is valid without an entry."""
+        if self.sole_updates[name] != (name == self.head):  # else there would be several heads, or none
             return False
-        head = self.left_by(name)[0] if name == self.head else self.head
+        head = self.only_updated_by(name)[0] if name == self.head else self.head
         chain = self.chain(head, without=name)
         return chain is not None and all(
-            one in chain or self.skippers[one] - {name} for one in self.entries if one != name
+            other in chain or self.skippers[other] - {name} for other in self.entries if other != name
         )
 
     def chain(self, head: str, *, without: str = "") -> dict[str, None] | None:
-        """The chain from a head, in order; None if it is a circle."""
+        """Return the replaces chain from a head, in order; None if it has a cycle."""
         chain = {head: None}
         below = self.entries[head].replaces
         while below in self.entries and below != without and not self.skippers[below] - {without}:
@@ -102,31 +103,31 @@ class _Graph:
             below = self.entries[below].replaces
         return chain
 
-    def take_out(self, name: str) -> None:
-        """Take out one that can be spared."""
+    def remove(self, name: str) -> None:
+        """Remove an entry for which `can_remove` is true."""
         if name == self.head:
-            (self.head,) = self.left_by(name)
-        self.only.subtract(self._only_updater(name))
-        for below in _below(self.entries.pop(name)):
-            self.skippers[below].discard(name)
-            self.updaters[below].discard(name)
-            if below in self.entries:
-                self.only.update(self._only_updater(below))
+            (self.head,) = self.only_updated_by(name)
+        self.sole_updates.subtract(self._sole_updater(name))
+        for target in _targets(self.entries.pop(name)):
+            self.skippers[target].discard(name)
+            self.updaters[target].discard(name)
+            if target in self.entries:
+                self.sole_updates.update(self._sole_updater(target))
 
 
-def _below(entry: EntryBlob) -> set[str]:
-    """What it replaces or skips."""
+def _targets(entry: EntryBlob) -> set[str]:
+    """Return the names that an entry replaces or skips."""
     return {entry.replaces, *entry.skips} - {""}
 
 
-def _reason(graph: _Graph, name: str, chosen: Collection[str]) -> str:
+def _reason(graph: _Graph, name: str, selected: Collection[str]) -> str:
     chain = list(graph.chain(graph.head) or ())
     if name in chain[1:-1]:
-        place = chain.index(name)
-        above = next((one for one in reversed(chain[:place]) if one in chosen), chain[0])
-        below = next((one for one in chain[place:] if one in chosen), chain[-1])
+        position = chain.index(name)
+        above = next((other for other in reversed(chain[:position]) if other in selected), chain[0])
+        below = next((other for other in chain[position:] if other in selected), chain[-1])
         return f"it lies between {above} and {below} on the replaces chain"
-    if left := graph.left_by(name):
-        return f"nothing else that stays replaces or skips {', '.join(left)}"
+    if only := graph.only_updated_by(name):
+        return f"nothing else that stays replaces or skips {', '.join(only)}"
     fault = check_graph([entry for entry in graph.entries.values() if entry.name != name])
     return f"without it: {fault.problem}" if fault else ""

@@ -1,15 +1,15 @@
-"""What changes of catalogs are made from, and what they come to."""
+"""A bundle to add to a file-based catalog."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import orjson
 
 from opmkit.bundle import fields
 from opmkit.index.errors import GraphError
-from opmkit.index.fbc.blobs import Blobs, BundleBlob, EntryBlob, Icon
+from opmkit.index.fbc.blobs import BundleBlob, EntryBlob, Icon
 from opmkit.index.fbc.check.bundle import version_and_release
 from opmkit.index.fbc.from_bundle import bundle_to_blob
 from opmkit.index.fbc.migrate import MigrationLevel, migrate_bundle
@@ -17,58 +17,14 @@ from opmkit.index.graph import precedence
 from opmkit.index.rendering.database_blobs import icon_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from opmkit.bundle.model import Bundle
-    from opmkit.imagetools.errors import AdvisedError
-
-
-class Account(Protocol):
-    """What there is to be said of a change beside the difference that it makes."""
-
-    def lines(self) -> Iterator[str]:
-        """The account in text."""
-        ...
-
-    def report(self) -> dict[str, Any]:
-        """The account in plain JSON types."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """A catalog after a change, and what the change has to say.
+class NewBundle:
+    """The blob of a bundle, its channels and edges, and the metadata that a new package takes from it.
 
-    What was not touched is the same objects as before. ``skipped`` are bundle images that the catalog had already,
-    ``failures`` what a permissive change passed over, ``account`` tells more of it than a difference does.
-    """
-
-    blobs: Blobs
-    warnings: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-    failures: tuple[AdvisedError, ...] = ()
-    account: Account | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where bundles are put; None is for what each of them says of itself.
-
-    An empty text or tuple is a statement, too: ``replaces=""`` lets a bundle replace nothing, whatever it says.
-    """
-
-    channels: tuple[str, ...] | None = None
-    replaces: str | None = None
-    skips: tuple[str, ...] | None = None
-    skip_range: str | None = None
-    default_channel: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """A bundle that is to be added: its blob, where it says that it belongs, and what a new package would have of it.
-
-    ``version`` is that of the ClusterServiceVersion, "" for none; so are the other texts.
+    ``version`` is that of the ClusterServiceVersion. Absent texts are empty.
     """
 
     blob: BundleBlob
@@ -83,8 +39,8 @@ class Arrival:
     description: str = ""
 
     @classmethod
-    def of(cls, bundle: Bundle, level: MigrationLevel = MigrationLevel.NONE) -> Arrival:
-        """What a catalog needs of a bundle, its blob at a level of migration.
+    def from_bundle(cls, bundle: Bundle, level: MigrationLevel = MigrationLevel.NONE) -> NewBundle:
+        """Convert a bundle, its blob to a migration level.
 
         Raises:
             InvalidBundle: see :func:`opmkit.index.fbc.from_bundle.bundle_to_blob`.
@@ -108,32 +64,32 @@ class Arrival:
 
     @property
     def name(self) -> str:
-        """The name of its ClusterServiceVersion."""
+        """The name of the ClusterServiceVersion."""
         return self.blob.name
 
     @property
     def package(self) -> str:
-        """The package that it belongs to."""
+        """The name of its package."""
         return self.blob.package
 
     @property
     def image(self) -> str:
-        """The image that it came from, "" for none."""
+        """The image of the bundle, "" if it has none."""
         return self.blob.image
 
     @property
-    def described(self) -> str:
-        """The bundle with its image, where it has one, for errors."""
+    def label(self) -> str:
+        """The bundle with its image, for error messages."""
         return f"bundle {self.name}{f' of {self.image}' if self.image else ''}"
 
     @property
     def entry(self) -> EntryBlob:
-        """Its entry in a channel, by what it says of itself."""
+        """Its channel entry."""
         return EntryBlob(self.name, self.replaces, self.skips, self.skip_range)
 
     @property
     def order(self) -> tuple[object, ...]:
-        """The fixed order in which bundles are added: by version, release, name and image; those without order last."""
+        """Sort key: version, release, name and image; bundles with an invalid version come last."""
         release = version_and_release(self.blob)[1]
         try:
             rank = precedence(f"0.0.0-{release}")[3][1] if release else ()

@@ -14,8 +14,8 @@ from opmkit.bundle.manifest import manifest_of
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.files import put_files
-from opmkit.index.operations.initialize import Loader
-from opmkit.index.packagemanifest import PackageManifest, assemble_bundle, located
+from opmkit.index.operations.initialize.loader import Loader
+from opmkit.index.operations.packagemanifest import PackageManifest, assemble_bundle, located
 from opmkit.index.sqlite import replace_database
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.manifest import Manifest
     from opmkit.bundle.model import ApiKey
-    from opmkit.index.operations.initialize import Initialization
+    from opmkit.index.operations.initialize.loader import InitializeResult
     from opmkit.index.sqlite import IndexDatabase
 
 DEFINITIONS = "customResourceDefinitions"
@@ -35,7 +35,7 @@ PACKAGES = "packages"
 
 def write_config_map_database(
     path: Path, data: Mapping[str, str], name: str, *, permissive: bool = False
-) -> Initialization:
+) -> InitializeResult:
     """Make a database of what `load_config_map` reads, and put it in the place of the file at ``path``, whole.
 
     Raises:
@@ -52,7 +52,7 @@ def write_config_map_database(
 
 def load_config_map(
     database: IndexDatabase, data: Mapping[str, str], name: str, *, permissive: bool = False
-) -> Initialization:
+) -> InitializeResult:
     """Store every bundle and package in the ``data`` of the ConfigMap called ``name``.
 
     A bundle is a ClusterServiceVersion with the CRDs of the list that it owns, each as it is written there.

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError
-from opmkit.index.objectnames import as_label, check_name
+from opmkit.index.operations.manifests.names import as_label, check_name
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
     from opmkit.index.client.address import Address
-    from opmkit.index.operations.installation import Installation
+    from opmkit.index.operations.manifests.installation import Installation
 
 Manifest = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Source:
 
     ``poll_interval`` (as Go writes durations, such as ``30m``) is how often OLM looks whether the image's tag was
     moved. ``secrets`` hold the credentials to pull it, and ``security_context`` is ``legacy`` or ``restricted``. Making
-    one raises CatalogError for what the cluster would refuse, or ignore.
+    one raises CatalogError for what the cluster would raise_findings, or ignore.
     """
 
     name: str

@@ -10,7 +10,7 @@ from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.display_name import csv_specs
 from opmkit.index.fbc.model import Catalog
-from opmkit.index.objectnames import as_label, check_name
+from opmkit.index.operations.manifests.names import as_label, check_name
 from opmkit.index.rendering.from_database import load_catalog
 from opmkit.index.sqlite.catalog import cluster_service_version
 
@@ -34,7 +34,7 @@ class Installation:
 
     The operator watches ``targets``: all namespaces where there is none, or where that is None and nothing else is
     known. ``existing`` says that the namespace is there with its OperatorGroup. Making one raises CatalogError for
-    names that the cluster would refuse.
+    names that the cluster would raise_findings.
     """
 
     package: str
@@ -74,7 +74,7 @@ class Installation:
         return ALL if not targets else OWN if targets == (self.namespace,) else SINGLE
 
 
-def fitted(installation: Installation, database: IndexDatabase) -> Installation:
+def resolve_in_database(installation: Installation, database: IndexDatabase) -> Installation:
     """The installation with what a database says: the default channel, and targets that the operator supports.
 
     Raises:
@@ -82,24 +82,24 @@ def fitted(installation: Installation, database: IndexDatabase) -> Installation:
         CatalogError: it does not have the channel or the bundle to start with, or the operator does not support the
             targets.
     """
-    return _fitted(
+    return _resolve(
         installation,
         load_catalog(database),
         lambda _, bundle: _install_modes(_spec(cluster_service_version(database, bundle))),
     )
 
 
-def fitted_to_catalog(installation: Installation, blobs: Blobs) -> Installation:
+def resolve_in_catalog(installation: Installation, blobs: Blobs) -> Installation:
     """The same with what a file-based catalog says, which has to be valid; raises InvalidCatalog, too."""
 
     def install_modes(package: Package, bundle: str) -> Mapping[str, bool]:
         told = map(_install_modes, csv_specs(package.bundles[bundle]))
         return next(filter(None, told), {})
 
-    return _fitted(installation, Catalog.from_blobs(blobs), install_modes)
+    return _resolve(installation, Catalog.from_blobs(blobs), install_modes)
 
 
-def _fitted(
+def _resolve(
     installation: Installation, catalog: Catalog, install_modes: Callable[[Package, str], Mapping[str, bool]]
 ) -> Installation:
     packages = catalog.packages

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.fbc.blobs import DEPRECATED, BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
-from opmkit.index.operations.diff import (
+from opmkit.index.operations.diff.model import (
     BundleChange,
     ChannelState,
     DeprecationChange,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.index.fbc.blobs import Blob, Blobs
-    from opmkit.index.operations.diff import Kind
+    from opmkit.index.operations.diff.model import Kind
 
 
 @dataclass(slots=True)

@@ -1,18 +1,14 @@
-"""What differs between two states of an index, and telling it to people."""
+"""Values of an index state and of the difference between two of them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from opmkit.index.sqlite.state import channel_edges, channel_heads, stored_bundles
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.index.sqlite import IndexDatabase
     from opmkit.index.sqlite.state import StoredBundle
 
 
@@ -115,24 +111,6 @@ class IndexDiff:
 
     def __bool__(self) -> bool:
         return bool(self.packages or self.stranded)
-
-
-def read_state(database: IndexDatabase) -> IndexState:
-    """The state of an index, whether or not it keeps the rules for catalogs."""
-    edges: defaultdict[tuple[str, str], defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for edge in channel_edges(database):
-        edges[edge.package, edge.channel][edge.bundle] |= {edge.before} - {""}
-    defaults: dict[str, str] = {}
-    channels: defaultdict[str, dict[str, ChannelState]] = defaultdict(dict)
-    for row in channel_heads(database):
-        defaults[row.package] = row.default_channel
-        if row.channel:
-            found = edges[row.package, row.channel]
-            channels[row.package][row.channel] = ChannelState(
-                row.head, {name: tuple(sorted(before)) for name, before in sorted(found.items())}
-            )
-    packages = {name: PackageState(default, channels[name]) for name, default in defaults.items()}
-    return IndexState(packages, {bundle.name: bundle for bundle in stored_bundles(database)})
 
 
 def diff_states(before: IndexState, after: IndexState) -> IndexDiff:

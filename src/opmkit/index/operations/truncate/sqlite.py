@@ -1,4 +1,4 @@
-"""Deprecating bundles: updates end with them, and what lies below goes (index semantics, section 9)."""
+"""Deprecate bundles of an index database and remove the versions below them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import GraphError, combined
-from opmkit.index.operations.truncate_rules import (
+from opmkit.index.operations.truncate.rules import (
     DefaultChannelRemoval,
     default_channel_removal,
-    head_left,
     missing_images,
     no_default_channel,
+    node_infos,
+    remaining_head,
     removed_twice,
-    standings,
     tail_of,
 )
 from opmkit.index.sqlite.channels import channel_heads, default_heads
@@ -35,49 +35,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Deprecation:
-    """The bundles that were deprecated and the packages that were removed, by name.
-
-    ``failures`` can be there in permissive mode only.
-    """
+class TruncateResult:
+    """The names of deprecated bundles and removed packages, and the failures in permissive mode."""
 
     deprecated: tuple[str, ...] = ()
     removed_packages: tuple[str, ...] = ()
     failures: tuple[CatalogError, ...] = ()
 
 
-def deprecate_bundles(
+def truncate_bundles(
     database: IndexDatabase,
     images: Sequence[str],
     *,
     permissive: bool = False,
     allow_package_removal: bool = False,
-) -> Deprecation:
-    """Deprecate the bundles of these images one after the other; one that an earlier one made go is passed over.
+) -> TruncateResult:
+    """Deprecate the bundles of these images in order; skip those that an earlier deprecation removed.
 
-    What can be updated from a deprecated bundle stays; what it replaces or skips leaves the channels it is in, and the
-    index if nothing else needs it. A channel that it heads goes. With ``allow_package_removal`` a package goes whose
-    channels are all headed by bundles among ``images``. An index without any bundle stays as it is.
+    Bundles that update from a deprecated bundle stay. Those that it replaces or skips are removed from its channels,
+    and from the index if no other channel or bundle refers to them. The channels that it heads are removed. With
+    ``allow_package_removal``, remove a package if bundles among ``images`` head all of its channels. An index without
+    bundles is not changed.
 
-    All or nothing, unless ``permissive``: then what can't be done is told as ``failures``. A bundle of a package
-    without default channel ends the deprecations.
+    Atomic unless permissive; then errors are returned as failures. A bundle of a package without a default channel
+    ends the operation.
 
     Raises:
-        CatalogError: an image that no channel has, a default channel that would go; several errors in one.
+        CatalogError: no channel has an image, or a default channel would be removed; several errors are combined.
     """
     listed = listed_images(database)
     if not listed:
-        return Deprecation()
+        return TruncateResult()
     with database.transaction():
-        result = _deprecate(database, images, listed, allow_package_removal)
+        result = _truncate_all(database, images, listed, allow_package_removal)
         if result.failures and not permissive:
             raise combined(result.failures)
     return result
 
 
-def _deprecate(
+def _truncate_all(
     database: IndexDatabase, images: Sequence[str], listed: Mapping[str, str], allow_package_removal: bool
-) -> Deprecation:
+) -> TruncateResult:
     failures: list[CatalogError] = []
     if missing := [image for image in images if image not in listed]:
         failures.append(missing_images(missing))
@@ -105,37 +103,40 @@ def _deprecate(
             break
     if deprecated:
         remove_homeless_bundles(database)
-    return Deprecation(tuple(deprecated), tuple(dict.fromkeys(removed)), tuple(failures))
+    return TruncateResult(tuple(deprecated), tuple(dict.fromkeys(removed)), tuple(failures))
 
 
 def _headless_packages(database: IndexDatabase, names: Collection[str]) -> list[str]:
-    """The packages of whose channels the default one, and then every one, must be headed by one of these bundles.
+    """Return the packages whose default channel is headed by one of these bundles.
 
-    One whose default head is there twice is there twice too, as in the reference.
+    As in operator-registry, a repeated default head repeats the package.
+
+    Raises:
+        GraphError: another bundle heads a channel of such a package.
     """
     defaults = default_heads(database)
     packages = [defaults[name] for name in names if name in defaults]
     for package in packages:
         for head in channel_heads(database, package):
             if head.bundle not in names:
-                raise head_left(package, head.channel, head.image)
+                raise remaining_head(package, head.channel, head.image)
     return packages
 
 
 def _truncate(database: IndexDatabase, target: str) -> bool:
-    """Deprecate one bundle; whether it is still there to be."""
+    """Deprecate one bundle; return False if the index does not have it any longer."""
     if not nodes(database, [target]):
         return False
-    places = standings(edges_around(database, target))
+    infos = node_infos(edges_around(database, target))
     heads = default_heads_around(database, target)
     if not heads:
         raise no_default_channel(target)
-    tail = tail_of(places, target)
-    if lost := heads & set(tail):
-        raise default_channel_removal(target, min(lost))
+    tail = tail_of(infos, target)
+    if removed := heads & set(tail):
+        raise default_channel_removal(target, min(removed))
     for name in tail[1:]:
         leave_shared_channels(database, name, target)
-        if places[name].channels <= places[target].channels and places[name].replaced_by <= set(tail):
+        if infos[name].channels <= infos[target].channels and infos[name].replaced_by <= set(tail):
             remove_bundle(database, name)
     mark_deprecated(database, target)
     return True

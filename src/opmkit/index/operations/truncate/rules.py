@@ -1,4 +1,4 @@
-"""What goes with a bundle that is deprecated, and what keeps one from being it (index semantics, section 9)."""
+"""The bundles below a deprecated one, and the errors of deprecations that are not possible."""
 
 from __future__ import annotations
 
@@ -16,43 +16,46 @@ if TYPE_CHECKING:
 
 
 class DefaultChannelRemoval(GraphError):
-    """A bundle that can't be deprecated, which keeps no other from it."""
+    """A deprecation that would remove the head of the default channel. Other deprecations can continue."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a bundle stands in the channels of its package, whichever they are."""
+class NodeInfo:
+    """Channel memberships and update edges of one bundle in all channels of its package.
+
+    ``replaces`` is an ordered set of the bundles that it replaces or skips, ``replaced_by`` is the inverse.
+    """
 
     channels: set[str] = field(default_factory=set)
     replaces: dict[str, None] = field(default_factory=dict)
     replaced_by: set[str] = field(default_factory=set)
 
 
-def standings(edges: Iterable[Edge]) -> dict[str, Standing]:
-    """Where each bundle of a package stands, by its name, told by the entries of the package."""
-    places: dict[str, Standing] = {}
+def node_infos(edges: Iterable[Edge]) -> dict[str, NodeInfo]:
+    """Return the bundles of a package by name, from the edges of its channels."""
+    infos: dict[str, NodeInfo] = {}
     for edge in edges:
-        place = places.setdefault(edge.bundle, Standing())
-        place.channels.add(edge.channel)
+        info = infos.setdefault(edge.bundle, NodeInfo())
+        info.channels.add(edge.channel)
         if edge.replaces is not None:
-            place.replaces[edge.replaces] = None
-            places.setdefault(edge.replaces, Standing()).replaced_by.add(edge.bundle)
-    return places
+            info.replaces[edge.replaces] = None
+            infos.setdefault(edge.replaces, NodeInfo()).replaced_by.add(edge.bundle)
+    return infos
 
 
-def tail_of(places: Mapping[str, Standing], target: str) -> list[str]:
-    """A bundle and all that it leads to by what it replaces or skips, in any channel."""
+def tail_of(infos: Mapping[str, NodeInfo], target: str) -> list[str]:
+    """Return a bundle and, transitively, all that it replaces or skips in any channel."""
     tail = [target]
     seen = {target}
-    for name in tail:  # grows while it is walked
-        below = [other for other in places[name].replaces if other not in seen]
+    for name in tail:  # grows during the iteration
+        below = [other for other in infos[name].replaces if other not in seen]
         seen.update(below)
         tail += below
     return tail
 
 
 def missing_images(images: Sequence[str]) -> CatalogError:
-    """The error of images that no bundle in a channel has."""
+    """Return the error for images that no bundle in a channel has, with the message of operator-registry."""
     return CatalogError(
         f"target bundlepaths for deprecation missing from registry: [{' '.join(images)}]",
         hint=Hint("pass bundle images as {} lists them", Operation.LIST_INDEX_BUNDLES),
@@ -60,7 +63,7 @@ def missing_images(images: Sequence[str]) -> CatalogError:
 
 
 def removed_twice(packages: Sequence[str]) -> Iterator[CatalogError]:
-    """The errors of packages that are listed more than once as removed."""
+    """Yield an error for each package that is removed more than once."""
     for package, times in Counter(packages).items():
         if times > 1:
             yield CatalogError(
@@ -71,7 +74,7 @@ def removed_twice(packages: Sequence[str]) -> Iterator[CatalogError]:
 
 
 def default_channel_removal(target: str, head: str) -> DefaultChannelRemoval:
-    """The error of a bundle that can't be deprecated, for the head of its default channel would go."""
+    """Return the error for a deprecation that would remove the head of the default channel."""
     where = "it is the head" if head == target else f"it leads to {head}, the head"
     return DefaultChannelRemoval(
         f"error deprecating bundle {target}: Bundle deprecation causing default channel removal: {where} of the "
@@ -84,7 +87,7 @@ def default_channel_removal(target: str, head: str) -> DefaultChannelRemoval:
 
 
 def no_default_channel(target: str) -> GraphError:
-    """The error of a bundle that can't be deprecated, for its package has no default channel."""
+    """Return the error for a bundle whose package has no default channel."""
     return GraphError(
         f"error deprecating bundle {target}: it is in no package that has a default channel",
         hint=Hint.any_of(
@@ -94,8 +97,8 @@ def no_default_channel(target: str) -> GraphError:
     )
 
 
-def head_left(package: str, channel: str, image: str) -> GraphError:
-    """The error of a package that can't be removed, for a head is not among the bundles that are deprecated."""
+def remaining_head(package: str, channel: str, image: str) -> GraphError:
+    """Return the error for a package that cannot be removed because one of its heads is not deprecated."""
     return GraphError(
         "cannot deprecate default channel head from package without removing all other channel heads in "
         f"package {package}: must deprecate {image}, head of channel {channel}",

@@ -1,79 +1,41 @@
-"""A database from directories of manifests, as they were before bundle images (index semantics, section 11)."""
+"""Store package manifests and their bundles in an index database."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ParamSpec
 
-from opmkit.bundle.manifest import ManifestCache
 from opmkit.index.errors import BundleExists, CatalogError, GraphError, combined
 from opmkit.index.graph import Member, PackageGraph, replaces_graph
-from opmkit.index.packagemanifest import missing_apis, read_bundle, read_package, walk
+from opmkit.index.operations.packagemanifest import missing_apis
 from opmkit.index.sqlite.bundles import insert_apis, insert_bundle
 from opmkit.index.sqlite.packages import deprecated_bundles, nodes, replace_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from opmkit.bundle.model import Bundle
     from opmkit.index.graph import ChannelGraph
-    from opmkit.index.packagemanifest import PackageManifest
+    from opmkit.index.operations.packagemanifest import PackageManifest
     from opmkit.index.sqlite import IndexDatabase
 
 P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
-class Initialization:
-    """The bundles and packages that were stored, by name. ``failures`` can be there in permissive mode only."""
+class InitializeResult:
+    """The names of the stored bundles and packages, and the failures in permissive mode."""
 
     bundles: tuple[str, ...]
     packages: tuple[str, ...]
     failures: tuple[CatalogError, ...] = ()
 
 
-def initialize(database: IndexDatabase, directory: Path, *, permissive: bool = False) -> Initialization:
-    """Store every bundle below a directory, then every package that a file there describes.
-
-    A bundle is a ClusterServiceVersion with the other objects in its own directory; it belongs to no package before
-    the channel of one leads to it. Of two files for one package, the later by path counts.
-
-    All or nothing, unless ``permissive``: then a bundle or package that can't be stored is told as one of the
-    ``failures``; a bundle that lacks CRDs that it owns is told, and stored all the same.
-
-    Raises:
-        CatalogError: what went wrong, several errors in one where there are.
-    """
-    if not directory.is_dir():
-        missing = CatalogError(f"{directory} is no directory", advice="Give the directory that holds the manifests.")
-        if not permissive:
-            raise missing
-        return Initialization((), (), (missing,))
-    loader = Loader(database)
-    cache = ManifestCache()
-
-    def load_bundle(path: Path) -> None:
-        if bundle := read_bundle(path, cache):
-            loader.store_bundle(bundle, str(path))
-
-    def load_package(path: Path) -> None:
-        if package := read_package(path):
-            loader.store_package(package, str(path))
-
-    def load_all() -> None:
-        for load in (load_bundle, load_package):
-            for path in walk(directory):
-                loader.attempt(load, path)
-
-    return loader.run(load_all, permissive=permissive)
-
-
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """Stores bundles that belong to no package yet, then packages, wherever they are read from.
+    """Stores bundles without a package, then the packages whose channels refer to them.
 
-    ``where`` is the place of each, for the messages of errors.
+    Parameters called ``where`` are source locations for error messages.
     """
 
     database: IndexDatabase
@@ -81,23 +43,27 @@ class Loader:
     packages: dict[str, None] = field(default_factory=dict)
     failures: list[CatalogError] = field(default_factory=list)
 
-    def run(self, load_all: Callable[[], None], *, permissive: bool) -> Initialization:
-        """Load, in one transaction; without ``permissive`` any failure undoes it, and is raised."""
+    def run(self, load_all: Callable[[], None], *, permissive: bool) -> InitializeResult:
+        """Call ``load_all`` in a transaction; unless permissive, roll back and raise if there are failures."""
         with self.database.transaction():
             self.attempt(load_all)
             if self.failures and not permissive:
                 raise combined(self.failures)
-        return Initialization(tuple(self.bundles), tuple(self.packages), tuple(self.failures))
+        return InitializeResult(tuple(self.bundles), tuple(self.packages), tuple(self.failures))
 
     def attempt(self, load: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Load something, and keep the CatalogError that it may raise."""
+        """Call ``load`` and record a CatalogError that it raises as a failure."""
         try:
             load(*args, **kwargs)
         except CatalogError as error:
             self.failures.append(error)
 
     def store_bundle(self, bundle: Bundle, where: str) -> None:
-        """Store a bundle. One that lacks CRDs that it owns is an error, too, but stored."""
+        """Store a bundle.
+
+        Raises:
+            CatalogError: the bundle cannot be stored; or it is stored, but lacks CRDs that it owns.
+        """
         if bundle.csv.substitutes_for:
             raise CatalogError(
                 f"{where}: bundle {bundle.name} can't be added: it substitutes {bundle.csv.substitutes_for}",
@@ -118,7 +84,11 @@ class Loader:
             )
 
     def store_package(self, package: PackageManifest, where: str) -> None:
-        """Store a package whose bundles are there."""
+        """Store a package; its bundles must be stored already.
+
+        Raises:
+            GraphError: the package has no default channel, or a channel has an invalid graph.
+        """
         try:
             replace_package(self.database, _graph(self.database, package))
         except GraphError as error:
@@ -127,7 +97,7 @@ class Loader:
 
 
 def _graph(database: IndexDatabase, package: PackageManifest) -> PackageGraph:
-    """The update graph of a package whose heads are given."""
+    """Build the update graph of a package from the heads of its channels."""
     deprecated = deprecated_bundles(database)
     heads = {channel: head for channel, head in package.heads if head not in deprecated}
     default = next(iter(heads)) if len(package.heads) == 1 and heads else package.default_channel
@@ -144,7 +114,7 @@ def _graph(database: IndexDatabase, package: PackageManifest) -> PackageGraph:
                 f"channel {channel} of package {package.name} has the head {head}, which is not there",
                 advice="Add the manifests of that version, or correct currentCSV.",
             )
-        # Each channel for itself: as the only bundle considered, its head needs no version that can be compared.
-        alone = Member(head, "", (channel,), channel)
-        channels += replaces_graph(package.name, [alone], known, deprecated).channels
+        # One channel at a time with the head as the only member: its version need not be valid then.
+        member = Member(head, "", (channel,), channel)
+        channels += replaces_graph(package.name, [member], known, deprecated).channels
     return PackageGraph(package.name, default, tuple(channels))

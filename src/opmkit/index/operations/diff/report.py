@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
-from opmkit.index.operations.diff import Kind
+from opmkit.index.operations.diff.model import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.operations.diff import BundleChange, ChannelChange, IndexDiff, PackageChange
+    from opmkit.index.operations.diff.model import BundleChange, ChannelChange, IndexDiff, PackageChange
 
 _SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~"}
 _TO_DO = {Kind.ADDED: "to add", Kind.REMOVED: "to remove", Kind.CHANGED: "changed"}

@@ -1,0 +1,131 @@
+"""Validation of a package that bundles were added to, with suggestions of edges that would make it valid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.hints import Hint, Setting, SettingValue
+from opmkit.index.errors import GraphError, InvalidCatalog
+from opmkit.index.fbc.check.bundle import bundle_version
+from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.check.graph import channel_heads, check_graph
+from opmkit.index.graph import precedence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from opmkit.index.fbc.blobs import Blobs, ChannelBlob
+    from opmkit.index.fbc.compat import Compat
+    from opmkit.index.operations.add.newbundle import NewBundle
+
+MAX_NAMES = 8
+"""Names shown of a chain, or suggested as skips."""
+MAX_SUGGESTIONS = 2
+
+
+def validate_package(
+    parts: Blobs, added: Sequence[NewBundle], compat: Compat, insert: Callable[[NewBundle], Blobs]
+) -> None:
+    """Raise InvalidCatalog if a package is invalid with the added bundles.
+
+    ``insert`` returns the package with one of the bundles, which may have other edges; suggestions are tested with it.
+    """
+    faults = check_blobs(parts, compat)
+    if not faults:
+        return
+    names = " and ".join(bundle.name for bundle in added)
+    lines = [f"package {added[0].package} would not be valid with {names}: {faults[0]}", *map(str, faults[1:])]
+    invalid = {fault.subject.channel for fault in faults if fault.subject.channel}
+    channels = [channel for channel in parts.channels if channel.name in invalid and channel.entries]
+    lines += [f"channel {channel.name} would be: {'; '.join(_chains(channel))}" for channel in channels]
+    hints: list[Hint | str] = [
+        *_suggestions(parts, channels, added, insert),
+        *(fault.advice for fault in faults),
+    ]
+    raise InvalidCatalog(lines[0], details=lines[1:], hint=next((hint for hint in hints if hint), ""))
+
+
+def _chains(channel: ChannelBlob) -> Iterator[str]:
+    """Yield the replaces chain of each head, or of the last entry if no entry is a head."""
+    by_name = {entry.name: entry for entry in channel.entries}
+    for head in channel_heads(channel.entries) or [channel.entries[-1].name]:
+        names = [head]
+        while (entry := by_name.get(names[-1])) and entry.replaces and entry.replaces not in names:
+            names.append(entry.replaces)
+        shown = names if len(names) <= MAX_NAMES else [*names[: MAX_NAMES - 2], "...", names[-1]]
+        skips = by_name[head].skips
+        yield " -> ".join(shown) + (f" ({head} skips {', '.join(skips)})" if skips else "")
+
+
+def _suggestions(
+    parts: Blobs, channels: Iterable[ChannelBlob], added: Sequence[NewBundle], insert: Callable[[NewBundle], Blobs]
+) -> Iterator[Hint]:
+    """Yield hints for those of the bundles that head a channel with an invalid graph."""
+    broken = [channel for channel in channels if check_graph(channel.entries)]
+    heads = {head for channel in broken for head in channel_heads(channel.entries)}
+    for bundle in added:
+        if bundle.name in heads:
+            yield _hint_for_lower_version(parts, broken, bundle) or _hint_for_edges(parts, bundle, insert)
+
+
+def _hint_for_lower_version(parts: Blobs, channels: Iterable[ChannelBlob], bundle: NewBundle) -> Hint:
+    """Return the hint for a bundle with a lower version than another head, empty if there is no such head."""
+    for channel in channels:
+        heads = channel_heads(channel.entries)
+        if bundle.name in heads and (top := _by_version(parts, heads)[-1]) != bundle.name:
+            return Hint.any_of(
+                f"{bundle.name} is below {top}: replace or skip it in an entry of channel {channel.name} above it",
+                Hint("add it to another channel with {}", Setting.CHANNEL),
+            )
+    return Hint()
+
+
+def _hint_for_edges(parts: Blobs, bundle: NewBundle, insert: Callable[[NewBundle], Blobs]) -> Hint:
+    """Return the hint with edges that make all channels of a bundle valid, empty if no short enough ones are found."""
+    valid = [edges for edges, candidate in _candidates(parts, bundle) if _is_valid(candidate, insert)]
+    if not valid:
+        return Hint()
+    suggested = valid[:MAX_SUGGESTIONS]
+    placeholders = ", or ".join(" ".join(["{}"] * len(edges)) for edges in suggested)
+    return Hint(f"let {{}} update from existing bundles: {placeholders}", bundle.name, *chain(*suggested))
+
+
+def _is_valid(bundle: NewBundle, insert: Callable[[NewBundle], Blobs]) -> bool:
+    try:
+        channels = insert(bundle).channels
+    except GraphError:
+        return False
+    return not any(check_graph(channel.entries) for channel in channels if channel.name in bundle.channels)
+
+
+def _candidates(parts: Blobs, bundle: NewBundle) -> Iterator[tuple[tuple[SettingValue, ...], NewBundle]]:
+    """Yield settings for other edges, the simplest first, and the bundle with these edges."""
+    channels = [channel for channel in parts.channels if channel.name in bundle.channels]
+    names = _by_version(parts, {entry.name for channel in channels for entry in channel.entries} - {bundle.name})
+    if not names:
+        return
+    top, heads = names[-1], {head for channel in channels for head in channel_heads(channel.entries)}
+    replacing = replace(bundle, replaces=top)
+    replaces_top = Setting.REPLACES.with_value(top)
+    yield (replaces_top,), replacing
+    for skippable, base in ((heads, bundle), (heads, replacing), (names, bundle)):
+        below = [name for name in names if name in skippable and name != base.replaces]
+        skips = tuple(dict.fromkeys([*bundle.skips, *below]))
+        if skips != bundle.skips and len(skips) <= MAX_NAMES:
+            replaces = (replaces_top,) if base is replacing else ()
+            yield (*replaces, Setting.SKIPS.with_value(",".join(skips))), replace(base, skips=skips)
+
+
+def _by_version(parts: Blobs, names: Iterable[str]) -> list[str]:
+    """Sort bundle names by ascending version, those without a valid version first."""
+    versions = {bundle.name: bundle_version(bundle) for bundle in parts.bundles}
+
+    def order(name: str) -> tuple[object, ...]:
+        try:
+            return precedence(versions[name]), name
+        except (GraphError, KeyError):
+            return (), name
+
+    return sorted(names, key=order)

@@ -1,0 +1,48 @@
+"""Options of adding bundles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.index.modes import UpdateMode
+
+if TYPE_CHECKING:
+    from opmkit.index.fbc.migrate import MigrationLevel
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Channels and edges of added bundles that override those of the bundles; None overrides nothing.
+
+    Empty values override too: with ``replaces=""`` a bundle replaces nothing.
+    """
+
+    channels: tuple[str, ...] | None = None
+    replaces: str | None = None
+    skips: tuple[str, ...] | None = None
+    skip_range: str | None = None
+    default_channel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions:
+    """Options of adding bundles.
+
+    Attributes:
+        mode: how to determine the update graph.
+        permissive: report bundles that cannot be added as failures instead of raising an error.
+        overwrite_latest: let a bundle replace one of the same name that nothing replaces or skips (mode replaces).
+        enable_alpha: support the annotation olm.substitutesFor.
+        skip_present: skip a bundle that the index contains from the same image, by name or by digest.
+        placement: override channels and edges, in file-based catalogs only.
+        level: migration level of the bundles in a file-based catalog, by default that of their package.
+    """
+
+    mode: UpdateMode = UpdateMode.REPLACES
+    permissive: bool = False
+    overwrite_latest: bool = False
+    enable_alpha: bool = False
+    skip_present: bool = False
+    placement: Placement | None = None
+    level: MigrationLevel | None = None

@@ -1,0 +1,1 @@
+"""CatalogSource, OperatorGroup and Subscription manifests for an index."""

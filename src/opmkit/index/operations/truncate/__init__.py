@@ -1,0 +1,1 @@
+"""``deprecatetruncate``: deprecate bundles and remove the versions below them."""
