@@ -226,5 +226,5 @@ def test_without_the_compiler_a_bundle_with_rules_does_not_pass(monkeypatch: pyt
     text = dependency("olm.constraint", "{cel: {rule: 'true'}}")
     found = findings(view({**FILES, "metadata/dependencies.yaml": text}), "format")
     assert [(one.rule, one.severity) for one in found] == [("DEP-CEL-INVALID", Severity.ERROR)]
-    assert found[0].message.startswith("the rule cannot be checked: cel-expr-python cannot be loaded: ")
+    assert found[0].message.startswith("cannot check the CEL rule: cel-expr-python cannot be loaded: ")
     assert "Install cel-expr-python" in found[0].hint

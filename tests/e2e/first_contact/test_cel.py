@@ -33,7 +33,7 @@ def test_an_invalid_rule_fails_validation(newcomer: InstalledOpm, rule: str) -> 
     for arguments in (("bundle", "validate", "bundle"), ("alpha", "bundle", "validate", "--tag", image)):
         done = newcomer.attempt(*arguments)
         assert done.returncode == 1
-        assert "error DEP-CEL-INVALID: the rule is not valid: " in done.stdout
+        assert "error DEP-CEL-INVALID: invalid CEL rule: " in done.stdout
 
 
 def test_the_base_install_requires_the_compiler_where_it_has_wheels(newcomer: InstalledOpm) -> None:
@@ -59,7 +59,7 @@ def test_without_the_compiler_a_valid_rule_does_not_pass(newcomer: InstalledOpm)
         done = bare.attempt(*arguments)
         assert done.returncode == 1
         assert (
-            "error DEP-CEL-INVALID: the rule cannot be checked: cel-expr-python cannot be loaded: no wheel"
+            "error DEP-CEL-INVALID: cannot check the CEL rule: cel-expr-python cannot be loaded: no wheel"
             in done.stdout
         )
         assert "hint: Install cel-expr-python" in done.stdout

@@ -1,6 +1,6 @@
-"""Rules of the validator ``alpha-deprecated-apis``: APIs that later versions of Kubernetes no longer have.
+"""Rules of the validator ``alpha-deprecated-apis``: APIs that were removed from Kubernetes.
 
-After the Deprecated API Migration Guide of the Kubernetes documentation.
+The list follows the Deprecated API Migration Guide of the Kubernetes documentation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DESCRIPTIONS: FieldPath = ("spec", "customresourcedefinitions")
 _INSTALL: FieldPath = ("spec", "install", "spec")
 
 Uses: TypeAlias = "dict[str, list[tuple[str, str, FieldPath]]]"
-"""Kinds, or resources, with the names of the objects that are of them, and the file and path of each."""
+"""Name, file and path of each use, by kind or resource."""
 
 REMOVED: Mapping[str, Mapping[str, str]] = {
     "1.22": {
@@ -62,7 +62,7 @@ REMOVED: Mapping[str, Mapping[str, str]] = {
     "1.29": {"flowcontrol.apiserver.k8s.io/v1beta2": "FlowSchema PriorityLevelConfiguration"},
     "1.32": {"flowcontrol.apiserver.k8s.io/v1beta3": "FlowSchema PriorityLevelConfiguration"},
 }
-"""The APIs by the version that removed them: apiVersion and kinds."""
+"""The kinds by the Kubernetes version that removed them and by their apiVersion."""
 
 _GONE = {("policy", "podsecuritypolicies")}
 _MOVED = {
@@ -73,49 +73,49 @@ _MOVED = {
     ("node.k8s.io", "runtimeclasses"),
     ("policy", "poddisruptionbudgets"),
 }
-"""Resources that another version of their group still has, which a permission does not tell apart."""
+"""Resources that exist in another version of their group; permissions do not name the version."""
 
 
 @rule(
     "DEPAPI-OPTION-INVALID",
     VALIDATOR,
     Severity.ERROR,
-    "the option k8s-version is no version",
-    hint="Give a version of Kubernetes, such as k8s-version=1.27.",
+    "invalid option k8s-version",
+    hint="Set a version of Kubernetes, such as k8s-version=1.27.",
     bad="k8s-version=latest",
     good="k8s-version=1.27",
 )
 def option_invalid(bundle: BundleView) -> Iterator[Finding]:
-    """The option says for which version of Kubernetes the bundle is meant."""
+    """The option is the version of Kubernetes on which the bundle will be installed."""
     csv, text = Csv.from_bundle(bundle), bundle.options.k8s_version
     if csv is not None and text:
         try:
             tolerant_version(text)
         except ValueError as error:
-            yield Finding(f"the option k8s-version is no version: {error}", subject=csv.name)
+            yield Finding(f"invalid option k8s-version: {error}", subject=csv.name)
 
 
 @rule(
     "DEPAPI-MINKUBE-INVALID",
     VALIDATOR,
     Severity.ERROR,
-    "spec.minKubeVersion can't be compared with versions of Kubernetes",
+    "invalid version in spec.minKubeVersion",
     hint="Write major, minor and patch, without a v: 1.27.0.",
     bad="spec: {minKubeVersion: latest}",
     good="spec: {minKubeVersion: 1.27.0}",
 )
 @csv_check
 def min_kube_invalid(csv: Csv) -> Iterator[Finding]:
-    """From it follows which removed APIs the bundle will meet."""
+    """The minimum version determines whether removed APIs are errors."""
     if text := csv.spec.get("minKubeVersion"):
         try:
             tolerant_version(text)
         except ValueError as error:
-            yield Finding(f"spec.minKubeVersion is no version: {error}", path=_MIN_KUBE_VERSION, subject=csv.name)
+            yield Finding(f"invalid spec.minKubeVersion: {error}", path=_MIN_KUBE_VERSION, subject=csv.name)
 
 
 def _removal(version: str, newer: str, *, compat: frozenset[Compat] = ALL) -> Rule:
-    """The rule for what a version removed; ``newer`` is an example of what takes the place of an API."""
+    """Return the rule for the APIs that a version removed; ``newer`` is an apiVersion that replaces one."""
     api_version, kinds = next(iter(REMOVED[version].items()))
     kind = kinds.split()[0]
 
@@ -124,17 +124,16 @@ def _removal(version: str, newer: str, *, compat: frozenset[Compat] = ALL) -> Ru
         VALIDATOR,
         Severity.WARNING,
         f"the bundle uses APIs that Kubernetes {version} removed",
-        hint="Write the objects in a version of their API that is still served.",
+        hint="Migrate the objects to a supported version of their API.",
         bad=f"apiVersion: {api_version}\nkind: {kind}",
         good=f"apiVersion: {newer}\nkind: {kind}",
         compat=compat,
         variable_severity=True,
     )
     def removal(bundle: BundleView) -> Iterator[Finding]:
-        """A cluster of that version, or a later one, does not take the bundle.
+        """Clusters of this version or later reject the bundle.
 
-        It is an error if the bundle is meant for such a cluster: if spec.minKubeVersion, or the option k8s-version, is
-        that version or a later one.
+        This is an error if spec.minKubeVersion or the option k8s-version is this version or later.
         """
         csv = Csv.from_bundle(bundle)
         if csv is None:
@@ -143,7 +142,7 @@ def _removal(version: str, newer: str, *, compat: frozenset[Compat] = ALL) -> Ru
         if version == "1.25":
             _add_described(bundle, version, uses)
         if uses:
-            severity = Severity.ERROR if _is_meant_for(bundle, csv, version) else Severity.WARNING
+            severity = Severity.ERROR if _is_target(bundle, csv, version) else Severity.WARNING
             yield _finding(csv, version, uses, severity)
         if version == "1.25" and (permissions := _permissions(bundle)):
             yield _finding(csv, version, permissions, Severity.WARNING)
@@ -160,38 +159,38 @@ removed_1_32 = _removal("1.32", "flowcontrol.apiserver.k8s.io/v1", compat=OPMKIT
 
 
 def has_removed_in_1_22(bundle: BundleView) -> bool:
-    """Whether the bundle uses APIs that Kubernetes 1.22 removed."""
+    """Return True if the bundle uses APIs that Kubernetes 1.22 removed."""
     return bool(_objects(bundle, "1.22"))
 
 
 def describe_removed_in_1_22(bundle: BundleView) -> str:
-    """The kinds and names of what uses APIs that Kubernetes 1.22 removed."""
-    return _listed(_objects(bundle, "1.22"))
+    """Return kinds and names of the objects that use APIs which Kubernetes 1.22 removed."""
+    return _join(_objects(bundle, "1.22"))
 
 
-def _is_meant_for(bundle: BundleView, csv: Csv, version: str) -> bool:
+def _is_target(bundle: BundleView, csv: Csv, version: str) -> bool:
     for text in (bundle.options.k8s_version, csv.spec.get("minKubeVersion", "")):
         try:
             if text and tolerant_version(text) >= tolerant_version(version):
                 return True
-        except ValueError:  # which another rule tells
+        except ValueError:  # reported by another rule
             continue
     return False
 
 
 def _finding(csv: Csv, version: str, uses: Uses, severity: Severity) -> Finding:
-    """One fault for all uses, at the first of them."""
+    """Return one finding for all uses, with the location of the first."""
     _, file, path = next(iter(uses.values()))[0]
-    told = f"Kubernetes {version} removed APIs that are used: {_listed(uses)}"
-    return Finding(told, file, path, subject=csv.name, severity=severity)
+    message = f"Kubernetes {version} removed APIs that the bundle uses: {_join(uses)}"
+    return Finding(message, file, path, subject=csv.name, severity=severity)
 
 
-def _listed(uses: Uses) -> str:
+def _join(uses: Uses) -> str:
     return ", ".join(f"{kind} ({', '.join(name for name, _, _ in uses[kind])})" for kind in sorted(uses))
 
 
 def _objects(bundle: BundleView, version: str) -> Uses:
-    """The objects of removed APIs among the manifests."""
+    """Return the manifests that use removed APIs."""
     uses: Uses = {}
     for manifest in bundle.manifests:
         if manifest.kind in REMOVED[version].get(manifest.api_version, "").split():
@@ -199,30 +198,30 @@ def _objects(bundle: BundleView, version: str) -> Uses:
     return uses
 
 
-def _convertible(bundle: BundleView) -> Mapping[str, Any]:
-    """The ClusterServiceVersion as the references convert it; nothing of one that can't be converted."""
+def _unstructured_csv(bundle: BundleView) -> Mapping[str, Any]:
+    """Return the ClusterServiceVersion, decoded from an unstructured object as in Go, {} if that fails."""
     if bundle.csv is None or bundle.csv.api_version != CSV_API:
         return {}
-    typed = decode_csv(bundle.csv.content, bundle.compat, DecodeMode.OBJECT)
-    return {} if typed.mismatches and bundle.compat is not Compat.OPMKIT else typed.value
+    decoded = decode_csv(bundle.csv.content, bundle.compat, DecodeMode.OBJECT)
+    return {} if decoded.mismatches and bundle.compat is not Compat.OPMKIT else decoded.value
 
 
-def _each(value: Mapping[str, Any], path: FieldPath) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
-    found: Any = value
+def _entries(value: Mapping[str, Any], path: FieldPath) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
+    entries: Any = value
     for step in path:
-        found = mapping(found).get(cast("str", step))
-    for number, entry in enumerate(items(found)):
+        entries = mapping(entries).get(cast("str", step))
+    for number, entry in enumerate(items(entries)):
         yield (*path, number), mapping(entry)
 
 
 def _resources(bundle: BundleView) -> Iterator[tuple[FieldPath, str, str]]:
-    """The resources that the descriptions of CRDs list: path, apiVersion and kind."""
-    value = _convertible(bundle)
+    """Yield path, apiVersion and kind of the resources that the owned and required CRDs list."""
+    value = _unstructured_csv(bundle)
     for side in ("owned", "required"):
-        for path, description in _each(value, (*_DESCRIPTIONS, side)):
+        for path, description in _entries(value, (*_DESCRIPTIONS, side)):
             for number, resource in enumerate(items(description.get("resources"))):
-                place = (*path, "resources", number)
-                yield place, mapping(resource).get("version", ""), mapping(resource).get("kind", "")
+                item_path = (*path, "resources", number)
+                yield item_path, mapping(resource).get("version", ""), mapping(resource).get("kind", "")
 
 
 def _add_described(bundle: BundleView, version: str, uses: Uses) -> None:
@@ -232,21 +231,21 @@ def _add_described(bundle: BundleView, version: str, uses: Uses) -> None:
 
 
 def _permissions(bundle: BundleView) -> Uses:
-    """The rules of permissions that name resources of removed APIs, unless the descriptions of CRDs list their kind."""
+    """Return the permissions for resources of removed APIs, except for kinds that the CRDs list as resources."""
     removed = _GONE | _MOVED if bundle.compat is Compat.OPM_1_26 else _GONE
     listed = {f"{kind.lower()}s" for _, _, kind in _resources(bundle)}
     uses: Uses = {}
-    value = _convertible(bundle)
+    value = _unstructured_csv(bundle)
     for side in ("clusterPermissions", "permissions"):
-        for path, permission in _each(value, (*_INSTALL, side)):
-            for number, granted in enumerate(items(permission.get("rules"))):
-                place = (*path, "rules", number)
-                for resource in _named(mapping(granted), removed):
+        for path, permission in _entries(value, (*_INSTALL, side)):
+            for number, policy_rule in enumerate(items(permission.get("rules"))):
+                item_path = (*path, "rules", number)
+                for resource in _removed_resources(mapping(policy_rule), removed):
                     if bundle.csv is not None and resource not in listed:
-                        uses.setdefault(resource, []).append((format_path(place), bundle.csv.path, place))
+                        uses.setdefault(resource, []).append((format_path(item_path), bundle.csv.path, item_path))
     return uses
 
 
-def _named(granted: Mapping[str, Any], removed: set[tuple[str, str]]) -> Iterator[str]:
-    groups, resources = items(granted.get("apiGroups")), items(granted.get("resources"))
+def _removed_resources(policy_rule: Mapping[str, Any], removed: set[tuple[str, str]]) -> Iterator[str]:
+    groups, resources = items(policy_rule.get("apiGroups")), items(policy_rule.get("resources"))
     return (resource for group, resource in sorted(removed) if group in groups and resource in resources)

@@ -1,4 +1,4 @@
-"""Rules of the validator ``load``: whether the files of a bundle can be read into objects."""
+"""Rules of the validator ``load``: reading the files of a bundle as Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ VALIDATOR = "load"
     loading.NO_FILES,
     VALIDATOR,
     Severity.ERROR,
-    "the manifests directory is missing, or has no files",
-    hint="Put the ClusterServiceVersion and the CRDs right into the directory that the annotations name.",
+    "missing or empty manifests directory",
+    hint="Put the ClusterServiceVersion and the CRDs directly into the directory that the annotations name.",
     bad="bundle/manifests/1.0.0/demo.clusterserviceversion.yaml",
     good="bundle/manifests/demo.clusterserviceversion.yaml",
 )
 def no_files(bundle: BundleView) -> Iterable[Finding]:
-    """The annotation ``…bundle.manifests.v1`` names the directory of the manifests, by default ``manifests``."""
+    """The annotation ``…bundle.manifests.v1`` names the manifests directory, by default ``manifests``."""
     return load_findings(bundle, loading.NO_FILES)
 
 
@@ -36,15 +36,15 @@ def no_files(bundle: BundleView) -> Iterable[Finding]:
     loading.NO_CSV,
     VALIDATOR,
     Severity.ERROR,
-    "there is no ClusterServiceVersion",
-    hint="Add one, for instance as `operator-sdk generate bundle` writes it.",
+    "missing ClusterServiceVersion",
+    hint="Add one, for example with `operator-sdk generate bundle`.",
     bad="kind: Deployment",
     good="kind: ClusterServiceVersion",
 )
 def no_csv(bundle: BundleView) -> Iterable[Finding]:
-    """A bundle is one version of an operator, which its ClusterServiceVersion describes.
+    """The ClusterServiceVersion describes the version of the operator that the bundle contains.
 
-    The references also say so if there is one with a fault in its YAML; here that fault is told instead.
+    The Go validators also report this for a ClusterServiceVersion with invalid YAML, where opmkit reports the YAML.
     """
     return load_findings(bundle, loading.NO_CSV)
 
@@ -53,14 +53,14 @@ def no_csv(bundle: BundleView) -> Iterable[Finding]:
     loading.SEVERAL_CSVS,
     VALIDATOR,
     Severity.ERROR,
-    "there are several ClusterServiceVersions",
-    hint="Make a bundle of each version.",
+    "several ClusterServiceVersions in a bundle",
+    hint="Create a bundle for each version.",
     bad="bundle/manifests/demo.v1.0.0.clusterserviceversion.yaml\n"
     "bundle/manifests/demo.v1.1.0.clusterserviceversion.yaml",
     good="demo-1.0.0/manifests/demo.clusterserviceversion.yaml\ndemo-1.1.0/manifests/demo.clusterserviceversion.yaml",
 )
 def several_csvs(bundle: BundleView) -> Iterable[Finding]:
-    """A bundle is one version of an operator."""
+    """A bundle contains one version of an operator."""
     return load_findings(bundle, loading.SEVERAL_CSVS)
 
 
@@ -68,13 +68,13 @@ def several_csvs(bundle: BundleView) -> Iterable[Finding]:
     loading.SUBDIRECTORY,
     VALIDATOR,
     Severity.ERROR,
-    "there is a directory among the manifests",
-    hint="Move its files up to the other manifests, or out of the bundle.",
+    "directory among the manifests",
+    hint="Move its files to the other manifests, or out of the bundle.",
     bad="bundle/manifests/crds/demos.yaml",
     good="bundle/manifests/demos.yaml",
 )
 def subdirectory(bundle: BundleView) -> Iterable[Finding]:
-    """A catalog reads the files of the manifests directory alone, so those below it would be lost without a word."""
+    """Catalogs read only files directly in the manifests directory and ignore subdirectories."""
     return load_findings(bundle, loading.SUBDIRECTORY)
 
 
@@ -82,13 +82,13 @@ def subdirectory(bundle: BundleView) -> Iterable[Finding]:
     loading.HIDDEN,
     VALIDATOR,
     Severity.ERROR,
-    "there is a hidden file among the manifests",
-    hint="Remove it; what keeps such files away from an image is a .dockerignore beside the Dockerfile.",
+    "hidden file among the manifests",
+    hint="Remove it; list such files in a .dockerignore next to the Dockerfile to keep them out of the image.",
     bad="bundle/manifests/.DS_Store",
     good="bundle/manifests/demos.yaml",
 )
 def hidden_file(bundle: BundleView) -> Iterable[Finding]:
-    """Files whose names begin with a dot are left behind by editors and operating systems, and are no manifests."""
+    """Files whose names begin with a dot come from editors and operating systems and are not manifests."""
     return load_findings(bundle, loading.HIDDEN)
 
 
@@ -96,13 +96,13 @@ def hidden_file(bundle: BundleView) -> Iterable[Finding]:
     loading.UNDECODABLE,
     VALIDATOR,
     Severity.ERROR,
-    "a file among the manifests holds no object",
-    hint="Put its YAML right, or move what is no manifest out of the directory.",
+    "a file among the manifests contains no object",
+    hint="Correct the YAML, or move files that are not manifests out of the directory.",
     bad="apiVersion: v1\nmetadata: {name: demo}",
     good="apiVersion: v1\nkind: ConfigMap\nmetadata: {name: demo}",
 )
 def undecodable(bundle: BundleView) -> Iterable[Finding]:
-    """All files there must be YAML or JSON whose first document is an object with a kind: no README, no empty file."""
+    """All files must be YAML or JSON whose first document is an object with a kind; no README, no empty files."""
     return load_findings(bundle, loading.UNDECODABLE)
 
 
@@ -110,15 +110,15 @@ def undecodable(bundle: BundleView) -> Iterable[Finding]:
     loading.CSV_TYPE,
     VALIDATOR,
     Severity.ERROR,
-    "a field of the ClusterServiceVersion has a wrong type",
-    hint="Write the value as the type that the field has.",
+    "wrong type of a field in a ClusterServiceVersion",
+    hint="Write a value of the field's type.",
     bad="spec: {version: 1.10}",
     good="spec: {version: 1.10.0}",
 )
 def csv_type(bundle: BundleView) -> Iterable[Finding]:
-    """Each field has a type: texts, numbers, lists. A cluster refuses values of other types.
+    """Clusters reject values of the wrong type.
 
-    YAML takes 1.10 for a number, and yes and no for booleans: quotes make texts of them.
+    In YAML, 1.10 is a number, and yes and no are booleans; put them in quotes to write strings.
     """
     return load_findings(bundle, loading.CSV_TYPE)
 
@@ -127,13 +127,13 @@ def csv_type(bundle: BundleView) -> Iterable[Finding]:
     loading.CRD_TYPE,
     VALIDATOR,
     Severity.ERROR,
-    "a field of a CRD has a wrong type",
-    hint="Write the value as the type that the field has.",
+    "wrong type of a field in a CRD",
+    hint="Write a value of the field's type.",
     bad="spec: {names: demos}",
     good="spec: {names: {plural: demos, kind: Demo}}",
 )
 def crd_type(bundle: BundleView) -> Iterable[Finding]:
-    """Each field has a type: texts, numbers, lists. A cluster refuses values of other types."""
+    """Clusters reject values of the wrong type."""
     return load_findings(bundle, loading.CRD_TYPE)
 
 
@@ -141,13 +141,13 @@ def crd_type(bundle: BundleView) -> Iterable[Finding]:
     loading.CRD_VERSION,
     VALIDATOR,
     Severity.ERROR,
-    "a CRD is of an unknown version",
+    "unsupported apiVersion of a CRD",
     hint="Migrate it to apiextensions.k8s.io/v1.",
     bad="apiVersion: apiextensions.k8s.io/v1alpha1\nkind: CustomResourceDefinition",
     good="apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition",
 )
 def crd_version(bundle: BundleView) -> Iterable[Finding]:
-    """There are the versions v1 and, of clusters before Kubernetes 1.22, v1beta1."""
+    """The versions are v1 and, before Kubernetes 1.22, v1beta1."""
     return load_findings(bundle, loading.CRD_VERSION)
 
 
@@ -155,13 +155,13 @@ def crd_version(bundle: BundleView) -> Iterable[Finding]:
     loading.ANNOTATIONS,
     VALIDATOR,
     Severity.ERROR,
-    "an annotations file can't be read",
-    hint="Put its YAML right.",
+    "cannot read an annotations file",
+    hint="Correct the YAML.",
     bad="annotations: {",
     good="annotations: {}",
 )
 def annotations_file(bundle: BundleView) -> Iterable[Finding]:
-    """A file among the manifests whose name begins with ``annotations`` is taken for annotations, and must be YAML."""
+    """Files among the manifests whose names begin with ``annotations`` are read as annotations and must be YAML."""
     return load_findings(bundle, loading.ANNOTATIONS)
 
 
@@ -170,13 +170,13 @@ def annotations_file(bundle: BundleView) -> Iterable[Finding]:
     VALIDATOR,
     Severity.ERROR,
     "a ClusterServiceVersion could not be loaded",
-    hint="Mend the fault that is told beside this one.",
+    hint="Solve the problem that is reported with this one.",
     bad="spec: {version: 1.10}",
     good="spec: {version: 1.10.0}",
     compat=GO_ONLY,
 )
 def no_bundle_csv(bundle: BundleView) -> Iterable[Finding]:
-    """This follows from another fault of the same directory, and is told by the references alone."""
+    """Another problem in the same directory is the cause. Only the Go validators report this."""
     return load_findings(bundle, loading.NO_BUNDLE_CSV)
 
 
@@ -185,11 +185,11 @@ def no_bundle_csv(bundle: BundleView) -> Iterable[Finding]:
     VALIDATOR,
     Severity.ERROR,
     "no bundle could be loaded",
-    hint="Mend the fault that is told beside this one.",
+    hint="Solve the problem that is reported with this one.",
     bad="spec: {version: 1.10}",
     good="spec: {version: 1.10.0}",
     compat=GO_ONLY,
 )
 def no_bundle(bundle: BundleView) -> Iterable[Finding]:
-    """This follows from another fault, and is told by the references alone."""
+    """Another problem is the cause. Only the Go validators report this."""
     return load_findings(bundle, loading.NO_BUNDLE)

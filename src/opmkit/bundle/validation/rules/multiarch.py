@@ -1,4 +1,4 @@
-"""Rules of the validator ``multiarch``: whether an operator's images run on all that it claims to run on."""
+"""Rules of the validator ``multiarch``: platforms of an operator's images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABELS: FieldPath = ("metadata", "labels")
 
 
 def _images(bundle: BundleView) -> OperatorImages | None:
-    """The images, if the option says how to ask for them."""
+    """Return the images, None if the option container-tools is invalid."""
     return OperatorImages.of(bundle) if _is_known_tool(bundle) else None
 
 
@@ -35,7 +35,7 @@ def _finding(bundle: BundleView, images: OperatorImages, path: FieldPath, proble
     return Finding(problem, file, path, subject=images.csv.name)
 
 
-def _told(pairs: Iterable[Pair]) -> str:
+def _join(pairs: Iterable[Pair]) -> str:
     return ", ".join(f"{system}/{architecture}" for system, architecture in pairs) or "none"
 
 
@@ -43,155 +43,155 @@ def _told(pairs: Iterable[Pair]) -> str:
     "ARCH-OPTION-INVALID",
     VALIDATOR,
     Severity.ERROR,
-    "the option container-tools names no known tool",
-    hint=f"Give one of {', '.join(CONTAINER_TOOLS)}.",
+    "invalid option container-tools",
+    hint=f"Set it to one of {', '.join(CONTAINER_TOOLS)}.",
     bad="container-tools=crictl",
     good="container-tools=podman",
 )
 def option_invalid(bundle: BundleView) -> Iterator[Finding]:
-    """The tool is asked for the platforms of images; with none, registries are asked without any tool."""
+    """The tool that inspects images; with ``none``, opmkit inspects them in their registries itself."""
     images = OperatorImages.of(bundle) if not _is_known_tool(bundle) else None
     if images is not None:
-        told = f"container-tools is {bundle.options.container_tools!r}, none of {', '.join(CONTAINER_TOOLS)}"
-        yield Finding(told, subject=images.csv.name)
+        message = f"container-tools is {bundle.options.container_tools!r}, not one of {', '.join(CONTAINER_TOOLS)}"
+        yield Finding(message, subject=images.csv.name)
 
 
 @rule(
     "ARCH-INSPECT",
     VALIDATOR,
     Severity.WARNING,
-    "the platforms of an image can't be learnt",
-    hint="See that the image is there and may be pulled; log in to its registry.",
+    "cannot inspect an image",
+    hint="Check that the image exists and that you are logged in to its registry.",
     bad="image: registry.internal/demo:latest",
     good="image: quay.io/example/demo:v1.2.3",
 )
 def inspect(bundle: BundleView) -> Iterator[Finding]:
-    """The image is left out of all that follows, so the operator may lack support that it claims."""
+    """The image is not checked any further, so it may not support a platform that the operator claims."""
     images = _images(bundle)
     for image, path in images.everywhere.items() if images else ():
         if images and images.provided[image] is None:
-            yield _finding(bundle, images, path, f"the platforms of the image {image!r} can't be learnt")
+            yield _finding(bundle, images, path, f"cannot determine the platforms of image {image!r}")
 
 
 @rule(
     "ARCH-IMAGE-UNSUPPORTED",
     VALIDATOR,
     Severity.ERROR,
-    "an image does not run on a platform that labels claim",
+    "an image does not support a platform of the labels",
     hint="Build the image for the platform too, or remove the label.",
     bad="labels: {operatorframework.io/arch.s390x: supported}",
     good="labels: {operatorframework.io/arch.amd64: supported}",
 )
 def image_unsupported(bundle: BundleView) -> Iterator[Finding]:
-    """Labels ``operatorframework.io/arch.ARCH`` and ``operatorframework.io/os.OS`` say where an operator can run.
+    """Labels ``operatorframework.io/arch.ARCH`` and ``operatorframework.io/os.OS`` list the supported platforms.
 
-    Without, that is linux and amd64. One finding tells all images that lack a platform.
+    The default is linux/amd64. One finding lists all images that do not support a platform.
     """
     images = _images(bundle)
     if images is None:
         return
     paths = images.everywhere
-    known = {image: found for image in paths if (found := images.provided[image]) is not None}
+    known = {image: platforms for image in paths if (platforms := images.provided[image]) is not None}
     for system in images.labelled(OS_LABEL) or ["linux"]:
         for architecture in images.labelled(ARCH_LABEL) or ["amd64"]:
-            lacking = sorted(image for image, found in known.items() if (system, architecture) not in found)
-            if lacking:
-                told = f"{system}/{architecture} is claimed, but these images do not run on it: {', '.join(lacking)}"
-                yield _finding(bundle, images, paths[lacking[0]], told)
+            missing = sorted(image for image, platforms in known.items() if (system, architecture) not in platforms)
+            if missing:
+                message = f"these images do not support {system}/{architecture}: {', '.join(missing)}"
+                yield _finding(bundle, images, paths[missing[0]], message)
 
 
-def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], usual: str) -> list[str]:
-    """What managers run on without a label that says so; the usual alone needs none.
+def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], default: str) -> list[str]:
+    """Return what the managers support without a label; the default alone needs no label.
 
-    The references take a label for one of any text within it: that of arm64 does for arm.
+    The Go validators compare substrings, so a label for arm64 also counts for arm.
     """
     labelled = images.labelled(prefix)
     if images.csv.compat is Compat.OPMKIT:
-        lacking = [one for one in provided if one not in labelled]
+        missing = [name for name in provided if name not in labelled]
     else:
-        lacking = [one for one in provided if not any(one in f"{prefix}{label}" for label in labelled)]
-    return [] if provided == [usual] else lacking
+        missing = [name for name in provided if not any(name in f"{prefix}{label}" for label in labelled)]
+    return [] if provided == [default] else missing
 
 
 @rule(
     "ARCH-LABEL-MISSING",
     VALIDATOR,
     Severity.WARNING,
-    "the operator runs on architectures that no label claims",
+    "no label for a supported architecture",
     hint=f"Add a label {ARCH_LABEL}ARCH: supported for each architecture, amd64 too.",
     bad="labels: {}",
     good="labels: {operatorframework.io/arch.amd64: supported, operatorframework.io/arch.arm64: supported}",
 )
 def label_missing(bundle: BundleView) -> Iterator[Finding]:
-    """Catalogs on clusters of other architectures show an operator by its labels alone."""
+    """Catalogs on clusters of other architectures show only operators with the label."""
     images = _images(bundle)
-    if images and (lacking := _unlabelled(images, ARCH_LABEL, images.architectures, "amd64")):
-        told = f"the managers run on {', '.join(lacking)}, which no label {ARCH_LABEL}ARCH claims"
-        yield _finding(bundle, images, _LABELS, told)
+    if images and (missing := _unlabelled(images, ARCH_LABEL, images.architectures, "amd64")):
+        message = f"the managers support {', '.join(missing)}, but there is no label {ARCH_LABEL}ARCH for it"
+        yield _finding(bundle, images, _LABELS, message)
 
 
 @rule(
     "ARCH-OS-LABEL-MISSING",
     VALIDATOR,
     Severity.WARNING,
-    "the operator runs on operating systems that no label claims",
+    "no label for a supported operating system",
     hint=f"Add a label {OS_LABEL}OS: supported for each operating system, linux too.",
     bad="labels: {operatorframework.io/os.linux: supported}",
     good="labels: {operatorframework.io/os.linux: supported, operatorframework.io/os.windows: supported}",
 )
 def os_label_missing(bundle: BundleView) -> Iterator[Finding]:
-    """An operator without such labels is taken to run on linux alone."""
+    """An operator without these labels is assumed to support only linux."""
     images = _images(bundle)
-    if images and (lacking := _unlabelled(images, OS_LABEL, images.systems, "linux")):
-        told = f"the managers run on {', '.join(lacking)}, which no label {OS_LABEL}OS claims"
-        yield _finding(bundle, images, _LABELS, told)
+    if images and (missing := _unlabelled(images, OS_LABEL, images.systems, "linux")):
+        message = f"the managers support {', '.join(missing)}, but there is no label {OS_LABEL}OS for it"
+        yield _finding(bundle, images, _LABELS, message)
 
 
-def _behind(bundle: BundleView, wanted: str) -> Iterator[Finding]:
-    """The images that lack an architecture, or operating system, of the managers or the labels."""
+def _missing_platforms(bundle: BundleView, *, systems: bool = False) -> Iterator[Finding]:
+    """Report images that lack an architecture (or ``systems``: an operating system) of the managers or the labels."""
     images = _images(bundle)
     if images is None:
         return
-    position, all_of_them = (1, images.architectures) if wanted == "architecture" else (0, images.systems)
+    position, required = (0, images.systems) if systems else (1, images.architectures)
     for image, path in images.companions:
-        found = images.provided[image]
-        if found is not None:
-            lacking = sorted(set(all_of_them) - {pair[position] for pair in found})
-            if lacking:
-                told = f"the image {image!r} does not run on {', '.join(lacking)}, as the managers do, or labels claim"
-                yield _finding(bundle, images, path, told)
+        platforms = images.provided[image]
+        if platforms is not None:
+            missing = sorted(set(required) - {pair[position] for pair in platforms})
+            if missing:
+                message = f"image {image!r} does not support {', '.join(missing)}, which the managers or labels do"
+                yield _finding(bundle, images, path, message)
 
 
 @rule(
     "ARCH-OTHER-IMAGE",
     VALIDATOR,
     Severity.WARNING,
-    "another image of the operator runs on fewer architectures than the operator",
-    hint="Build the image for those architectures too, or see that nothing needs it there.",
+    "an image supports fewer architectures than the operator",
+    hint="Build the image for these architectures too, or check that it is not needed there.",
     bad="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1-amd64'}]",
     good="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1'}]",
 )
 def other_image(bundle: BundleView) -> Iterator[Finding]:
-    """What the operator starts must run where it runs itself."""
-    return _behind(bundle, "architecture")
+    """Images that the operator starts must support the same platforms as the operator."""
+    return _missing_platforms(bundle)
 
 
 @rule(
     "ARCH-OTHER-IMAGE-OS",
     VALIDATOR,
     Severity.WARNING,
-    "another image of the operator runs on fewer operating systems than the operator",
-    hint="Build the image for those operating systems too, or see that nothing needs it there.",
+    "an image supports fewer operating systems than the operator",
+    hint="Build the image for these operating systems too, or check that it is not needed there.",
     bad="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1-windows'}]",
     good="relatedImages: [{name: proxy, image: 'quay.io/example/proxy:v1'}]",
 )
 def other_image_os(bundle: BundleView) -> Iterator[Finding]:
-    """What the operator starts must run where it runs itself."""
-    return _behind(bundle, "operating system")
+    """Images that the operator starts must support the same platforms as the operator."""
+    return _missing_platforms(bundle, systems=True)
 
 
 def _scheduled(bundle: BundleView) -> Iterator[tuple[OperatorImages, str, FieldPath]]:
-    """The images of deployments."""
+    """Yield the images of the deployments with their paths."""
     images = _images(bundle)
     if images:
         for image, path in {**images.managers, **images.others}.items():
@@ -202,8 +202,8 @@ def _scheduled(bundle: BundleView) -> Iterator[tuple[OperatorImages, str, FieldP
     "ARCH-AFFINITY-MISSING",
     VALIDATOR,
     Severity.WARNING,
-    "nothing keeps the pods of an image on nodes that it runs on",
-    hint="Require, in affinity.nodeAffinity, the values of kubernetes.io/arch and kubernetes.io/os that it runs on.",
+    "missing node affinity",
+    hint="Require the supported values of kubernetes.io/arch and kubernetes.io/os in affinity.nodeAffinity.",
     bad="spec: {containers: [{name: manager, image: demo}]}",
     good=(
         "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
@@ -213,66 +213,66 @@ def _scheduled(bundle: BundleView) -> Iterator[tuple[OperatorImages, str, FieldP
     compat=RECENT,
 )
 def affinity_missing(bundle: BundleView) -> Iterator[Finding]:
-    """On a cluster of several architectures, a pod may be put on a node that can't run its image."""
+    """On clusters with several architectures, a pod can be scheduled on a node that does not support its image."""
     for images, image, path in _scheduled(bundle):
-        found = images.provided[image]
-        if not images.affinities[image] and (found is not None or bundle.compat is not Compat.OPMKIT):
-            told = f"no node affinity keeps {image!r} on what it runs on: {_told(found or ())}"
-            yield _finding(bundle, images, path, told)
+        platforms = images.provided[image]
+        if not images.affinities[image] and (platforms is not None or bundle.compat is not Compat.OPMKIT):
+            message = f"no node affinity restricts image {image!r} to its platforms: {_join(platforms or ())}"
+            yield _finding(bundle, images, path, message)
 
 
 @rule(
     "ARCH-AFFINITY-UNKNOWN",
     VALIDATOR,
     Severity.WARNING,
-    "nothing binds the pods of an image to nodes, nor can it be learnt what it runs on",
-    hint="Require, in affinity.nodeAffinity, the values of kubernetes.io/arch and kubernetes.io/os that it runs on.",
+    "missing node affinity for an image with unknown platforms",
+    hint="Require the supported values of kubernetes.io/arch and kubernetes.io/os in affinity.nodeAffinity.",
     bad="image: registry.internal/demo:latest",
     good="image: quay.io/example/demo:v1.2.3",
     compat=RECENT,
 )
 def affinity_unknown(bundle: BundleView) -> Iterator[Finding]:
-    """On a cluster of several architectures, a pod may be put on a node that can't run its image."""
+    """On clusters with several architectures, a pod can be scheduled on a node that does not support its image."""
     for images, image, path in _scheduled(bundle):
         if not images.affinities[image] and images.provided[image] is None:
-            yield _finding(bundle, images, path, f"no node affinity keeps {image!r} on what it runs on")
+            yield _finding(bundle, images, path, f"no node affinity restricts image {image!r} to its platforms")
 
 
 @rule(
     "ARCH-AFFINITY-EXTRA",
     VALIDATOR,
     Severity.WARNING,
-    "the pods of an image may be put on nodes that it does not run on",
-    hint="Remove those values from the node affinity, or build the image for them.",
+    "the node affinity allows platforms that the image does not support",
+    hint="Remove these values from the node affinity, or build the image for them.",
     bad="{key: kubernetes.io/arch, operator: In, values: [amd64, s390x]}",
     good="{key: kubernetes.io/arch, operator: In, values: [amd64]}",
     compat=RECENT,
 )
 def affinity_extra(bundle: BundleView) -> Iterator[Finding]:
-    """Such pods would never start."""
+    """Pods on such nodes do not start."""
     for images, image, path in _scheduled(bundle):
-        found = images.provided[image]
-        extra = [pair for pair in images.affinities[image] if pair not in (found or ())]
-        if extra and found is not None:
-            told = f"the node affinity of {image!r} allows {_told(extra)}, but it runs on {_told(found)}"
-            yield _finding(bundle, images, path, told)
+        platforms = images.provided[image]
+        extra = [pair for pair in images.affinities[image] if pair not in (platforms or ())]
+        if extra and platforms is not None:
+            message = f"the node affinity of image {image!r} allows {_join(extra)}, but it supports {_join(platforms)}"
+            yield _finding(bundle, images, path, message)
 
 
 @rule(
     "ARCH-AFFINITY-LACKS",
     VALIDATOR,
     Severity.WARNING,
-    "the pods of an image are kept from nodes that it runs on",
-    hint="Add those values to the node affinity, unless the image is not meant for them.",
+    "the node affinity excludes platforms that the image supports",
+    hint="Add these values to the node affinity, unless they are excluded on purpose.",
     bad="{key: kubernetes.io/arch, operator: In, values: [amd64]}",
     good="{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}",
     compat=RECENT,
 )
 def affinity_lacks(bundle: BundleView) -> Iterator[Finding]:
-    """The operator can't be installed on clusters of such nodes alone."""
+    """The operator cannot be installed on clusters with only such nodes."""
     for images, image, path in _scheduled(bundle):
         allowed = images.affinities[image]
-        lacking = [pair for pair in images.provided[image] or () if pair not in allowed]
-        if allowed and lacking:
-            told = f"{image!r} runs on {_told(lacking)} too, but its node affinity allows {_told(allowed)} alone"
-            yield _finding(bundle, images, path, told)
+        missing = [pair for pair in images.provided[image] or () if pair not in allowed]
+        if allowed and missing:
+            message = f"image {image!r} also supports {_join(missing)}; its node affinity allows only {_join(allowed)}"
+            yield _finding(bundle, images, path, message)

@@ -1,6 +1,6 @@
-"""Rules of the validators ``object``, on objects that can harm a cluster, and ``operatorgroup``.
+"""Rules of the validators ``object``, about objects that can harm a cluster, and ``operatorgroup``.
 
-The references' command never reaches their object validator; here it looks at the manifests.
+In operator-sdk, the object validator is never called.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PERCENTAGE = re.compile(r"([0-9]{1,9})%?")
 
 
 def _typed(manifest: Manifest) -> Decoded:
-    """The object with the types that it should have."""
+    """Decode the object into the type of its kind."""
     memo = manifest.content.memo
     if _typed not in memo:
         memo[_typed] = decode_struct(dict(manifest.object), manifest.kind, DecodeMode.JSON)
@@ -42,7 +42,7 @@ def _typed(manifest: Manifest) -> Decoded:
 
 
 def _objects(bundle: BundleView, *kinds: str) -> Iterator[tuple[Manifest, Mapping[str, Any]]]:
-    """The objects of these kinds; in the references' dialects only those whose types are all right."""
+    """Yield the objects of these kinds; as in Go, in other modes than opmkit's only those without mismatches."""
     for manifest in bundle.manifests:
         if manifest.kind in kinds:
             typed = _typed(manifest)
@@ -54,13 +54,13 @@ def _objects(bundle: BundleView, *kinds: str) -> Iterator[tuple[Manifest, Mappin
     "OBJECT-DECODE",
     VALIDATOR,
     Severity.ERROR,
-    "an object has a field of a wrong type",
-    hint="Write the field in the type that the API has for it.",
+    "wrong type of a field in an object",
+    hint="Write a value of the field's type.",
     bad="kind: PriorityClass\nglobalDefault: 'false'",
     good="kind: PriorityClass\nglobalDefault: false",
 )
 def decode(bundle: BundleView) -> Iterator[Finding]:
-    """A cluster would not take the object. The references tell the first such field of an object only."""
+    """Clusters reject values of the wrong type. The Go validators report only the first one of an object."""
     for manifest in bundle.manifests:
         if manifest.kind in OTHER_KINDS:
             mismatches = _typed(manifest).mismatches
@@ -69,7 +69,7 @@ def decode(bundle: BundleView) -> Iterator[Finding]:
 
 
 def _amount(value: object) -> int | None:
-    """The number in 5, "5" or "5%"."""
+    """Return the number in 5, "5" or "5%", None for other values."""
     match = _PERCENTAGE.fullmatch(value) if isinstance(value, str) else None
     return int(match.group(1)) if match else value if isinstance(value, int) else None
 
@@ -78,95 +78,95 @@ def _amount(value: object) -> int | None:
     "OBJECT-PDB-MAX",
     VALIDATOR,
     Severity.ERROR,
-    "a PodDisruptionBudget never lets a pod be evicted",
+    "a PodDisruptionBudget allows no disruption",
     hint="Set spec.maxUnavailable to 1 or more, or to a percentage above 0%.",
     bad="kind: PodDisruptionBudget\nspec: {maxUnavailable: 0}",
     good="kind: PodDisruptionBudget\nspec: {maxUnavailable: 1}",
 )
 def pdb_max(bundle: BundleView) -> Iterator[Finding]:
-    """Such a budget keeps nodes from being drained, and so a cluster from being upgraded.
+    """The budget blocks node drains and therefore cluster upgrades.
 
-    The references take every percentage for 0.
+    The Go validators read every percentage as 0.
     """
     for manifest, value in _objects(bundle, _PDB):
         limit = mapping(value.get("spec")).get("maxUnavailable")
         none = isinstance(limit, str) or limit == 0
         if _amount(limit) == 0 if bundle.compat is Compat.OPMKIT else none:
-            told = f"spec.maxUnavailable is {limit!r}, so that no pod may be evicted"
-            yield Finding(told, manifest.path, ("spec", "maxUnavailable"), manifest.object_name)
+            message = f"spec.maxUnavailable is {limit!r}, so no pod can be evicted"
+            yield Finding(message, manifest.path, ("spec", "maxUnavailable"), manifest.object_name)
 
 
 @rule(
     "OBJECT-PDB-MIN",
     VALIDATOR,
     Severity.ERROR,
-    "a PodDisruptionBudget wants all pods to run at any time",
+    "a PodDisruptionBudget requires all pods to be available",
     hint="Set spec.minAvailable to less than 100%.",
     bad="kind: PodDisruptionBudget\nspec: {minAvailable: 100%}",
     good="kind: PodDisruptionBudget\nspec: {minAvailable: 50%}",
 )
 def pdb_min(bundle: BundleView) -> Iterator[Finding]:
-    """Such a budget keeps nodes from being drained, and so a cluster from being upgraded.
+    """The budget blocks node drains and therefore cluster upgrades.
 
-    The references pass percentages above 100%.
+    The Go validators accept percentages above 100%.
     """
     for manifest, value in _objects(bundle, _PDB):
         limit = mapping(value.get("spec")).get("minAvailable")
         is_share = isinstance(limit, str) and limit.endswith("%")
         if limit == "100%" or (is_share and bundle.compat is Compat.OPMKIT and (_amount(limit) or 0) >= 100):
-            told = f"spec.minAvailable is {limit!r}, so that no pod may be evicted"
-            yield Finding(told, manifest.path, ("spec", "minAvailable"), manifest.object_name)
+            message = f"spec.minAvailable is {limit!r}, so no pod can be evicted"
+            yield Finding(message, manifest.path, ("spec", "minAvailable"), manifest.object_name)
 
 
 @rule(
     "OBJECT-PC-GLOBAL",
     VALIDATOR,
     Severity.ERROR,
-    "a PriorityClass sets the priority of all pods of the cluster",
-    hint="Set globalDefault to false, and name the class in the pods that are to have it.",
+    "a PriorityClass is the global default",
+    hint="Set globalDefault to false, and set priorityClassName in the pods that need the class.",
     bad="kind: PriorityClass\nglobalDefault: true",
     good="kind: PriorityClass\nglobalDefault: false",
 )
 def priority_class(bundle: BundleView) -> Iterator[Finding]:
-    """The priority of pods that ask for none is for whoever runs the cluster to say."""
+    """The class applies to all pods without a class, which is a decision of the cluster administrator."""
     for manifest, value in _objects(bundle, _PRIORITY_CLASS):
         if value.get("globalDefault") is True:
             yield Finding("globalDefault is true", manifest.path, ("globalDefault",), manifest.object_name)
 
 
-def _granting(
+def _grants(
     bundle: BundleView, group: str, resource: str, verbs: set[str]
 ) -> Iterator[tuple[Manifest, int, Mapping[str, Any]]]:
-    """The rules of roles that allow one of the verbs on a resource which they name, with their numbers."""
+    """Yield role, index and value of each policy rule that grants one of the verbs on a resource by name."""
     for manifest, value in _objects(bundle, *_ROLES):
-        for number, granted in enumerate(items(value.get("rules"))):
-            groups, resources, allowed = (items(granted.get(name)) for name in ("apiGroups", "resources", "verbs"))
+        for number, policy_rule in enumerate(items(value.get("rules"))):
+            groups, resources, allowed = (items(policy_rule.get(name)) for name in ("apiGroups", "resources", "verbs"))
             if group in groups and resource in resources and verbs.intersection(allowed):
-                yield manifest, number, granted
+                yield manifest, number, policy_rule
 
 
 @rule(
     "OBJECT-RBAC-PDB",
     VALIDATOR,
     Severity.WARNING,
-    "a role may make or change PodDisruptionBudgets",
-    hint="Drop the permission, or ship the budgets in the bundle.",
+    "a role grants permission to change PodDisruptionBudgets",
+    hint="Remove the permission, or put the budgets into the bundle.",
     bad="rules: [{apiGroups: [policy], resources: [poddisruptionbudgets], verbs: [create]}]",
     good="rules: [{apiGroups: [policy], resources: [poddisruptionbudgets], verbs: [get, list]}]",
 )
 def rbac_pdb(bundle: BundleView) -> Iterator[Finding]:
-    """A budget that is too strict keeps a cluster from being upgraded."""
-    for manifest, number, _ in _granting(bundle, "policy", "poddisruptionbudgets", {"*", "create", "update", "patch"}):
-        told = f"the {manifest.kind} may make or change PodDisruptionBudgets"
-        yield Finding(told, manifest.path, ("rules", number), manifest.object_name)
+    """A strict budget blocks node drains and therefore cluster upgrades."""
+    for manifest, number, _ in _grants(bundle, "policy", "poddisruptionbudgets", {"*", "create", "update", "patch"}):
+        message = f"the {manifest.kind} grants permission to create or change PodDisruptionBudgets"
+        yield Finding(message, manifest.path, ("rules", number), manifest.object_name)
 
 
 @rule(
     "OBJECT-RBAC-SCC",
     VALIDATOR,
     Severity.ERROR,
-    "a role may change the SecurityContextConstraints that OpenShift comes with",
-    hint="Ship constraints of your own, and name those.",
+    "a role grants permission to change default SecurityContextConstraints of OpenShift",
+    hint="Add your own constraints, and name those instead.",
     bad=(
         "rules: [{apiGroups: [security.openshift.io], resources: [securitycontextconstraints], "
         "resourceNames: [privileged], verbs: [update]}]"
@@ -177,28 +177,28 @@ def rbac_pdb(bundle: BundleView) -> Iterator[Finding]:
     ),
 )
 def rbac_scc(bundle: BundleView) -> Iterator[Finding]:
-    """They are what keeps all pods of the cluster in bounds."""
+    """The default constraints limit the privileges of all pods of the cluster."""
     verbs = {"*", "delete", "update", "patch"}
-    for manifest, number, granted in _granting(bundle, "security.openshift.io", "securitycontextconstraints", verbs):
-        names = sorted(_DEFAULT_SCCS.intersection(items(granted.get("resourceNames"))))
+    for manifest, number, policy_rule in _grants(bundle, "security.openshift.io", "securitycontextconstraints", verbs):
+        names = sorted(_DEFAULT_SCCS.intersection(items(policy_rule.get("resourceNames"))))
         if names:
-            told = f"the {manifest.kind} may change the SecurityContextConstraints {', '.join(names)}"
-            yield Finding(told, manifest.path, ("rules", number), manifest.object_name)
+            message = f"the {manifest.kind} grants permission to change SecurityContextConstraints {', '.join(names)}"
+            yield Finding(message, manifest.path, ("rules", number), manifest.object_name)
 
 
 @rule(
     "ANNOTATION-KEY-CASE",
     "operatorgroup",
     Severity.ERROR,
-    "the key of an annotation has capitals in other places than it should",
-    hint="Write the key exactly as it is known.",
+    "wrong case in an annotation key",
+    hint="Write the key exactly as in the message.",
     bad="annotations: {olm.providedapis: Demo.v1.example.com}",
     good="annotations: {olm.providedAPIs: Demo.v1.example.com}",
 )
 def operator_group_key_case(bundle: BundleView) -> Iterator[Finding]:
-    """Case counts in keys: one that differs in case alone is another key, which nobody looks at."""
+    """Annotation keys are case-sensitive, and a key in another case is ignored."""
     for manifest in bundle.manifests:
         if manifest.kind == "OperatorGroup" and manifest.api_version in _OPERATOR_GROUPS:
             for key, known in misspelt_keys(mapping(manifest.metadata.get("annotations"))):
-                told = f"the annotation {key} must be written {known}"
-                yield Finding(told, manifest.path, ("metadata", "annotations", key), manifest.object_name)
+                message = f"annotation {key} must be written as {known}"
+                yield Finding(message, manifest.path, ("metadata", "annotations", key), manifest.object_name)

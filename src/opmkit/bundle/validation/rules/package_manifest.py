@@ -1,4 +1,4 @@
-"""Rules of the validator ``packagemanifest``: the older format, a directory a package and one in it a version."""
+"""Rules of the validator ``packagemanifest``: the older format, with a directory per package and version."""
 
 from __future__ import annotations
 
@@ -32,65 +32,65 @@ _BETA = "defaultChannel: stable"
 
 @dataclass(frozen=True)
 class PackageManifest:
-    """A package manifest: its file, and its fields, of which those of wrong types are absent."""
+    """A package manifest: its file and its fields; values of the wrong type are absent."""
 
     file: Manifest
     value: Mapping[str, Any]
 
     @property
     def channels(self) -> list[tuple[FieldPath, Mapping[str, Any]]]:
-        """Its channels, with their paths."""
+        """The channels with their paths."""
         return list(members(self.value.get("channels"), ("channels",)))
 
     @property
     def names(self) -> list[str]:
-        """The names of its channels."""
+        """The names of the channels."""
         return [text(channel.get("name")) for _, channel in self.channels]
 
     @property
     def default_channel(self) -> str:
-        """Its default channel, "" where it names none."""
+        """The default channel, "" if it has none."""
         return text(self.value.get("defaultChannel"))
 
 
 @dataclass(frozen=True)
 class _Package:
-    """What was found below a directory."""
+    """The package manifests below a directory, and the findings of reading them."""
 
     manifests: list[PackageManifest] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
 
 def _read(bundle: BundleView) -> _Package:
-    """Look for package manifests in all files that are not hidden, at any depth; whatever names a package is one."""
-    found = bundle.memo.get(_read)
-    if found is None:
-        found = bundle.memo[_read] = _Package()
+    """Read the package manifests among all files at any depth that are not hidden."""
+    package = bundle.memo.get(_read)
+    if package is None:
+        package = bundle.memo[_read] = _Package()
         for file in bundle.below("", deep=True):
             if not any(part.startswith(".") for part in file.path.split("/")):
-                _look_at(file, found)
-    return cast("_Package", found)
+                _read_file(file, package)
+    return cast("_Package", package)
 
 
-def _look_at(file: Manifest, package: _Package) -> None:
+def _read_file(file: Manifest, package: _Package) -> None:
     if finding := read_finding(file):
         package.findings.append(finding)
         return
-    reading = DecodeMode.JSON if file.content.is_json else DecodeMode.YAML
-    typed = decode_struct(file.content.value or {}, PACKAGE_MANIFEST, reading)
-    package.findings.extend(list(type_findings(file, typed))[:1])
-    if not typed.mismatches and typed.value.keys() & {"packageName", "channels", "defaultChannel"}:
-        package.manifests.append(PackageManifest(file, mapping(typed.value)))
+    mode = DecodeMode.JSON if file.content.is_json else DecodeMode.YAML
+    decoded = decode_struct(file.content.value or {}, PACKAGE_MANIFEST, mode)
+    package.findings.extend(list(type_findings(file, decoded))[:1])
+    if not decoded.mismatches and decoded.value.keys() & {"packageName", "channels", "defaultChannel"}:
+        package.manifests.append(PackageManifest(file, mapping(decoded.value)))
 
 
-def _of_package(judge: Callable[[PackageManifest], Iterable[tuple[FieldPath, str]]]) -> Check:
-    """Make a check of a function that tells paths and faults of the package manifest, the first that there is."""
+def _package_check(check_package: Callable[[PackageManifest], Iterable[tuple[FieldPath, str]]]) -> Check:
+    """Turn a check of a package manifest, which yields paths and messages, into a check of the bundle's first one."""
 
-    @wraps(judge)
+    @wraps(check_package)
     def check(bundle: BundleView) -> Iterator[Finding]:
         for package in _read(bundle).manifests[:1]:
-            for path, told in judge(package):
-                yield Finding(told, package.file.path, path, subject=text(package.value.get("packageName")))
+            for path, message in check_package(package):
+                yield Finding(message, package.file.path, path, subject=text(package.value.get("packageName")))
 
     return cast("Check", check)
 
@@ -99,13 +99,13 @@ def _of_package(judge: Callable[[PackageManifest], Iterable[tuple[FieldPath, str
     "LOAD-PACKAGE-DECODE",
     VALIDATOR,
     Severity.ERROR,
-    "a file of a package can't be read",
-    hint="Put its YAML right, or move it out of the package.",
+    "cannot read a file of a package",
+    hint="Correct the YAML, or move the file out of the package.",
     bad="packageName: [demo]",
     good="packageName: demo",
 )
 def package_decode(bundle: BundleView) -> Iterator[Finding]:
-    """Each file below the directory may be the package manifest, so each must be a mapping of YAML or JSON."""
+    """Any file below the directory can be the package manifest, so all must be mappings in YAML or JSON."""
     yield from _read(bundle).findings
 
 
@@ -113,30 +113,30 @@ def package_decode(bundle: BundleView) -> Iterator[Finding]:
     "LOAD-MULTIPLE-PACKAGE",
     VALIDATOR,
     Severity.ERROR,
-    "there are several package manifests",
-    hint="Leave one, and put other packages in directories of their own.",
+    "several package manifests",
+    hint="Keep one, and move other packages to their own directories.",
     bad="demo/demo.package.yaml\ndemo/other.package.yaml",
     good="demo/demo.package.yaml\nother/other.package.yaml",
 )
 def several_packages(bundle: BundleView) -> Iterator[Finding]:
-    """A directory holds one package. A file is its manifest if it has a packageName, channels or a defaultChannel."""
-    manifests = _read(bundle).manifests
-    for other in manifests[1:]:
-        yield Finding(f"{other.file.path} is a package manifest, as {manifests[0].file.path} is", other.file.path)
+    """A directory contains one package. Its manifest is the file with packageName, channels or defaultChannel."""
+    paths = [manifest.file.path for manifest in _read(bundle).manifests]
+    for path in paths[1:]:
+        yield Finding(f"both {paths[0]} and {path} are package manifests", path)
 
 
 @rule(
     "PKG-NAME",
     VALIDATOR,
     Severity.ERROR,
-    "the package has no name",
+    "missing package name",
     hint="Set packageName.",
     bad="channels: [{name: stable, currentCSV: demo.v1.0.0}]",
     good=_GOOD + _BETA,
 )
-@_of_package
+@_package_check
 def name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
-    """A package is installed by its name."""
+    """Packages are installed by name."""
     if not package.value.get("packageName"):
         yield ("packageName",), "packageName is empty"
 
@@ -145,14 +145,14 @@ def name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     "PKG-CHANNELS",
     VALIDATOR,
     Severity.ERROR,
-    "the package has no channels",
-    hint="List a channel at least, with name and currentCSV.",
+    "missing channels",
+    hint="Add at least one channel with name and currentCSV.",
     bad="packageName: demo\nchannels: []",
     good=_GOOD + _BETA,
 )
-@_of_package
+@_package_check
 def channels(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
-    """Who installs an operator subscribes to a channel of its package."""
+    """Operators are installed from a channel of their package."""
     if not package.channels:
         yield ("channels",), "channels is empty"
 
@@ -161,14 +161,14 @@ def channels(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     "PKG-DEFAULT-EMPTY",
     VALIDATOR,
     Severity.ERROR,
-    "the package has several channels, but no default channel",
+    "missing default channel",
     hint="Set defaultChannel to the name of one of the channels.",
     bad=_GOOD,
     good=_GOOD + _BETA,
 )
-@_of_package
+@_package_check
 def default_empty(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
-    """Who names no channel gets the default; a single channel is the default by itself."""
+    """Subscriptions without a channel use the default channel, which is optional only for a single channel."""
     if len(package.channels) > 1 and not package.default_channel:
         yield ("channels",), f"there are {len(package.channels)} channels, but defaultChannel is empty"
 
@@ -177,65 +177,65 @@ def default_empty(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
     "PKG-CHANNEL-NAME",
     VALIDATOR,
     Severity.ERROR,
-    "a channel has no name",
-    hint="Name the channel.",
+    "missing name of a channel",
+    hint="Set the name of the channel.",
     bad="packageName: demo\nchannels: [{currentCSV: demo.v1.0.0}]",
     good=_GOOD + _BETA,
 )
-@_of_package
+@_package_check
 def channel_name(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
-    """A channel is subscribed to by its name."""
+    """Subscriptions select a channel by name."""
     for path, channel in package.channels:
         if not channel.get("name"):
-            yield (*path, "name"), "the name of the channel is empty"
+            yield (*path, "name"), "the name of a channel is empty"
 
 
 @rule(
     "PKG-CHANNEL-CSV",
     VALIDATOR,
     Severity.ERROR,
-    "a channel has no current version",
+    "missing head of a channel",
     hint="Set currentCSV to the name of the ClusterServiceVersion at the head of the channel.",
     bad="packageName: demo\nchannels: [{name: stable}]",
     good=_GOOD + _BETA,
 )
-@_of_package
+@_package_check
 def channel_csv(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
-    """The versions of a channel are found from its current one, by what each replaces."""
+    """A channel consists of its head and the versions that are replaced from there."""
     for path, channel in package.channels:
         if not channel.get("currentCSV"):
-            yield (*path, "currentCSV"), f"the currentCSV of the channel {text(channel.get('name'))!r} is empty"
+            yield (*path, "currentCSV"), f"currentCSV of channel {text(channel.get('name'))!r} is empty"
 
 
 @rule(
     "PKG-CHANNEL-DUPLICATE",
     VALIDATOR,
     Severity.ERROR,
-    "two channels have the same name",
-    hint="Rename one of them, or remove it.",
+    "duplicate channel",
+    hint="Rename or remove one of them.",
     bad="channels: [{name: stable, currentCSV: demo.v1.0.0}, {name: stable, currentCSV: demo.v2.0.0}]",
     good="channels: [{name: stable, currentCSV: demo.v1.0.0}, {name: beta, currentCSV: demo.v2.0.0}]",
 )
-@_of_package
+@_package_check
 def channel_duplicate(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
-    """A channel is known by its name alone."""
+    """Channels are identified by their names."""
     for number, (path, _) in enumerate(package.channels):
         if package.names[number] in package.names[:number]:
-            yield (*path, "name"), f"there is a channel {package.names[number]!r} before"
+            yield (*path, "name"), f"channel {package.names[number]!r} is listed twice"
 
 
 @rule(
     "PKG-DEFAULT-UNKNOWN",
     VALIDATOR,
     Severity.ERROR,
-    "the default channel is none of the channels",
+    "the default channel is not one of the channels",
     hint="Set defaultChannel to the name of one of the channels.",
     bad=f"{_GOOD}defaultChannel: alpha",
     good=_GOOD + _BETA,
 )
-@_of_package
+@_package_check
 def default_unknown(package: PackageManifest) -> Iterator[tuple[FieldPath, str]]:
-    """Who names no channel would be subscribed to one that there is not."""
+    """Subscriptions without a channel use the default channel, so it must exist."""
     if package.channels and package.default_channel and package.default_channel not in package.names:
-        told = f"defaultChannel is {package.default_channel!r}, none of {', '.join(package.names)}"
-        yield ("defaultChannel",), told
+        message = f"defaultChannel is {package.default_channel!r}, not one of {', '.join(package.names)}"
+        yield ("defaultChannel",), message
