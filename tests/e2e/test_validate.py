@@ -72,7 +72,9 @@ def test_an_error_is_told_with_file_line_and_remedy(opm: Opm, bundle: Path) -> N
     done = opm.attempt("bundle", "validate", "broken", "bundle-0.1.0")
     assert done.returncode == 1
     line = line_of(csv_of(bad), "Lagoon_Operator")
-    assert re.match(rf"Error: broken: invalid bundle: manifests/.*:{line}:3: invalid name 'Lagoon_Operator'", done.stderr)
+    assert re.match(
+        rf"Error: broken: invalid bundle: manifests/.*:{line}:3: invalid name 'Lagoon_Operator'", done.stderr
+    )
     assert f"    {line}:3 error CSV-NAME-FORMAT" in done.stdout
     assert "| name: Lagoon_Operator" in done.stdout
     assert "hint: " in done.stdout
