@@ -28,7 +28,7 @@ def test_a_bundle_in_a_subdirectory_is_named_and_not_taken_for_bare_manifests(ne
     done = newcomer.attempt("bundle", "validate", "operator")
     assert done.returncode == 1
     assert "operator: no manifests directory: there are bundles in subdirectories: operator/1.2.3" in done.stdout
-    assert "operator/1.2.3." in done.stdout.partition("hint: ")[2]
+    assert "operator/1.2.3" in done.stdout.partition("hint: ")[2]
     assert newcomer("bundle", "validate", "operator/1.2.3").startswith("operator/1.2.3: all is well")
 
 
