@@ -27,10 +27,10 @@ from sbom import cyclonedx_json, normalized, requirements
 
 import opmkit
 from opmkit.cli.console import progress
-from opmkit.cli.goflags import require_flags
+from opmkit.cli.go_commands import require_flags
 from opmkit.cli.main import run_app
-from opmkit.cli.params import Connection
-from opmkit.cli.tree import command
+from opmkit.cli.registry_flags import Connection
+from opmkit.cli.registration import command
 from opmkit.imagetools.epoch import rfc3339, source_date_epoch
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import write_tar
@@ -51,7 +51,7 @@ PROGRAMS = {
     "initializer": "opmkit.cli.entry:initializer",
     "registry-server": "opmkit.cli.entry:registry_server",
     "configmap-server": "opmkit.cli.entry:configmap_server",
-    "grpc_health_probe": "opmkit.cli.healthprobe:main",
+    "grpc_health_probe": "opmkit.cli.grpc_health_probe:main",
 }
 """The programs in /bin. Catalog pods of OLM probe themselves by the last."""
 LAUNCHER = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opmkit.bundle.finding import Severity
-from opmkit.cli.commands.validate import Report
+from opmkit.cli.commands.bundle_validate import Report
 from opmkit.cli.completion import CHOICES, Directive, complete
 from opmkit.cli.main import build_app
 from opmkit.imagetools.tools import ENGINES

@@ -6,11 +6,11 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
-from opmkit.cli.bars import Bars
 from opmkit.cli.console import print_json, print_line, print_table
 from opmkit.cli.errors import print_error, print_traceback, print_warning
 from opmkit.cli.logs import configure_logs
-from opmkit.cli.serverlogs import format_record
+from opmkit.cli.progress_bars import Bars
+from opmkit.cli.server_logs import format_record
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.escape import escape_controls
 from opmkit.index.errors import CatalogError, SeveralErrors

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.cli.companions import run_initializer
+from opmkit.cli.entrypoints import run_initializer
 from tests.kit.opm import run
 from tests.kit.shared import INCOMPLETE, REFUSED, SHARED, Case, assert_equal_index, cases, defective, needs_shared
 

@@ -16,7 +16,7 @@ from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from opmkit.cli.companions import run_initializer
+from opmkit.cli.entrypoints import run_initializer
 from tests.index.replay import REGISTRY, add_steps
 from tests.kit.opm import PROGRAM, run
 from tests.kit.server import Server, call, channel

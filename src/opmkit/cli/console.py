@@ -109,7 +109,7 @@ def progress() -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield NO_PROGRESS
         return
-    from opmkit.cli.bars import Bars
+    from opmkit.cli.progress_bars import Bars
 
     with Bars() as bars:
         yield bars

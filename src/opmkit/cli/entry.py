@@ -19,17 +19,17 @@ def opm() -> NoReturn:
 
 def initializer() -> NoReturn:
     """Run the program ``initializer``."""
-    _run("opmkit.cli.companions", "run_initializer")
+    _run("opmkit.cli.entrypoints", "run_initializer")
 
 
 def registry_server() -> NoReturn:
     """Run the program ``registry-server``."""
-    _run("opmkit.cli.companions", "run_registry_server")
+    _run("opmkit.cli.entrypoints", "run_registry_server")
 
 
 def configmap_server() -> NoReturn:
     """Run the program ``configmap-server``."""
-    _run("opmkit.cli.companions", "run_configmap_server")
+    _run("opmkit.cli.entrypoints", "run_configmap_server")
 
 
 def _run(module: str, function: str) -> NoReturn:

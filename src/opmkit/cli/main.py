@@ -12,9 +12,9 @@ import typer
 
 from opmkit.cli.console import print_bytes, print_line, print_text
 from opmkit.cli.errors import UsageProblem, as_advised, exit_code, print_error, print_traceback
-from opmkit.cli.goflags import GoGroup
+from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.logs import configure_logs
-from opmkit.cli.tree import command, group, listed
+from opmkit.cli.registration import command, group, listed
 from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import OpmkitError
 
@@ -33,8 +33,6 @@ _TOP_LEVEL = {
     "validate": "Tell everything that is wrong with a catalog, with file, line and remedy; nothing if all is well.",
 }
 """The commands that are in no group, each the function of its name, and what they do."""
-_MODULES = {"validate": "validatecatalog"}
-"""The modules of commands that are not in that of their name."""
 _WITH_ALPHA = ("graph", "templates")
 """The modules with commands of the group ``alpha`` that are in no group within it."""
 _COMPLETIONS = (["__complete"], ["__completeNoDesc"])
@@ -68,7 +66,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     bundles = commands_of("bundle", "Generate, build, unpack, extract and validate bundles.")
     alpha = group("alpha", "The commands that the Go tool keeps under this name.", alpha_commands(), GoGroup, words)
     alpha.add_typer(bundles)
-    alpha.add_typer(commands_of("list", "List the content of an index.", "listing"))
+    alpha.add_typer(commands_of("list", "List the content of an index.", "alpha_list"))
     app.add_typer(
         commands_of("index", "Make, change, compare and draw indexes: images, catalogs' directories, databases.")
     )
@@ -79,7 +77,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(commands_of("image", "Look after images: the embedded store, layouts, registries."))
     app.add_typer(alpha)
     for name, summary in _TOP_LEVEL.items():
-        found = import_module(f"{_COMMANDS}.{_MODULES.get(name, name)}") if words is None or name in words else None
+        found = import_module(f"{_COMMANDS}.{name}") if words is None or name in words else None
         command(app, name, getattr(found, name) if found else listed, help=None if found else summary)
     command(app, "version", _version)
     command(app, "help", _help)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.changes import TOOLS, Format, print_unpushed
-from opmkit.cli.commands.validate import list_rules, validate
+from opmkit.cli.commands.bundle_validate import list_rules, validate
 from opmkit.cli.console import ValueFormat, print_line, print_value, progress
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.cli.goflags import given_flags, require_flags
-from opmkit.cli.params import REGISTRY_PANEL, Connection
+from opmkit.cli.go_commands import given_flags, require_flags
+from opmkit.cli.index_flags import TOOLS, Format, print_unpushed
+from opmkit.cli.registry_flags import REGISTRY_PANEL, Connection
 from opmkit.cli.streams import report_on
 from opmkit.imagetools.epoch import source_date_epoch
 

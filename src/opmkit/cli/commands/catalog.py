@@ -12,8 +12,8 @@ import typer
 
 from opmkit.cli.console import ValueFormat, ValueOutput, print_line, print_table, print_value
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.goflags import GoGroup
-from opmkit.cli.tree import group
+from opmkit.cli.go_commands import GoGroup
+from opmkit.cli.registration import group
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import CompatOption
 from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.fbc_output import CompatOption
 from opmkit.index.fbc.compat import Compat
 
 

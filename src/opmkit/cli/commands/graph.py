@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import CompatOption, told
 from opmkit.cli.console import print_bytes
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.params import Connection, made_once
+from opmkit.cli.fbc_output import CompatOption, told
+from opmkit.cli.registry_flags import Connection, made_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

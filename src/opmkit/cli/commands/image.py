@@ -8,7 +8,7 @@ import typer
 
 from opmkit.cli.console import Output, OutputFormat, print_json, print_line, print_table, progress
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.params import Connection
+from opmkit.cli.registry_flags import Connection
 from opmkit.cli.streams import report_on
 
 if TYPE_CHECKING:

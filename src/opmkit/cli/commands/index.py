@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.changes import (
+from opmkit.cli.commands.graph import graph
+from opmkit.cli.commands.index_filter import deprecate, filter_index
+from opmkit.cli.commands.index_manifests import manifests
+from opmkit.cli.commands.registry import fatal_if_not_removed
+from opmkit.cli.console import print_json, print_text, progress
+from opmkit.cli.errors import UsageProblem
+from opmkit.cli.go_commands import given_flags, require_flags
+from opmkit.cli.index_flags import (
     Adding,
     AllowPackageRemoval,
     FromIndex,
@@ -24,14 +31,7 @@ from opmkit.cli.changes import (
     build_changed,
     tell_built,
 )
-from opmkit.cli.commands.catalogverbs import deprecate, filter_index
-from opmkit.cli.commands.graph import graph
-from opmkit.cli.commands.manifests import manifests
-from opmkit.cli.commands.registry import fatal_if_not_removed
-from opmkit.cli.console import print_json, print_text, progress
-from opmkit.cli.errors import UsageProblem
-from opmkit.cli.goflags import given_flags, require_flags
-from opmkit.cli.params import Connection
+from opmkit.cli.registry_flags import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

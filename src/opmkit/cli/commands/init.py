@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import CatalogFormat, CatalogOutput, print_blobs
 from opmkit.cli.errors import print_warning
+from opmkit.cli.fbc_output import CatalogFormat, CatalogOutput, print_blobs
 
 
 def init(

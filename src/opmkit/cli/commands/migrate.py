@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import CatalogFormat, CatalogOutput, MigrateLevel, level_named, writer
 from opmkit.cli.console import progress
-from opmkit.cli.params import Connection, made_once
+from opmkit.cli.fbc_output import CatalogFormat, CatalogOutput, MigrateLevel, level_named, writer
+from opmkit.cli.registry_flags import Connection, made_once
 
 
 def migrate(

@@ -9,7 +9,10 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.changes import (
+from opmkit.cli.console import OutputFormat, progress
+from opmkit.cli.errors import print_to_stderr
+from opmkit.cli.go_commands import require_flags
+from opmkit.cli.index_flags import (
     Adding,
     AllowPackageRemoval,
     Database,
@@ -19,11 +22,8 @@ from opmkit.cli.changes import (
     Told,
     tell_changed,
 )
-from opmkit.cli.console import OutputFormat, progress
-from opmkit.cli.errors import print_to_stderr
-from opmkit.cli.goflags import require_flags
-from opmkit.cli.params import Connection
-from opmkit.cli.serving import INFINITE, Serving, SkipMigrate
+from opmkit.cli.registry_flags import Connection
+from opmkit.cli.server_flags import INFINITE, Serving, SkipMigrate
 
 BundleImages = Annotated[
     list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images.")
@@ -186,7 +186,7 @@ def fatal_if_not_removed(told: Told) -> Iterator[None]:
 
     IIB retries with --permissive where it finds this record and no ``Error:`` line.
     """
-    from opmkit.cli.serverlogs import format_record
+    from opmkit.cli.server_logs import format_record
     from opmkit.index.errors import PackageNotRemoved
 
     try:

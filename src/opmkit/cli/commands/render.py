@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import (
+from opmkit.cli.console import progress
+from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
     MigrateLevel,
@@ -14,9 +16,7 @@ from opmkit.cli.catalogformats import (
     level_named,
     print_blobs,
 )
-from opmkit.cli.console import progress
-from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.cli.params import Connection, made_once
+from opmkit.cli.registry_flags import Connection, made_once
 
 
 def render(

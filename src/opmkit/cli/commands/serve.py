@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.params import Connection, made_once
-from opmkit.cli.serving import Serving
+from opmkit.cli.registry_flags import Connection, made_once
+from opmkit.cli.server_flags import Serving
 
 CACHE_PANEL = "Cache"
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.catalogformats import (
+from opmkit.cli.console import print_bytes, progress
+from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
     CompatOption,
@@ -22,11 +24,9 @@ from opmkit.cli.catalogformats import (
     told,
     writer,
 )
-from opmkit.cli.console import print_bytes, progress
-from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.cli.goflags import given_flags
-from opmkit.cli.params import Connection, made_once
-from opmkit.cli.tree import group
+from opmkit.cli.go_commands import given_flags
+from opmkit.cli.registration import group
+from opmkit.cli.registry_flags import Connection, made_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ class Serving:
     @contextmanager
     def logs(self, *, debug: bool = False) -> Iterator[None]:
         """Log as servers do, with their fatal errors in the termination log, from before anything can fail."""
-        from opmkit.cli.serverlogs import server_logs
+        from opmkit.cli.server_logs import server_logs
 
         with server_logs(self.termination_log, debug=debug):
             _ensure_nsswitch()

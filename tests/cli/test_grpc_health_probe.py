@@ -8,7 +8,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from opmkit.cli.healthprobe import probe
+from opmkit.cli.grpc_health_probe import probe
 from tests.kit.catalogs import ScriptedCatalog, free_port
 from tests.kit.certificates import certificate_authority, server_certificate
 

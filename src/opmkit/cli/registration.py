@@ -9,8 +9,8 @@ from typing import Any
 import typer
 
 from opmkit.cli.console import print_text
-from opmkit.cli.goflags import GoCommand, LenientGoGroup
-from opmkit.cli.params import takes_groups
+from opmkit.cli.go_commands import GoCommand, LenientGoGroup
+from opmkit.cli.registry_flags import takes_groups
 
 
 def command(app: typer.Typer, name: str, function: Callable[..., Any], **settings: Any) -> None:

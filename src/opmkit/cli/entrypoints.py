@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.changes import Database, Permissive, Told, tell_changed
-from opmkit.cli.goflags import require_flags
+from opmkit.cli.go_commands import require_flags
+from opmkit.cli.index_flags import Database, Permissive, Told, tell_changed
 from opmkit.cli.main import run_app
-from opmkit.cli.serving import Serving, SkipMigrate
-from opmkit.cli.tree import command
+from opmkit.cli.registration import command
+from opmkit.cli.server_flags import Serving, SkipMigrate
 from opmkit.imagetools import interrupts
 
 if TYPE_CHECKING:

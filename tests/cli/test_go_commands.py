@@ -10,9 +10,9 @@ import pytest
 import typer
 
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.goflags import GoGroup, csv_record, given_flags, require_flags
-from opmkit.cli.params import Connection
-from opmkit.cli.tree import command, group
+from opmkit.cli.go_commands import GoGroup, csv_record, given_flags, require_flags
+from opmkit.cli.registration import command, group
+from opmkit.cli.registry_flags import Connection
 from opmkit.imagetools.errors import OpmkitError
 
 

@@ -11,7 +11,7 @@ import typer
 
 from opmkit.cli.console import OutputFormat, print_json, print_line, print_text, progress
 from opmkit.cli.errors import UsageProblem, print_to_stderr, print_warning
-from opmkit.cli.goflags import given_flags
+from opmkit.cli.go_commands import given_flags
 from opmkit.cli.hints import format_hint
 from opmkit.cli.streams import report_on
 from opmkit.imagetools.image_format import ImageFormat
@@ -20,7 +20,7 @@ from opmkit.index.modes import OnConflict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.cli.params import Connection
+    from opmkit.cli.registry_flags import Connection
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
@@ -261,7 +261,7 @@ class Target:
     @property
     def level(self) -> MigrationLevel | None:
         """The level of migration that is asked for; raises UsageProblem for one that there isn't."""
-        from opmkit.cli.catalogformats import level_named
+        from opmkit.cli.fbc_output import level_named
 
         return level_named(self.migrate_level) if self.migrate_level else None
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.changes import PullTool
 from opmkit.cli.console import print_json, print_yaml
 from opmkit.cli.errors import UsageProblem, print_warning
-from opmkit.cli.goflags import given_flags
-from opmkit.cli.params import Connection
+from opmkit.cli.go_commands import given_flags
+from opmkit.cli.index_flags import PullTool
+from opmkit.cli.registry_flags import Connection
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference

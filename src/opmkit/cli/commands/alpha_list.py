@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.catalogformats import CompatOption
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
-from opmkit.cli.params import Connection, made_once
+from opmkit.cli.fbc_output import CompatOption
+from opmkit.cli.registry_flags import Connection, made_once
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:

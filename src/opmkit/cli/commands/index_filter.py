@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.changes import FromIndex, Target, Told, Tool, build_changed
 from opmkit.cli.errors import UsageProblem
-from opmkit.cli.goflags import given_flags, require_flags
-from opmkit.cli.params import Connection
+from opmkit.cli.go_commands import given_flags, require_flags
+from opmkit.cli.index_flags import FromIndex, Target, Told, Tool, build_changed
+from opmkit.cli.registry_flags import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,9 +21,9 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from opmkit.cli.console import print_json, print_text
 from opmkit.cli.errors import UsageProblem, as_advised, failure_document, print_error, similar_names
 from opmkit.cli.hints import set_command_flags
-from opmkit.cli.params import GLOBAL_FLAGS
+from opmkit.cli.registry_flags import GLOBAL_FLAGS
 from opmkit.cli.streams import OutputError
-from opmkit.cli.values import converted_plainly
+from opmkit.cli.typer_adapter import converted_plainly
 from opmkit.imagetools.errors import OpmkitError
 
 GIVEN = "opmkit.given"
