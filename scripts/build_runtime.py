@@ -29,8 +29,8 @@ import opmkit
 from opmkit.cli.console import progress
 from opmkit.cli.go_commands import require_flags
 from opmkit.cli.main import run_app
-from opmkit.cli.registry_flags import Connection
 from opmkit.cli.registration import command
+from opmkit.cli.registry_flags import Connection
 from opmkit.imagetools.epoch import rfc3339, source_date_epoch
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import write_tar
