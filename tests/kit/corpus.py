@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.repository import Repository
 
+SHARED_BUNDLES = SHARED / "corpus" / "bundles"
 _USE = re.compile(r"\{registry\}/([\w.-]+):([\w.-]+)")
 
 
 class Corpus(ABC):
-    """The corpus under ``prefix``, which stands for ``{registry}`` in the records."""
+    """The bundles ``PACKAGE/VERSION`` of a directory under ``prefix``, which stands for ``{registry}`` in the records."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, bundles: Path = SHARED_BUNDLES) -> None:
         self.prefix = prefix
+        self._bundles = bundles
         self._there: set[tuple[str, str]] = set()
 
     def fill(self, argv: list[str]) -> list[str]:
@@ -42,7 +44,7 @@ class Corpus(ABC):
 
     def provide(self, package: str, tag: str) -> None:
         """Push the image of one bundle, unless it is there or the corpus hasn't it."""
-        directory = SHARED / "corpus" / "bundles" / package / tag.replace("_", "+")
+        directory = self._bundles / package / tag.replace("_", "+")
         if (package, tag) in self._there or not directory.is_dir():
             return
         save_files(bundle_files(directory), bundle_labels(directory), self.repository(package), tag)
@@ -56,8 +58,8 @@ class Corpus(ABC):
 class RegistryCorpus(Corpus):
     """Images in a real registry that speaks plain HTTP."""
 
-    def __init__(self, host: str) -> None:
-        super().__init__(f"{host}/corpus")
+    def __init__(self, host: str, bundles: Path = SHARED_BUNDLES) -> None:
+        super().__init__(f"{host}/corpus", bundles)
         self._client = RegistryClient(RegistryOptions(plain_http=True))
 
     def repository(self, package: str) -> Repository:
@@ -67,8 +69,8 @@ class RegistryCorpus(Corpus):
 class LayoutCorpus(Corpus):
     """Images in OCI layouts on disk, one a package."""
 
-    def __init__(self, directory: Path) -> None:
-        super().__init__(f"oci:{directory}")
+    def __init__(self, directory: Path, bundles: Path = SHARED_BUNDLES) -> None:
+        super().__init__(f"oci:{directory}", bundles)
         self._directory = directory
 
     def repository(self, package: str) -> Repository:
