@@ -33,7 +33,6 @@ SEMVER = ("--mode", "semver")
 STEPS: dict[str, list[list[str]]] = {
     "add-replaces": [add(*REEF, *TIDE)],
     "add-one-by-one": [add(image) for image in (*REEF, *TIDE)],
-    "add-semver": [add(*REEF, flags=SEMVER)],
     "add-semver-one-by-one": [add(image, flags=SEMVER) for image in REEF],
     "add-again": [add(*TIDE), add(*TIDE)],
     "add-missing-replaces": [add(*TIDE), add(DANGLING)],

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("case", recorded_cases(), ids=str)
-def test_results_equal_those_of_go_opm(
-    case: RecordedCase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_equal_those_of_go_opm(case: RecordedCase, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus, database, record = LayoutCorpus(tmp_path, BUNDLES), tmp_path / "index.db", case.record
     for step in record["steps"]:
         before = database.read_bytes() if database.exists() else None

@@ -29,7 +29,7 @@ _USE = re.compile(r"\{registry\}/([\w.-]+):([\w.-]+)")
 
 
 class Corpus(ABC):
-    """The bundles ``PACKAGE/VERSION`` of a directory under ``prefix``, which stands for ``{registry}`` in the records."""
+    """The bundles ``PACKAGE/VERSION`` of a directory as images below ``prefix``, ``{registry}`` in the records."""
 
     def __init__(self, prefix: str, bundles: Path = SHARED_BUNDLES) -> None:
         self.prefix = prefix
