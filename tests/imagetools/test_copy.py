@@ -281,7 +281,7 @@ def test_engines_that_are_not_there(tool: RegistryTool, tmp_path: Path, monkeypa
 
 def test_what_the_daemon_refuses_to_load(place: Callable[[str, str], str], tool: RegistryTool, tmp_path: Path) -> None:
     image = Image.scratch().append([write_tar([b"no archive" * 1000], tmp_path)])
-    with pytest.raises(EngineError, match="docker can't load it"):
+    with pytest.raises(EngineError, match="docker cannot load the image"):
         tool.push(image, parse_image_reference(place("docker-daemon", "bad")))
 
 

@@ -106,7 +106,7 @@ def test_a_store_that_can_not_be_written_to(
     tool = RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), store)
     tool.push(image, reference)
     assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
-    assert "without being kept" in caplog.text
+    assert "without caching it" in caplog.text
 
 
 def test_find_file_reads_no_more_layers_than_it_takes(
@@ -159,7 +159,7 @@ def test_a_saved_image_is_used_until_the_registry_has_one(
     assert [stored.name for stored in store.list()] == [str(reference)]
     with caplog.at_level(logging.WARNING):
         assert tool.inspect(reference) == image
-    assert "local store" in caplog.text
+    assert "embedded store" in caplog.text
     assert tool.read_tree(reference, ["manifests", "metadata"]) == FILES
     other = image.append(changes=ConfigChanges(labels={"from": "registry"}))
     tool.push(other, reference)

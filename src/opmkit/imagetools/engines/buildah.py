@@ -1,4 +1,4 @@
-"""The buildah engine, by its command line: it has no API."""
+"""The buildah engine, through its command line, since it has no API."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from opmkit.imagetools.engines.buildah_archive import NOTHING_THERE
-from opmkit.imagetools.engines.engine import EngineImage, OpenArchive
-from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE, build_failure, engine_failure
-from opmkit.imagetools.engines.streams import stream_of
+from opmkit.imagetools.engines import buildah_archive
+from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage
+from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE_HINT, build_error, engine_error
+from opmkit.imagetools.engines.streams import stream_chunks
 from opmkit.imagetools.errors import EngineUnavailable, ImageToolsError
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.image_format import ImageFormat
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 NO_CERTIFICATES = Certificates()
 _CHUNK = 1 << 18
 _FORMATS = {ImageFormat.OCI: "oci", ImageFormat.DOCKER: "docker"}
-_UNKNOWN = "image not known"
+_NOT_FOUND = "image not known"
 
 
 class BuildahEngine:
-    """Engine over the program ``buildah``."""
+    """The engine of the ``buildah`` program."""
 
     name = "buildah"
-    injected: tuple[str, ...] = ()
+    injected_paths: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class BuildahEngine:
         certificates: Certificates = NO_CERTIFICATES,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """Fix the format of what is built; the program is looked for when it is first needed.
+        """Use the program in the PATH of ``environ``; the first call looks it up.
 
         With ``verify_tls`` registries.conf decides which registries are insecure; without it, all are.
         """
@@ -66,42 +66,42 @@ class BuildahEngine:
         program = shutil.which("buildah", path=self._environ.get("PATH"))
         if program is None:
             raise EngineUnavailable(
-                "buildah can't be used: there is no program 'buildah' in PATH",
+                "buildah not found in PATH",
                 hint=Hint.any_of("install it", Hint("use {}", Setting.CONTAINER_TOOL.with_value("none"))),
             )
         return program
 
     def pull(self, name: str, credentials: Credentials | None) -> None:
-        """Get what the registry has under that name now."""
-        with self._access(name, credentials) as access:
-            self._run(name, "pull", "--quiet", "--policy=always", *access, name)
+        """Pull an image, even if the name exists in the storage."""
+        with self._registry_flags(name, credentials) as flags:
+            self._run(name, "pull", "--quiet", "--policy=always", *flags, name)
 
     def find(self, name: str) -> EngineImage | None:
-        """The image of that name in the storage that buildah shares with podman."""
-        done = self._attempt("inspect", "--type=image", name)
-        if done.returncode and _UNKNOWN in done.stderr:
+        """Return an image in the storage that buildah shares with podman, None if it does not exist."""
+        done = self._start("inspect", "--type=image", name)
+        if done.returncode and _NOT_FOUND in done.stderr:
             return None
-        found = json.loads(self._checked(name, done))
-        digest = f"sha256:{found['FromImageID']}"
-        return EngineImage(digest, ImageConfig.parse(found["Config"].encode()), found.get("ImageAnnotations") or {})
+        inspected = json.loads(self._checked_output(name, done))
+        config = ImageConfig.parse(inspected["Config"].encode())
+        return EngineImage(f"sha256:{inspected['FromImageID']}", config, inspected.get("ImageAnnotations") or {})
 
     @contextmanager
-    def opened(self, image: EngineImage) -> Iterator[OpenArchive]:
-        """A container of the image, to read files from."""
+    def open_container(self, image: EngineImage) -> Iterator[ArchiveOpener]:
+        """Create a container of an image to read files from."""
         container = self._run(image.digest, "from", "--pull-never", image.digest.partition(":")[2]).strip()
 
-        def archive(path: str) -> BinaryIO | None:
-            chunks = self._archived(image.digest, container, path)
-            first = next(chunks, None)
-            return None if first is None else stream_of(_followed(first, chunks))
+        def open_archive(path: str) -> BinaryIO | None:
+            chunks = self._archive(image.digest, container, path)
+            first = next(chunks, None)  # runs the program until it writes something
+            return None if first is None else stream_chunks(_prepend(first, chunks))
 
         try:
-            yield archive
+            yield open_archive
         finally:
             self._run(image.digest, "rm", container)
 
     def build(self, context: Layer, spec: BuildSpec, names: Sequence[str]) -> None:
-        """Build the context; times and labels are the spec's alone, so that the same files give the same image."""
+        """Build an image with only the times and labels of the spec, so that the same files give the same digest."""
         arguments = [
             *("bud", "--pull-never", "--layers=false", "--identity-label=false"),
             *(f"--format={_FORMATS[self._image_format]}", f"--timestamp={spec.created}"),
@@ -109,28 +109,28 @@ class BuildahEngine:
             *(f"--annotation={key}={value}" for key, value in sorted(spec.annotations.items())),
             *(f"--tag={name}" for name in names),
         ]
-        # Buildah takes an archive, too, but one that it can't unpack for a Dockerfile that makes no sense.
+        # Buildah accepts an archive as well, but takes one that it cannot unpack for a Dockerfile with syntax errors.
         with ScratchDirectory("opm-context-") as directory:
             extract_tree([(context.descriptor, lambda: context.path.open("rb"))], Path(directory))
-            done = self._attempt(*arguments, directory)
+            done = self._start(*arguments, directory)
         if done.returncode:
-            raise build_failure(names[0], self.name, _last_line(done.stderr), done.stdout + done.stderr)
+            raise build_error(names[0], self.name, _last_line(done.stderr), done.stdout + done.stderr)
 
     def push(self, name: str, credentials: Credentials | None) -> str:
-        """Send an image to the registry of its name; the digest that it has there."""
-        with self._access(name, credentials) as access, ScratchDirectory("opm-digest-") as scratch:
+        """Push an image and return its digest in the registry."""
+        with self._registry_flags(name, credentials) as flags, ScratchDirectory("opm-digest-") as scratch:
             digest = Path(scratch, "digest")
-            self._run(name, "push", "--quiet", f"--digestfile={digest}", *access, name)
+            self._run(name, "push", "--quiet", f"--digestfile={digest}", *flags, name)
             return digest.read_text().strip()
 
     @contextmanager
-    def _access(self, name: str, credentials: Credentials | None) -> Iterator[list[str]]:
-        """The flags for access to the registry of a name; credentials are in a file that only its user can read."""
-        auth = {name.partition("/")[0]: _as_entry(credentials)} if credentials else {}
+    def _registry_flags(self, name: str, credentials: Credentials | None) -> Iterator[list[str]]:
+        """Yield the flags for the registry of a name; credentials are in a temporary file that is not shared."""
+        auths = {name.partition("/")[0]: _auth_entry(credentials)} if credentials else {}
         with ScratchDirectory("opm-buildah-") as directory:  # mode 0700
             authfile = Path(directory, "auth.json")
             authfile.touch(mode=0o600)
-            authfile.write_text(json.dumps({"auths": auth}))
+            authfile.write_text(json.dumps({"auths": auths}))
             flags = [f"--authfile={authfile}", *([] if self._verify_tls else ["--tls-verify=false"])]
             if self._certificates != NO_CERTIFICATES:
                 self._link_certificates(Path(directory))
@@ -144,18 +144,10 @@ class BuildahEngine:
             (directory / f"{number}.cert").symlink_to(certificate.absolute())
             (directory / f"{number}.key").symlink_to(key.absolute())
 
-    def _archived(self, name: str, container: str, path: str) -> Iterator[bytes]:
-        """What is at a path of a container, as a tar archive; nothing at all where there is nothing."""
+    def _archive(self, name: str, container: str, path: str) -> Iterator[bytes]:
+        """Yield a tar archive of a path in a container, nothing if the path does not exist."""
         unshare = [] if os.geteuid() == 0 else [self._program, "unshare"]
-        command = [
-            *unshare,
-            sys.executable,
-            "-m",
-            "opmkit.imagetools.engines.buildah_archive",
-            self._program,
-            container,
-            path,
-        ]
+        command = [*unshare, sys.executable, "-m", buildah_archive.__name__, self._program, container, path]
         with (
             tempfile.TemporaryFile() as errors,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=self._environ) as process,
@@ -164,24 +156,25 @@ class BuildahEngine:
             try:
                 while data := process.stdout.read(_CHUNK):
                     yield data
-                if process.wait() not in {0, NOTHING_THERE}:
+                if process.wait() not in {0, buildah_archive.EXIT_NOT_FOUND}:
                     errors.seek(0)
-                    raise self._failure(name, errors.read().decode(errors="replace"))
+                    raise self._error(name, errors.read().decode(errors="replace"))
             finally:
                 process.kill()
 
     def _run(self, subject: str, *arguments: str) -> str:
-        return self._checked(subject, self._attempt(*arguments))
+        """Run buildah and return its standard output; raise an error that names ``subject`` if it fails."""
+        return self._checked_output(subject, self._start(*arguments))
 
-    def _checked(self, subject: str, done: subprocess.CompletedProcess[str]) -> str:
+    def _checked_output(self, subject: str, done: subprocess.CompletedProcess[str]) -> str:
         if done.returncode:
-            raise self._failure(subject, done.stderr)
+            raise self._error(subject, done.stderr)
         return done.stdout
 
-    def _failure(self, subject: str, errors: str) -> ImageToolsError:
-        return engine_failure(subject, self.name, _last_line(errors), insecure_hint=CONTAINERS_INSECURE)
+    def _error(self, subject: str, stderr: str) -> ImageToolsError:
+        return engine_error(subject, self.name, _last_line(stderr), insecure_hint=CONTAINERS_INSECURE_HINT)
 
-    def _attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def _start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [self._program, *arguments],
             stdin=subprocess.DEVNULL,
@@ -193,18 +186,18 @@ class BuildahEngine:
         )
 
 
-def _as_entry(credentials: Credentials) -> dict[str, str]:
-    """An entry of an auth.json, see containers-auth.json(5)."""
+def _auth_entry(credentials: Credentials) -> dict[str, str]:
+    """Return credentials as an entry of auth.json, see containers-auth.json(5)."""
     entry = {"auth": credentials.basic().removeprefix("Basic ")}
     return entry | ({"identitytoken": credentials.identity_token} if credentials.identity_token else {})
 
 
-def _followed(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
 
 
-def _last_line(errors: str) -> str:
-    """What buildah says last; before it come the steps and warnings."""
-    lines = [line for line in errors.splitlines() if line.strip()]
+def _last_line(stderr: str) -> str:
+    """Return the error message, which buildah prints after steps and warnings."""
+    lines = [line for line in stderr.splitlines() if line.strip()]
     return lines[-1].removeprefix("Error: ") if lines else ""

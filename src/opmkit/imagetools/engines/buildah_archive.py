@@ -1,6 +1,6 @@
-"""Writes what is at a path of a buildah container to standard output, as a tar archive.
+"""Program that writes a path of a buildah container to standard output, as a tar archive.
 
-A program of its own, since only processes in the user namespace of ``buildah unshare`` see the container's files.
+It is run by ``buildah unshare``: only processes in its user namespace can access the files of the container.
 """
 
 from __future__ import annotations
@@ -10,48 +10,48 @@ import sys
 import tarfile
 from pathlib import Path
 
-NOTHING_THERE = 44
-"""The exit status where the container has nothing at the path."""
-_HOPS = 40
+EXIT_NOT_FOUND = 44
+"""Exit status if the path does not exist in the container."""
+_MAX_LINKS = 40
 
 
 def main(buildah: str, container: str, path: str) -> int:
-    """Write the archive, its entries named from the path's last part; the exit status."""
+    """Write the archive, with entries named from the last component of the path, and return the exit status."""
     mount = subprocess.run([buildah, "mount", container], stdout=subprocess.PIPE, text=True, check=False)
     if mount.returncode:
         return mount.returncode
-    place = find_inside(Path(mount.stdout.strip()), path)
-    if place is None:
-        return NOTHING_THERE
+    file = resolve_in_root(Path(mount.stdout.strip()), path)
+    if file is None:
+        return EXIT_NOT_FOUND
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        archive.add(place, arcname=path.rpartition("/")[2])
+        archive.add(file, arcname=path.rpartition("/")[2])
     return 0
 
 
-def find_inside(root: Path, path: str) -> Path | None:
-    """Where the path is for a process whose root is ``root``; links lead to places under ``root`` only.
+def resolve_in_root(root: Path, path: str) -> Path | None:
+    """Resolve a path as a process whose root directory is ``root`` does, except for a link at the path itself.
 
-    A link at the path itself is not followed. None if there is nothing, or links go round in circles.
+    Return None if the path does not exist or has too many levels of links.
     """
-    ahead = path.split("/")[::-1]
-    parts: list[str] = []
-    hops = 0
-    while ahead:
-        part = ahead.pop()
-        place = root.joinpath(*parts, part)
+    pending = path.split("/")[::-1]
+    resolved: list[str] = []
+    links = 0
+    while pending:
+        part = pending.pop()
+        file = root.joinpath(*resolved, part)
         if part == "..":
-            parts = parts[:-1]
+            resolved = resolved[:-1]
         elif part not in {"", "."}:
-            if not any(ahead) or not place.is_symlink():
-                parts.append(part)
-            elif (hops := hops + 1) <= _HOPS:
-                target = place.readlink()
-                parts = [] if target.is_absolute() else parts
-                ahead += str(target).split("/")[::-1]
+            if not any(pending) or not file.is_symlink():
+                resolved.append(part)
+            elif (links := links + 1) <= _MAX_LINKS:
+                target = file.readlink()
+                resolved = [] if target.is_absolute() else resolved
+                pending += str(target).split("/")[::-1]
             else:
                 return None
-    place = root.joinpath(*parts)
-    return place if place.exists() or place.is_symlink() else None
+    file = root.joinpath(*resolved)
+    return file if file.exists() or file.is_symlink() else None
 
 
 if __name__ == "__main__":

@@ -1,23 +1,24 @@
-"""The docker engine, by its API."""
+"""The docker engine, through its API."""
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import docker
 import requests
+from docker import APIClient
 from docker.context import ContextAPI
 from docker.errors import APIError, DockerException, TLSParameterError
-from docker.errors import NotFound as NotThere
+from docker.errors import NotFound as DockerNotFound
 from docker.utils import kwargs_from_env
 
-from opmkit.imagetools.engines.engine import EngineImage, OpenArchive, auth_config
-from opmkit.imagetools.engines.errors import build_failure, engine_failure, one_line, root_cause
-from opmkit.imagetools.engines.streams import stream_of
+from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage, auth_config
+from opmkit.imagetools.engines.errors import build_error, engine_error, root_cause, single_line
+from opmkit.imagetools.engines.streams import stream_chunks
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
 from opmkit.imagetools.hints import Hint, Setting
 
@@ -28,21 +29,22 @@ if TYPE_CHECKING:
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.layer import Layer
 
-_CONNECT_SECONDS = 10
-_SILENCE_SECONDS = 900
-"""How long the daemon may say nothing: it commits a large layer without a word."""
+_CONNECT_TIMEOUT = 10
+_READ_TIMEOUT = 900
+"""Seconds; the daemon sends nothing while it commits a large layer."""
 _INSECURE_HINT = (
-    "docker decides by itself how registries are spoken to: name this one in insecure-registries of its daemon.json, "
-    "or put its certificate authority in /etc/docker/certs.d/HOST/ca.crt"
+    "configure the docker daemon: add the registry to insecure-registries in its daemon.json, "
+    "or its certificate authority as /etc/docker/certs.d/HOST/ca.crt"
 )
+_DAEMON_HINT = "check that the docker daemon is running"
 _DEFAULT_CONTEXT = "default"
 
 
 class DockerEngine:
-    """Engine over the docker SDK."""
+    """The engine of a docker daemon."""
 
     name = "docker"
-    injected: tuple[str, ...] = (
+    injected_paths: tuple[str, ...] = (
         "dev",
         "proc",
         "sys",
@@ -54,109 +56,112 @@ class DockerEngine:
     )
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
-        """Fix where the daemon is looked for; it is connected to when it is first needed."""
+        """Use the daemon that ``environ`` configures; the first call connects to it."""
         self._environ = environ
 
     @cached_property
-    def _api(self) -> _Client:
+    def _client(self) -> APIClient:
         return connect(self._environ)
 
     def pull(self, name: str, credentials: Credentials | None) -> None:
-        """Get what the registry has under that name now."""
-        repository, identifier = _parts(name)
-        with _reported(name):
+        """Pull an image, even if the name exists in the daemon's storage."""
+        repository, identifier = _split_name(name)
+        with _sdk_errors(name):
             auth = auth_config(credentials)
-            _drain(name, self._api.pull(repository, tag=identifier, stream=True, decode=True, auth_config=auth))
+            _collect_results(
+                name, self._client.pull(repository, tag=identifier, stream=True, decode=True, auth_config=auth)
+            )
 
     def find(self, name: str) -> EngineImage | None:
-        """The image of that name in the daemon's storage."""
-        with _reported(name):
+        """Return an image in the daemon's storage, None if it does not exist."""
+        with _sdk_errors(name):
             try:
-                return EngineImage.from_inspect(self._api.inspect_image(name))
-            except NotThere:
+                return EngineImage.from_inspect(self._client.inspect_image(name))
+            except DockerNotFound:
                 return None
 
     @contextmanager
-    def opened(self, image: EngineImage) -> Iterator[OpenArchive]:
-        """A container of the image, to read files from."""
-        with _reported(image.digest):
-            container = self._api.create_container(image.digest, command=["none"])["Id"]
+    def open_container(self, image: EngineImage) -> Iterator[ArchiveOpener]:
+        """Create a container of an image to read files from."""
+        with _sdk_errors(image.digest):
+            container = self._client.create_container(image.digest, command=["none"])["Id"]
 
-        def archive(path: str) -> BinaryIO | None:
-            with _reported(image.digest):
+        def open_archive(path: str) -> BinaryIO | None:
+            with _sdk_errors(image.digest):
                 try:
-                    chunks, _ = self._api.get_archive(container, path)
-                except NotThere:
+                    chunks, _ = self._client.get_archive(container, path)
+                except DockerNotFound:
                     return None
-            return stream_of(_relayed(image.digest, chunks))
+            return stream_chunks(_convert_errors(image.digest, chunks))
 
         try:
-            yield archive
+            yield open_archive
         finally:
-            with _reported(image.digest):
-                self._api.remove_container(container, v=True, force=True)
+            with _sdk_errors(image.digest):
+                self._client.remove_container(container, v=True, force=True)
 
     def build(self, context: Layer, spec: BuildSpec, names: Sequence[str]) -> None:
-        """Build the context with the classic builder, whose images are in docker's format always."""
+        """Build an image with the classic builder, which always uses docker's format."""
         log: list[str] = []
-        with _reported(names[0]), context.path.open("rb") as archive:
-            steps = self._api.build(
-                fileobj=archive,
-                custom_context=True,
-                tag=names[0],
-                labels=dict(spec.labels),
-                rm=True,
-                forcerm=True,
-                use_config_proxy=False,
-                decode=True,
-            )
-            try:
-                for step in steps:
-                    log.append(str(step.get("stream", "")))
-                    if "error" in step:
-                        raise build_failure(names[0], self.name, str(step["error"]), "".join(log))
-            except APIError as error:
-                raise build_failure(names[0], self.name, str(error.explanation or error), "") from error
+        with _sdk_errors(names[0]), context.path.open("rb") as archive:
+            response = self._post_build(archive, spec, names[0])
+            if not response.ok:
+                raise build_error(names[0], self.name, _error_message(response), "")
+            for line in filter(None, response.iter_lines()):
+                step = json.loads(line)
+                log.append(str(step.get("stream", "")))
+                if "error" in step:
+                    raise build_error(names[0], self.name, str(step["error"]), "".join(log))
             for name in names[1:]:
-                self._api.tag(names[0], *_parts(name))
+                self._client.tag(names[0], *_split_name(name))
+
+    def _post_build(self, context: BinaryIO, spec: BuildSpec, name: str) -> requests.Response:
+        """Start a build without the method of the SDK, which asks credential helpers for all registries.
+
+        A build needs no credentials: its base image has been pulled already.
+        """
+        response: requests.Response = self._client.post(
+            f"{self._client.base_url}/v{self._client.api_version}/build",
+            params={"t": name, "labels": json.dumps(dict(spec.labels)), "rm": True, "forcerm": True},
+            data=context,
+            headers={"Content-Type": "application/x-tar"},
+            stream=True,
+        )
+        return response
 
     def push(self, name: str, credentials: Credentials | None) -> str:
-        """Send an image to the registry of its name; the digest that it has there."""
-        repository, tag = _parts(name)
-        with _reported(name):
+        """Push an image and return its digest in the registry."""
+        repository, tag = _split_name(name)
+        with _sdk_errors(name):
             auth = auth_config(credentials)
-            answers = _drain(name, self._api.push(repository, tag=tag, stream=True, decode=True, auth_config=auth))
-        digests = [answer["aux"]["Digest"] for answer in answers if "Digest" in (answer.get("aux") or {})]
+            results = _collect_results(
+                name, self._client.push(repository, tag=tag, stream=True, decode=True, auth_config=auth)
+            )
+        digests = [result["Digest"] for result in results if "Digest" in result]
         if not digests:
-            raise EngineError(f"{name}: docker pushed it, but doesn't tell its digest", hint="push it again")
+            raise EngineError(f"{name}: docker did not report the digest of the pushed image", hint="push it again")
         return str(digests[-1])
 
 
-class _Client(docker.APIClient):  # type: ignore[misc]
-    """The SDK's client, that is told which credentials to use: it would ask every helper for all of its own."""
+def connect(environ: Mapping[str, str]) -> APIClient:
+    """Connect to the daemon of DOCKER_HOST or the docker context, else to one at the usual sockets.
 
-    def _set_auth_headers(self, headers: dict[str, str]) -> None:
-        """Send none with a build: what it is based on has been pulled already."""
-
-
-def connect(environ: Mapping[str, str]) -> _Client:
-    """A client of the daemon that DOCKER_HOST or the docker context names, else of one at the usual sockets.
-
-    Raises EngineUnavailable, which names what was tried.
+    Raises:
+        EngineUnavailable: No daemon answers; the message lists the addresses tried.
     """
     failures = []
     for address in _addresses(environ):
         try:
-            probe = _Client(**address, timeout=_CONNECT_SECONDS, use_ssh_client=True)
-            return _Client(
-                **address, timeout=_SILENCE_SECONDS, version=probe.api_version, use_ssh_client=True, max_pool_size=16
+            probe = APIClient(**address, timeout=_CONNECT_TIMEOUT, use_ssh_client=True)
+            return APIClient(
+                **address, timeout=_READ_TIMEOUT, version=probe.api_version, use_ssh_client=True, max_pool_size=16
             )
         except (DockerException, requests.RequestException, OSError, ValueError) as error:
             failures.append(f"{address['base_url']} ({root_cause(error)})")
     raise EngineUnavailable(
-        f"docker can't be reached: tried {', '.join(failures)}",
+        f"cannot connect to docker: tried {', '.join(failures)}",
         hint=Hint.any_of(
-            "start it",
+            "start the daemon",
             "set DOCKER_HOST to its address or DOCKER_CONTEXT to its context",
             Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
         ),
@@ -164,18 +169,18 @@ def connect(environ: Mapping[str, str]) -> _Client:
 
 
 def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Where the daemon may be, as arguments of the client: the only place named, or all that are usual."""
+    """Return arguments of APIClient for the configured address, or for all default addresses."""
     if host := environ.get("DOCKER_HOST"):
         try:
             return [kwargs_from_env(environment=environ)]
         except TLSParameterError as error:
             raise EngineUnavailable(
-                f"docker can't be reached at {host}: {one_line(str(error))}",
+                f"cannot connect to docker at {host}: {single_line(str(error))}",
                 hint="put ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, or unset DOCKER_TLS_VERIFY",
             ) from error
     context = environ.get("DOCKER_CONTEXT") or _current_context()
     if context != _DEFAULT_CONTEXT:
-        return [_of_context(context)]
+        return [_context_address(context)]
     home = Path(environ.get("HOME") or Path.home())
     sockets = [
         Path("/var/run/docker.sock"),
@@ -192,24 +197,24 @@ def _current_context() -> str:
     return str(get_current_context_name() or _DEFAULT_CONTEXT)
 
 
-def _of_context(name: str) -> dict[str, Any]:
+def _context_address(name: str) -> dict[str, Any]:
     try:
         arguments: dict[str, Any] = ContextAPI.kwargs_from_context(name)
-    except Exception as error:  # the SDK raises bare Exceptions
+    except Exception as error:  # the SDK raises plain Exceptions
         raise EngineUnavailable(
-            f"the docker context {name!r} can't be read: {one_line(str(error))}",
-            hint="see `docker context inspect`, or name the daemon's address in DOCKER_HOST",
+            f"docker context {name!r}: cannot be read: {single_line(str(error))}",
+            hint="check `docker context inspect`, or set DOCKER_HOST to the address of the daemon",
         ) from error
     if not arguments:
         raise EngineUnavailable(
-            f"there is no docker context {name!r}",
-            hint="`docker context ls` lists them; or name the daemon's address in DOCKER_HOST",
+            f"docker context {name!r} not found",
+            hint="list the contexts with `docker context ls`, or set DOCKER_HOST to the address of the daemon",
         )
     return arguments
 
 
-def _parts(name: str) -> tuple[str, str]:
-    """Repository, and tag or digest."""
+def _split_name(name: str) -> tuple[str, str]:
+    """Return the repository, and the tag or digest."""
     repository, at, digest = name.partition("@")
     if at:
         return repository, digest
@@ -217,28 +222,35 @@ def _parts(name: str) -> tuple[str, str]:
     return repository, tag
 
 
-def _drain(name: str, answers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """All that the daemon says of a pull or push; errors come among it."""
-    kept = []
-    for answer in answers:
-        if "error" in answer:
-            raise engine_failure(name, "docker", str(answer["error"]), insecure_hint=_INSECURE_HINT)
-        if "aux" in answer:
-            kept.append(answer)
-    return kept
+def _collect_results(name: str, messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Read the messages of a pull or push to the end, and return the results among them; raise reported errors."""
+    results = []
+    for message in messages:
+        if "error" in message:
+            raise engine_error(name, "docker", str(message["error"]), insecure_hint=_INSECURE_HINT)
+        if result := message.get("aux"):
+            results.append(result)
+    return results
 
 
-def _relayed(name: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    with _reported(name):
+def _error_message(response: requests.Response) -> str:
+    try:
+        return str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return response.text
+
+
+def _convert_errors(name: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    with _sdk_errors(name):
         yield from chunks
 
 
 @contextmanager
-def _reported(name: str) -> Iterator[None]:
-    """Turn what the SDK raises into errors that name the image."""
+def _sdk_errors(name: str) -> Iterator[None]:
+    """Convert errors of the SDK to ImageToolsErrors that name the image."""
     try:
         yield
     except APIError as error:
-        raise engine_failure(name, "docker", str(error.explanation or error), insecure_hint=_INSECURE_HINT) from error
+        raise engine_error(name, "docker", str(error.explanation or error), insecure_hint=_INSECURE_HINT) from error
     except (DockerException, requests.RequestException) as error:
-        raise EngineError(f"{name}: docker: {root_cause(error)}", hint="see whether the daemon is up") from error
+        raise EngineError(f"{name}: docker: {root_cause(error)}", hint=_DAEMON_HINT) from error

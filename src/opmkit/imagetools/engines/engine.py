@@ -1,4 +1,4 @@
-"""Container engines as container tools: what docker, podman and buildah have in common."""
+"""The interface of container engines: docker, podman and buildah."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EngineImage:
-    """An image in an engine's storage; ``digest`` is that of its configuration, by which engines know images."""
+    """An image in the storage of an engine; ``digest`` is that of its configuration, the image ID of engines."""
 
     digest: str
     config: ImageConfig
@@ -28,63 +28,63 @@ class EngineImage:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The configuration's labels."""
+        """The labels of the configuration."""
         return self.config.labels
 
     @classmethod
-    def from_inspect(cls, found: Mapping[str, object]) -> EngineImage:
-        """Read what docker's API, and podman's as well, tells of an image."""
+    def from_inspect(cls, inspected: Mapping[str, object]) -> EngineImage:
+        """Convert the image object of docker's and podman's API."""
         config: dict[str, object] = {
-            "os": found.get("Os"),
-            "architecture": found.get("Architecture"),
-            "created": found.get("Created"),
-            "config": found.get("Config"),
+            "os": inspected.get("Os"),
+            "architecture": inspected.get("Architecture"),
+            "created": inspected.get("Created"),
+            "config": inspected.get("Config"),
         }
-        digest = f"sha256:{str(found['Id']).removeprefix('sha256:')}"
-        annotations = found.get("Annotations")
+        digest = f"sha256:{str(inspected['Id']).removeprefix('sha256:')}"
+        annotations = inspected.get("Annotations")
         return cls(digest, ImageConfig.parse(dump_json(config)), annotations if isinstance(annotations, dict) else {})
 
 
-OpenArchive = Callable[[str], BinaryIO | None]
-"""Opens a tar archive of what a container has at a path, its entries named from the path's last part.
+ArchiveOpener = Callable[[str], BinaryIO | None]
+"""Opens a tar archive of a path in a container, with entries named from the last component of the path.
 
-It gives None where there is nothing at the path.
+It returns None if the path does not exist.
 """
 
 
 class Engine(Protocol):
-    """What one engine does in its own way. Names are references as all engines write them.
+    """A container engine. Names are references with a tag or a digest.
 
-    Every method may be called from several threads and raises ImageToolsErrors.
+    All methods are thread-safe and raise ImageToolsErrors.
     """
 
     name: str
-    injected: tuple[str, ...]
-    """Paths of files and directories that the engine puts into every container, whatever its image holds."""
+    injected_paths: tuple[str, ...]
+    """Files and directories that the engine adds to every container."""
 
     def pull(self, name: str, credentials: Credentials | None) -> None:
-        """Get what the registry has under that name now, for this host's platform."""
+        """Pull an image for the platform of this host, even if the name exists in the engine's storage."""
         ...
 
     def find(self, name: str) -> EngineImage | None:
-        """The image of that name in the engine's storage."""
+        """Return an image in the engine's storage, None if it does not exist."""
         ...
 
-    def opened(self, image: EngineImage) -> AbstractContextManager[OpenArchive]:
-        """A container of the image, never started and gone at the end, to read files from."""
+    def open_container(self, image: EngineImage) -> AbstractContextManager[ArchiveOpener]:
+        """Create a container of an image to read files from; it is not started, and removed at the end."""
         ...
 
     def build(self, context: Layer, spec: BuildSpec, names: Sequence[str]) -> None:
-        """Build the context, an archive, on a base in the engine's storage, and give the image these names."""
+        """Build an image from a context archive, on a base in the engine's storage, and tag it with all names."""
         ...
 
     def push(self, name: str, credentials: Credentials | None) -> str:
-        """Send an image to the registry of its name; the digest that it has there, "" if the engine doesn't tell."""
+        """Push an image and return its digest in the registry, "" if the engine does not report it."""
         ...
 
 
 def auth_config(credentials: Credentials | None) -> dict[str, str]:
-    """Credentials as docker's API takes them, and podman's as well; empty for none."""
+    """Return credentials as the AuthConfig object of docker's and podman's API, empty for None."""
     if credentials is None:
         return {}
     if credentials.identity_token:

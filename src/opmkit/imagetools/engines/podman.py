@@ -1,4 +1,4 @@
-"""The podman engine, by its API; its service is started where none is at hand."""
+"""The podman engine, through its API; its service is started if none is running."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from podman.api import encode_auth_header
 from podman.domain.config import PodmanConfig
 from podman.errors import APIError, PodmanError
 
-from opmkit.imagetools.engines.engine import EngineImage, OpenArchive, auth_config
-from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE, build_failure, engine_failure, root_cause
+from opmkit.imagetools.engines.engine import ArchiveOpener, EngineImage, auth_config
+from opmkit.imagetools.engines.errors import CONTAINERS_INSECURE_HINT, build_error, engine_error, root_cause
 from opmkit.imagetools.engines.podman_service import PodmanService
-from opmkit.imagetools.engines.streams import stream_of
+from opmkit.imagetools.engines.streams import stream_chunks
 from opmkit.imagetools.errors import EngineError, EngineUnavailable
 from opmkit.imagetools.hints import Hint, Setting
 
@@ -38,22 +38,21 @@ _CHUNK = 1 << 18
 
 
 class PodmanEngine:
-    """Engine over podman's SDK.
+    """The engine of a podman service.
 
-    The SDK's connections are used, and its calls only where they keep what podman says: the others lose errors,
-    digests, annotations and times.
+    Most requests are sent directly: the SDK's methods drop errors, digests, annotations and times.
     """
 
     name = "podman"
-    injected: tuple[str, ...] = ()
+    injected_paths: tuple[str, ...] = ()
 
     def __init__(self, image_format: ImageFormat, *, verify_tls: bool, environ: Mapping[str, str] = os.environ) -> None:
-        """Fix the format of what is built, and where the service is looked for when it is first needed.
+        """Use the service that ``environ`` configures; the first call connects to it.
 
         With ``verify_tls`` registries.conf decides which registries are insecure; without it, all are.
         """
         self._image_format = image_format
-        self._access = {} if verify_tls else {"tlsVerify": False}
+        self._tls_params = {} if verify_tls else {"tlsVerify": False}
         self._environ = environ
 
     @cached_property
@@ -61,55 +60,56 @@ class PodmanEngine:
         return connect(self._environ)
 
     def pull(self, name: str, credentials: Credentials | None) -> None:
-        """Get what the registry has under that name now."""
-        with self._reported(name):
-            answer = self._client.api.post(
+        """Pull an image, even if the name exists in podman's storage."""
+        with self._sdk_errors(name):
+            response = self._client.api.post(
                 "/images/pull",
-                params={"reference": name, "policy": "always", **self._access},
+                params={"reference": name, "policy": "always", **self._tls_params},
                 headers=_auth_header(credentials),
                 stream=True,
             )
-            answer.raise_for_status()
-            for item in _items(answer):
-                if item.get("error"):
-                    raise engine_failure(name, self.name, str(item["error"]), insecure_hint=CONTAINERS_INSECURE)
+            response.raise_for_status()
+            for message in _messages(response):
+                if message.get("error"):
+                    raise engine_error(name, self.name, str(message["error"]), insecure_hint=CONTAINERS_INSECURE_HINT)
 
     def find(self, name: str) -> EngineImage | None:
-        """The image of that name in podman's storage."""
-        with self._reported(name):
-            answer = self._client.api.get(f"/images/{quote(name, safe='')}/json")
-            if answer.status_code == requests.codes.not_found:
+        """Return an image in podman's storage, None if it does not exist."""
+        with self._sdk_errors(name):
+            response = self._client.api.get(f"/images/{quote(name, safe='')}/json")
+            if response.status_code == requests.codes.not_found:
                 return None
-            answer.raise_for_status()
-            return EngineImage.from_inspect(answer.json())
+            response.raise_for_status()
+            return EngineImage.from_inspect(response.json())
 
     @contextmanager
-    def opened(self, image: EngineImage) -> Iterator[OpenArchive]:
-        """A container of the image, to read files from."""
-        with self._reported(image.digest):
+    def open_container(self, image: EngineImage) -> Iterator[ArchiveOpener]:
+        """Create a container of an image to read files from."""
+        with self._sdk_errors(image.digest):
             container = self._client.containers.create(image.digest.partition(":")[2], command=["none"])
 
-        def archive(path: str) -> BinaryIO | None:
-            with self._reported(image.digest):
-                answer = self._client.api.get(f"/containers/{container.id}/archive", params={"path": path}, stream=True)
-                if answer.status_code == requests.codes.not_found:
+        def open_archive(path: str) -> BinaryIO | None:
+            with self._sdk_errors(image.digest):
+                url = f"/containers/{container.id}/archive"
+                response = self._client.api.get(url, params={"path": path}, stream=True)
+                if response.status_code == requests.codes.not_found:
                     return None
-                answer.raise_for_status()
-            return stream_of(self._relayed(image.digest, answer))
+                response.raise_for_status()
+            return stream_chunks(self._read_chunks(image.digest, response))
 
         try:
-            yield archive
+            yield open_archive
         finally:
-            with self._reported(image.digest):
+            with self._sdk_errors(image.digest):
                 container.remove(force=True, v=True)
 
     def build(self, context: Layer, spec: BuildSpec, names: Sequence[str]) -> None:
-        """Build the context; times and labels are the spec's alone, so that the same files give the same image."""
+        """Build an image with only the times and labels of the spec, so that the same files give the same digest."""
         parameters = {
             "dockerfile": "Dockerfile",
             "t": list(names),
             "outputformat": self._image_format.manifest_type,
-            "labels": _pairs(spec.labels),  # it takes an object, too, but then their steps come in any order
+            "labels": _pairs(spec.labels),  # podman accepts an object as well, but applies that in random order
             "annotations": _pairs(spec.annotations),
             "timestamp": spec.created,
             "identitylabel": False,
@@ -118,58 +118,61 @@ class PodmanEngine:
             "forcerm": True,
         }
         log: list[str] = []
-        with self._reported(names[0]), context.path.open("rb") as archive:
-            answer = self._client.api.post(
+        with self._sdk_errors(names[0]), context.path.open("rb") as archive:
+            response = self._client.api.post(
                 "/build", params=parameters, data=archive, headers={"Content-Type": "application/x-tar"}, stream=True
             )
-            if answer.status_code != requests.codes.ok:
-                raise build_failure(names[0], self.name, answer.text, "")
-            for item in _items(answer):
-                log.append(str(item.get("stream", "")))
-                if item.get("error"):
-                    raise build_failure(names[0], self.name, str(item["error"]), "".join(log))
+            if response.status_code != requests.codes.ok:
+                raise build_error(names[0], self.name, response.text, "")
+            for message in _messages(response):
+                log.append(str(message.get("stream", "")))
+                if message.get("error"):
+                    raise build_error(names[0], self.name, str(message["error"]), "".join(log))
 
     def push(self, name: str, credentials: Credentials | None) -> str:
-        """Send an image to the registry of its name; the digest that it has there."""
-        with self._reported(name):
-            answer = self._client.api.post(
+        """Push an image and return its digest in the registry."""
+        with self._sdk_errors(name):
+            response = self._client.api.post(
                 f"/images/{quote(name, safe='')}/push",
-                params={"destination": name, "quiet": False, **self._access},
+                params={"destination": name, "quiet": False, **self._tls_params},
                 headers=_auth_header(credentials),
                 stream=True,
             )
-            answer.raise_for_status()
+            response.raise_for_status()
             digest = ""
-            for item in _items(answer):
-                if item.get("error"):
-                    raise engine_failure(name, self.name, str(item["error"]), insecure_hint=CONTAINERS_INSECURE)
-                digest = str(item.get("manifestdigest") or digest)
+            for message in _messages(response):
+                if message.get("error"):
+                    raise engine_error(name, self.name, str(message["error"]), insecure_hint=CONTAINERS_INSECURE_HINT)
+                digest = str(message.get("manifestdigest") or digest)
         return digest
 
-    def _relayed(self, name: str, answer: APIResponse) -> Iterator[bytes]:
-        with self._reported(name):
+    def _read_chunks(self, name: str, response: APIResponse) -> Iterator[bytes]:
+        with self._sdk_errors(name):
             try:
-                yield from answer.iter_content(_CHUNK)
+                yield from response.iter_content(_CHUNK)
             finally:
-                answer.close()
+                response.close()
 
     @contextmanager
-    def _reported(self, name: str) -> Iterator[None]:
-        """Turn what the SDK raises into errors that name the image."""
+    def _sdk_errors(self, name: str) -> Iterator[None]:
+        """Convert errors of the SDK to ImageToolsErrors that name the image."""
         try:
             yield
         except (PodmanError, requests.RequestException) as error:
             if isinstance(error, APIError) and error.response is not None:
-                said = str(error.explanation or error)
-                raise engine_failure(name, self.name, said, insecure_hint=CONTAINERS_INSECURE) from error
-            reason = f"{name}: {self.name}: its service doesn't answer ({root_cause(error)})"
-            raise EngineError(reason, hint="see whether it is up") from error
+                message = str(error.explanation or error)
+                raise engine_error(name, self.name, message, insecure_hint=CONTAINERS_INSECURE_HINT) from error
+            raise EngineError(
+                f"{name}: {self.name}: no response from the service: {root_cause(error)}",
+                hint="check that the podman service is running",
+            ) from error
 
 
 def connect(environ: Mapping[str, str]) -> PodmanClient:
-    """A client of the service that CONTAINER_HOST names, else of podman's machine, of a usual socket, or of our own.
+    """Connect to the service of CONTAINER_HOST, a podman machine or the usual sockets, else to a new service.
 
-    Raises EngineUnavailable, which names what was tried.
+    Raises:
+        EngineUnavailable: No service answers or can be started; the message lists what was tried.
     """
     failures = []
     for address in _addresses(environ):
@@ -177,15 +180,16 @@ def connect(environ: Mapping[str, str]) -> PodmanClient:
         try:
             if client.ping():
                 return client
-            failures.append(f"{address['base_url']} (it doesn't answer as podman)")
+            failures.append(f"{address['base_url']} (not a podman service)")
         except (PodmanError, requests.RequestException, OSError, ValueError) as error:
             failures.append(f"{address['base_url']} ({root_cause(error)})")
-    program = None if environ.get("CONTAINER_HOST") else shutil.which("podman", path=environ.get("PATH"))
-    if program is not None:
-        return _ServedClient(PodmanService(program, environ))
-    missing = [] if environ.get("CONTAINER_HOST") else ["a service of its own (no program 'podman' in PATH)"]
+    if not environ.get("CONTAINER_HOST"):
+        program = shutil.which("podman", path=environ.get("PATH"))
+        if program is not None:
+            return _ServiceClient(PodmanService(program, environ))
+        failures.append("starting a service (podman not found in PATH)")
     raise EngineUnavailable(
-        f"podman can't be reached: tried {', '.join([*failures, *missing])}",
+        f"cannot connect to podman: tried {', '.join(failures)}",
         hint=Hint.any_of(
             "install podman",
             "set CONTAINER_HOST to the address of its service",
@@ -194,8 +198,8 @@ def connect(environ: Mapping[str, str]) -> PodmanClient:
     )
 
 
-class _ServedClient(PodmanClient):
-    """A client of a service of our own, which lives as long as it."""
+class _ServiceClient(PodmanClient):
+    """A client that keeps its own service running as long as it exists."""
 
     def __init__(self, service: PodmanService) -> None:
         super().__init__(base_url=service.url, max_pool_size=16)
@@ -203,12 +207,12 @@ class _ServedClient(PodmanClient):
 
 
 def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Where the service may be, as arguments of the client: the only place named, or all that are there."""
+    """Return arguments of PodmanClient for the configured address, or for all existing default sockets."""
     if environ.get("CONTAINER_HOST"):
         key = {"identity": environ["CONTAINER_SSHKEY"]} if environ.get("CONTAINER_SSHKEY") else {}
         return [{"base_url": environ["CONTAINER_HOST"], **key}]
     active = PodmanConfig().active_service
-    if active and active.is_machine:  # podman runs in a virtual machine
+    if active and active.is_machine:
         return [{"base_url": active.url.geturl(), "identity": str(active.identity)}]
     user = os.getuid()
     runtime = Path(environ.get("XDG_RUNTIME_DIR") or f"/run/user/{user}")
@@ -217,7 +221,7 @@ def _addresses(environ: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _auth_header(credentials: Credentials | None) -> dict[str, str]:
-    """Without credentials podman looks for its own."""
+    """Return the header with credentials; without it podman uses its own."""
     if credentials is None:
         return {}
     return {"X-Registry-Auth": encode_auth_header(auth_config(credentials)).decode()}
@@ -227,8 +231,7 @@ def _pairs(values: Mapping[str, str]) -> str:
     return json.dumps([f"{key}={value}" for key, value in sorted(values.items())])
 
 
-def _items(answer: APIResponse) -> Iterator[dict[str, Any]]:
-    """What podman says, line by line."""
-    for line in answer.iter_lines():
+def _messages(response: APIResponse) -> Iterator[dict[str, Any]]:
+    for line in response.iter_lines():
         if line.strip():
             yield json.loads(line)

@@ -1,4 +1,4 @@
-"""The service of podman's API, run for as long as it is needed."""
+"""A temporary service of podman's API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.engines.errors import one_line
+from opmkit.imagetools.engines.errors import single_line
 from opmkit.imagetools.errors import EngineUnavailable
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -18,48 +18,48 @@ from opmkit.imagetools.scratch import ScratchDirectory
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_READY_SECONDS = 30
-_IDLE_SECONDS = 1800
-_STOP_SECONDS = 10
+_START_TIMEOUT = 30
+_IDLE_TIMEOUT = 1800
+_STOP_TIMEOUT = 10
 
 
 class PodmanService:
-    """A ``podman system service`` of this process's own, at a socket that only its user may open.
+    """A ``podman system service`` at a socket that only its user can open.
 
-    It ends with this object or with the process; should the process be killed, it ends by itself when nothing has
-    asked it for a while.
+    It is stopped together with this object or at exit of the process. If the process is killed, the service exits
+    after a period without requests.
     """
 
     def __init__(self, program: str, environ: Mapping[str, str]) -> None:
-        """Start it and wait until it answers; raises EngineUnavailable with what it said."""
+        """Start the service and wait until it listens; raise EngineUnavailable with its output on failure."""
         scratch = ScratchDirectory("opm-podman-")
         path = Path(scratch.name, "podman.sock")
         self.url = f"unix://{path}"
         log = Path(scratch.name, "log")
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [program, "system", "service", f"--time={_IDLE_SECONDS}", self.url],
+                [program, "system", "service", f"--time={_IDLE_TIMEOUT}", self.url],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=dict(environ),
-                start_new_session=True,  # an interrupt is for us: containers are removed before it ends
+                start_new_session=True,  # not interrupted by Ctrl-C, since containers must be removed before it stops
             )
         self.stop = weakref.finalize(self, _stop, self._process, scratch)
-        deadline = time.monotonic() + _READY_SECONDS
-        while not _answers(path):
+        deadline = time.monotonic() + _START_TIMEOUT
+        while not _is_listening(path):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                said = one_line(log.read_text(errors="replace"))
+                message = single_line(log.read_text(errors="replace"))
                 self.stop()
                 raise EngineUnavailable(
-                    f"podman's service did not start: {said}",
+                    f"podman: the service did not start: {message}",
                     hint=Hint.any_of("check `podman info`", Hint("use {}", Setting.CONTAINER_TOOL.with_value("none"))),
                 )
             time.sleep(0.02)
 
 
-def _answers(path: Path) -> bool:
-    """Whether somebody listens at a socket; it may be there before that."""
+def _is_listening(path: Path) -> bool:
+    """Return whether a process listens at a socket, which exists some time before that."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(str(path)) == 0
 
@@ -67,7 +67,7 @@ def _answers(path: Path) -> bool:
 def _stop(process: subprocess.Popen[bytes], scratch: ScratchDirectory) -> None:
     process.terminate()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(_STOP_TIMEOUT)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-def stream_of(chunks: Iterator[bytes]) -> BinaryIO:
-    """Pieces of bytes, as they come, as a stream; closing it closes a generator of them."""
-    return io.BufferedReader(_Chunks(chunks))
+def stream_chunks(chunks: Iterator[bytes]) -> BinaryIO:
+    """Return a stream that reads from an iterator; closing it closes a generator."""
+    return io.BufferedReader(_ChunkReader(chunks))
 
 
-class _Chunks(io.RawIOBase):
+class _ChunkReader(io.RawIOBase):
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self._rest = b""
@@ -28,10 +28,10 @@ class _Chunks(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         view = memoryview(buffer).cast("B")
         while not self._rest:
-            piece = next(self._chunks, None)
-            if piece is None:
+            chunk = next(self._chunks, None)
+            if chunk is None:
                 return 0
-            self._rest = piece
+            self._rest = chunk
         count = min(len(view), len(self._rest))
         view[:count], self._rest = self._rest[:count], self._rest[count:]
         return count

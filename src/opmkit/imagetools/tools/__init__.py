@@ -1,6 +1,6 @@
-"""Container tools: the ways in which images are read, built and pushed, behind one protocol.
+"""Container tools: reading, building and pushing images with or without a container engine.
 
-Importing this package loads none of them; :func:`open_tool` does.
+Importing this package does not import any client library; :func:`open_tool` does.
 """
 
 from __future__ import annotations
@@ -24,66 +24,66 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.engine import EngineTool
     from opmkit.imagetools.tools.registry import RegistryTool
 
-NO_DAEMON = ("none", "registry")
-"""The names of the tool that needs no container engine."""
+NO_ENGINE = ("none", "registry")
+"""Names of the tool that requires no container engine."""
 ENGINES = ("docker", "podman", "buildah")
 
 
 class InspectedImage(Protocol):
-    """What every tool tells of an image without reading its files."""
+    """The metadata of an image, which every tool can read without reading its files."""
 
     @property
     def config(self) -> ImageConfig:
-        """What the image runs."""
+        """The image configuration."""
         ...
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The configuration's labels."""
+        """The labels of the configuration."""
         ...
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The manifest's annotations; an engine may know none."""
+        """The annotations of the manifest, empty if an engine does not report them."""
         ...
 
 
 class ContainerTool(Protocol):
-    """What is done with images. Every method may be called from several threads and raises ImageToolsErrors.
+    """A tool that reads, builds and pushes images. All methods are thread-safe and raise ImageToolsErrors.
 
-    A reference to an image index is one to the image for a platform of the tool's choice. Without ``limits`` the bounds
-    are those of :mod:`opmkit.imagetools.layer`, in memory or on disk.
+    A reference to an image index stands for the image of the tool's platform. ``limits`` are by default MEMORY_LIMITS
+    or DISK_LIMITS of :mod:`opmkit.imagetools.layer`.
     """
 
     name: str
 
     @property
     def storage(self) -> str:
-        """Description of the place where images are that were built but not pushed."""
+        """A description of the storage of images that were built but not pushed."""
         ...
 
     def digest(self, reference: ImageReference) -> str:
-        """A digest that two names share if and only if they name the same image now; raises NotFound."""
+        """Return a digest that is equal for all names of the same image; raise NotFound."""
         ...
 
     def inspect(self, reference: ImageReference) -> InspectedImage:
-        """The image's configuration with its labels."""
+        """Return the metadata of an image."""
         ...
 
     def read_tree(
         self, source: ImageReference, prefixes: Sequence[str], limits: Limits | None = None
     ) -> dict[str, bytes]:
-        """The files at or under the prefixes, by path."""
+        """Return the contents of the files at or below the prefixes, by path."""
         ...
 
     def extract(
         self, source: ImageReference, destination: Path, prefixes: Sequence[str] = ("",), limits: Limits | None = None
     ) -> None:
-        """Write the files of the image at or under the prefixes below ``destination``."""
+        """Extract the files at or below the prefixes into ``destination``."""
         ...
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
-        """Copy one file out; whether there is such a file."""
+        """Copy one file to ``destination``; return whether it exists in the image."""
         ...
 
     def build(
@@ -95,10 +95,10 @@ class ContainerTool(Protocol):
         push: bool = False,
         progress: Progress = NO_PROGRESS,
     ) -> str:
-        """Build an image on ``base``, or on nothing, and put it under these names.
+        """Build an image on ``base``, or from scratch, and store it with these names, or push it to their registries.
 
-        It goes where the tool keeps images, or with ``push`` to the registries of its names. The digest that it has
-        under them; empty if it isn't known before the image is pushed.
+        Returns:
+            The digest of the image, "" if it is only known once the image has been pushed.
         """
         ...
 
@@ -106,12 +106,19 @@ class ContainerTool(Protocol):
 def open_tool(
     name: str, *, options: RegistryOptions, store: ImageStore, image_format: ImageFormat | None = None, workers: int = 4
 ) -> RegistryTool | EngineTool:
-    """The tool ``none`` (also spelled ``registry``), ``docker``, ``podman`` or ``buildah``.
+    """Return the tool called ``none`` (or ``registry``), ``docker``, ``podman`` or ``buildah``.
 
-    ``image_format`` is the format of the images that it builds, by default that of OCI, for docker its own.
-    ``workers`` blobs are moved at a time. Raises ImageToolsError for other names, and for what a tool can't do.
+    Args:
+        name: The name of the tool.
+        options: The settings for registries.
+        store: The embedded image store, for the tool ``none``.
+        image_format: The format of images to build, by default OCI, and for docker its own.
+        workers: The number of concurrent transfers of the tool ``none``.
+
+    Raises:
+        ImageToolsError: The tool does not exist, or does not support the options.
     """
-    if name in NO_DAEMON:
+    if name in NO_ENGINE:
         from opmkit.imagetools.image_format import ImageFormat
         from opmkit.imagetools.registry import RegistryClient
         from opmkit.imagetools.tools.registry import RegistryTool

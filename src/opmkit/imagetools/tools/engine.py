@@ -1,4 +1,4 @@
-"""Container engines as container tools: what docker, podman and buildah have in common."""
+"""The container tools docker, podman and buildah."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from opmkit.imagetools.build_spec import SCRATCH
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, NotFound, RegistryUnavailable
 from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.imagetools.layer import DISK_LIMITS, MEMORY_LIMITS, Limits
+from opmkit.imagetools.layer.reader import WHITEOUT_PREFIX
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -35,19 +36,26 @@ _log = logging.getLogger(__name__)
 
 
 class EngineTool:
-    """ContainerTool over an engine: images are in its storage, and layers of a base never leave it.
+    """A ContainerTool that uses an engine, its storage, and base images without exporting their layers.
 
-    A name is pulled when it is first asked for. Where its registry hasn't it, can't be reached or doesn't let us in,
-    the image of that name in the engine's storage is used: one just built is there before it is pushed. Images that
-    are elsewhere, such as in a layout, are read from there by another tool; the engine builds on none of them.
+    The first use of a name pulls the image. If the registry does not have it, is unreachable or denies access, the
+    image with that name in the engine's storage is used, such as one that was built but not pushed. Images in other
+    places, such as layouts, are read by another tool and cannot be base images.
     """
 
     def __init__(
-        self, engine: Engine, keychain: Keychain, registries: RegistryClient, elsewhere: ContainerTool
+        self, engine: Engine, keychain: Keychain, registries: RegistryClient, local_tool: ContainerTool
     ) -> None:
-        """Use these; nothing is asked yet. Where an engine doesn't tell what digest it pushed, ``registries`` do."""
+        """Create the tool without connecting to the engine.
+
+        Args:
+            engine: The engine.
+            keychain: The credentials that are passed to the engine.
+            registries: The client that looks up the digest of pushed images if the engine does not report it.
+            local_tool: The tool that reads images outside registries, such as in layouts.
+        """
         self.name = engine.name
-        self._elsewhere = elsewhere
+        self._local_tool = local_tool
         self._engine = engine
         self._keychain = keychain
         self._registries = registries
@@ -56,25 +64,25 @@ class EngineTool:
 
     @property
     def storage(self) -> str:
-        """The storage of the engine."""
+        """A description of the engine's storage."""
         return f"the storage of {self.name}"
 
     def digest(self, reference: ImageReference) -> str:
-        """The digest of the image's configuration."""
+        """Return the digest of the configuration of an image, which is its ID in the engine."""
         if not isinstance(reference, Reference):
-            return self._elsewhere.digest(reference)
+            return self._local_tool.digest(reference)
         return self._image(reference).digest
 
     def inspect(self, reference: ImageReference) -> InspectedImage:
-        """The image, pulled if that hasn't happened yet."""
-        return self._image(reference) if isinstance(reference, Reference) else self._elsewhere.inspect(reference)
+        """Return an image, which is pulled first."""
+        return self._image(reference) if isinstance(reference, Reference) else self._local_tool.inspect(reference)
 
-    def _image(self, named: Reference) -> EngineImage:
-        name = _engine_name(named)
+    def _image(self, reference: Reference) -> EngineImage:
+        name = _engine_name(reference)
         with self._lock:
             image = self._images.get(name)
         if image is None:
-            image = self._fetch(named, name)
+            image = self._pull(reference, name)
             with self._lock:
                 self._images[name] = image
         return image
@@ -82,51 +90,51 @@ class EngineTool:
     def read_tree(
         self, source: ImageReference, prefixes: Sequence[str], limits: Limits | None = None
     ) -> dict[str, bytes]:
-        """The files at or under the prefixes, by path, in memory."""
+        """Return the contents of the files at or below the prefixes, by path."""
         if not isinstance(source, Reference):
-            return self._elsewhere.read_tree(source, prefixes, limits)
+            return self._local_tool.read_tree(source, prefixes, limits)
         image = self._image(source)
         tree: dict[str, bytes] = {}
-        with self._engine.opened(image) as open_archive:
+        with self._engine.open_container(image) as open_archive:
             for prefix in prefixes:
                 path = PurePosixPath("/", prefix)
                 if (archive := open_archive(str(path))) is not None:
-                    found = layer.read_tree([_layer(image, archive)], [path.name], limits or MEMORY_LIMITS)
-                    tree |= {str(path.parent / name)[1:]: content for name, content in found.items()}
+                    files = layer.read_tree([_layer(image, archive)], [path.name], limits or MEMORY_LIMITS)
+                    tree |= {str(path.parent / name)[1:]: content for name, content in files.items()}
         return tree
 
     def extract(
         self, source: ImageReference, destination: Path, prefixes: Sequence[str] = ("",), limits: Limits | None = None
     ) -> None:
-        """Write the files of the image below ``destination``, without those that the engine adds to them."""
+        """Extract the files at or below the prefixes, without those that the engine adds to containers."""
         if not isinstance(source, Reference):
-            self._elsewhere.extract(source, destination, prefixes, limits)
+            self._local_tool.extract(source, destination, prefixes, limits)
             return
         image = self._image(source)
-        with self._engine.opened(image) as open_archive:
+        with self._engine.open_container(image) as open_archive:
             for prefix in prefixes:
                 path = PurePosixPath("/", prefix)
                 archive = open_archive(str(path))
                 if archive is not None:
-                    layers = [_layer(image, archive), _removal(self._injected_below(path.parent))]
-                    place = destination / str(path.parent)[1:]
-                    layer.extract_tree(layers, place, (path.name,), limits or DISK_LIMITS)
-        for parent in {PurePosixPath(path).parent for path in self._engine.injected} - {PurePosixPath()}:
-            with suppress(OSError):  # there is something else in it
-                (destination / parent).rmdir()
+                    layers = [_layer(image, archive), _whiteout_layer(self._injected_below(path.parent))]
+                    parent = destination / str(path.parent)[1:]
+                    layer.extract_tree(layers, parent, (path.name,), limits or DISK_LIMITS)
+        for directory in {PurePosixPath(path).parent for path in self._engine.injected_paths} - {PurePosixPath()}:
+            with suppress(OSError):  # it does not exist, or contains other files
+                (destination / directory).rmdir()
 
     def _injected_below(self, directory: PurePosixPath) -> list[str]:
-        """What the engine adds to images, relative to the directory."""
-        injected = (PurePosixPath("/", path) for path in self._engine.injected)
+        """Return the paths below a directory that the engine adds to containers, relative to the directory."""
+        injected = (PurePosixPath("/", path) for path in self._engine.injected_paths)
         return [str(path.relative_to(directory)) for path in injected if path.is_relative_to(directory)]
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
-        """Copy one file out; whether it is there."""
+        """Copy one file to ``destination``; return whether it exists in the image."""
         if not isinstance(source, Reference):
-            return self._elsewhere.copy_file(source, path, destination, limits)
+            return self._local_tool.copy_file(source, path, destination, limits)
         image = self._image(source)
         wanted = PurePosixPath("/", path)
-        with self._engine.opened(image) as open_archive:
+        with self._engine.open_container(image) as open_archive:
             archive = open_archive(str(wanted))
             if archive is None:
                 return False
@@ -142,9 +150,10 @@ class EngineTool:
         push: bool = False,
         progress: Progress = NO_PROGRESS,
     ) -> str:
-        """Build an image into the engine's storage, and push it from there; the digest that it has in its registry.
+        """Build an image in the engine's storage, and push it from there.
 
-        Without ``push`` the digest is empty: an image gets the digest that others know it by when it is pushed.
+        Returns:
+            The digest of the image in its registry, "" without ``push``: engines compress layers when they push.
         """
         targets = [self._target(reference) for reference in references]
         progress.begin(f"Building with {self.name}", None)
@@ -160,7 +169,7 @@ class EngineTool:
         return self.push(targets, progress=progress) if push else ""
 
     def push(self, references: Sequence[ImageReference], *, progress: Progress = NO_PROGRESS) -> str:
-        """Send an image from the engine's storage to the registries of its names; the digest that it has there."""
+        """Push an image from the engine's storage to the registries of its names, and return its digest there."""
         targets = [self._target(reference) for reference in references]
         progress.begin(f"Pushing with {self.name}", None)
         try:
@@ -169,8 +178,8 @@ class EngineTool:
             progress.end()
         return digests[0]
 
-    def published(self, reference: ImageReference) -> str:
-        """The digest of what the reference names in its registry now, "" for nothing."""
+    def registry_digest(self, reference: ImageReference) -> str:
+        """Return the digest that a name currently has in its registry, "" if it does not exist."""
         target = self._target(reference)
         try:
             return self._registries.target(target).resolve(target.identifier).digest
@@ -185,18 +194,18 @@ class EngineTool:
         try:
             manifest = self._registries.target(target).get_manifest(target.identifier)
         except ImageToolsError as error:
-            _log.warning("%s; so the digest of what was pushed isn't known", error.message)
+            _log.warning("%s; the digest of the pushed image is unknown", error.message)
             return ""
         pushed = self._engine.find(name)
-        is_it = isinstance(manifest, Manifest) and pushed is not None and manifest.config.digest == pushed.digest
-        return manifest.digest if is_it else ""
+        is_same = isinstance(manifest, Manifest) and pushed is not None and manifest.config.digest == pushed.digest
+        return manifest.digest if is_same else ""  # another writer may have moved the tag
 
     def _base(self, reference: ImageReference) -> str:
-        named = self._named(reference)
-        self._image(named)
-        return _engine_name(named)
+        registry_reference = self._require_registry(reference)
+        self._image(registry_reference)
+        return _engine_name(registry_reference)
 
-    def _fetch(self, reference: Reference, name: str) -> EngineImage:
+    def _pull(self, reference: Reference, name: str) -> EngineImage:
         if reference.digest and (present := self._engine.find(name)):
             return present
         try:
@@ -205,20 +214,20 @@ class EngineTool:
             present = self._engine.find(name)
             if present is None:
                 raise
-            _log.warning("%s; the image of that name in the storage of %s is used", error.message, self.name)
+            _log.warning("%s; using the image with this name in the storage of %s", error.message, self.name)
             return present
         pulled = self._engine.find(name)
         if pulled is None:
-            raise NotFound(f"{reference}: {self.name} pulled it, but has no such image", hint="try again")
+            raise NotFound(f"{reference}: not found in {self.name} after pulling it", hint="try again")
         return pulled
 
     def _credentials(self, reference: Reference) -> Credentials | None:
         return self._keychain.find(reference.registry, reference.repository)
 
-    def _named(self, reference: ImageReference) -> Reference:
+    def _require_registry(self, reference: ImageReference) -> Reference:
         if not isinstance(reference, Reference):
             raise ImageToolsError(
-                f"{reference}: {self.name} builds on, and gives, names in registries only",
+                f"{reference}: unsupported by {self.name}: not the name of an image in a registry",
                 hint=Hint.any_of(
                     Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),
                     Hint("copy it to a registry with {}", Operation.COPY_IMAGE),
@@ -227,29 +236,29 @@ class EngineTool:
         return reference
 
     def _target(self, reference: ImageReference) -> Reference:
-        named = self._named(reference)
-        if named.digest:
+        target = self._require_registry(reference)
+        if target.digest:
             raise ImageToolsError(
-                f"{reference}: a new image can't be given a digest", hint="write a tag in place of the digest"
+                f"{reference}: cannot store a new image by digest", hint="use a tag instead of the digest"
             )
-        return named.with_default_tag()
+        return target.with_default_tag()
 
 
 def _engine_name(reference: Reference) -> str:
-    """A name that every engine takes: not all take a tag and a digest at once."""
+    """Return a name without a tag if it has a digest, since not all engines accept both."""
     return str(reference.with_digest(reference.digest) if reference.digest else reference.with_default_tag())
 
 
 def _layer(image: EngineImage, archive: BinaryIO) -> LayerSource:
-    """What an engine gives of an image's files, as a layer; its errors name the image."""
+    """Return an archive of files in a container as a layer, whose digest is that of the image in errors."""
     return Descriptor(media_types.OCI_LAYER, image.digest, 0), lambda: archive
 
 
-def _removal(paths: Sequence[str]) -> LayerSource:
-    """A layer that takes these paths away from what is under it."""
+def _whiteout_layer(paths: Sequence[str]) -> LayerSource:
+    """Return a layer with whiteouts of these paths."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as whiteouts:
         for path in map(PurePosixPath, paths):
-            whiteouts.addfile(tarfile.TarInfo(str(path.with_name(f".wh.{path.name}"))))
+            whiteouts.addfile(tarfile.TarInfo(str(path.with_name(f"{WHITEOUT_PREFIX}{path.name}"))))
     content = archive.getvalue()
     return Descriptor(media_types.OCI_LAYER, sha256_digest(content), len(content)), lambda: io.BytesIO(content)

@@ -1,4 +1,4 @@
-"""Which engine a name means, and whether it can do what it is asked for."""
+"""Selection of a container engine, and checks of the options that it supports."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 def open_engine(
     name: str, options: RegistryOptions, store: ImageStore, image_format: ImageFormat | None = None
 ) -> EngineTool:
-    """The tool over ``docker``, ``podman`` or ``buildah``, which builds images of that format.
+    """Return the tool called ``docker``, ``podman`` or ``buildah``; its first call connects to the engine.
 
-    Nothing is connected to or started before it is needed. Raises ImageToolsError for options that the engine can't
-    follow: docker builds in its own format only, and of how registries are spoken to an engine has settings of its own.
+    Raises:
+        ImageToolsError: The engine does not support the image format, or certificates from ``options``.
     """
     settings = RegistrySettings()
     keychain = Keychain(options.authfile, helpers=settings.credential_helpers)
-    engine = _ENGINES[name](options, image_format)
+    engine = _FACTORIES[name](options, image_format)
     registries = RegistryClient(options, settings=settings)
     return EngineTool(engine, keychain, registries, RegistryTool(registries, store))
 
@@ -42,17 +42,17 @@ def _docker(options: RegistryOptions, image_format: ImageFormat | None) -> Engin
 
     if image_format is ImageFormat.OCI:
         raise ImageToolsError(
-            "docker builds images in docker's own format only",
+            "docker: unsupported image format oci",
             hint=Hint.any_of(
                 Hint("use {}", Setting.IMAGE_FORMAT.with_value("v2s2")),
                 Hint("build OCI images with {}, podman or buildah", Setting.CONTAINER_TOOL.with_value("none")),
             ),
         )
-    _refuse_certificates("docker", options, "/etc/docker/certs.d/HOST")
+    _check_no_certificates("docker", options, "/etc/docker/certs.d/HOST")
     if options.plain_http or not options.verify_tls:
         _log.warning(
-            "docker decides by itself how registries are spoken to; to allow plain HTTP or any certificate, "
-            "name a registry in insecure-registries of its daemon.json"
+            "docker: ignoring the TLS options; to allow plain HTTP or untrusted certificates, add the registry to "
+            "insecure-registries in the daemon.json of the daemon"
         )
     return DockerEngine()
 
@@ -60,29 +60,29 @@ def _docker(options: RegistryOptions, image_format: ImageFormat | None) -> Engin
 def _podman(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
     from opmkit.imagetools.engines.podman import PodmanEngine
 
-    _refuse_certificates("podman", options, "/etc/containers/certs.d/HOST")
-    return PodmanEngine(image_format or ImageFormat.OCI, verify_tls=_verifies(options))
+    _check_no_certificates("podman", options, "/etc/containers/certs.d/HOST")
+    return PodmanEngine(image_format or ImageFormat.OCI, verify_tls=_verify_tls(options))
 
 
 def _buildah(options: RegistryOptions, image_format: ImageFormat | None) -> Engine:
     from opmkit.imagetools.engines.buildah import BuildahEngine
 
     image_format = image_format or ImageFormat.OCI
-    return BuildahEngine(image_format, verify_tls=_verifies(options), certificates=options.certificates())
+    return BuildahEngine(image_format, verify_tls=_verify_tls(options), certificates=options.certificates())
 
 
-_ENGINES = {"docker": _docker, "podman": _podman, "buildah": _buildah}
+_FACTORIES = {"docker": _docker, "podman": _podman, "buildah": _buildah}
 
 
-def _verifies(options: RegistryOptions) -> bool:
-    """What podman and buildah verify; what is plain HTTP is among what they don't."""
+def _verify_tls(options: RegistryOptions) -> bool:
+    """Return whether podman and buildah require TLS; they have no separate option for plain HTTP."""
     return options.verify_tls and not options.plain_http
 
 
-def _refuse_certificates(engine: str, options: RegistryOptions, directory: str) -> None:
+def _check_no_certificates(engine: str, options: RegistryOptions, directory: str) -> None:
     if options.ca_file is not None or options.cert_dir is not None:
         raise ImageToolsError(
-            f"{engine}: unsupported: passing certificates to the engine",
+            f"{engine}: unsupported option: certificates are configured in the engine",
             hint=Hint.any_of(
                 f"put them in {directory} where {engine} runs",
                 Hint("use {}", Setting.CONTAINER_TOOL.with_value("none")),

@@ -1,4 +1,4 @@
-"""The container tool that needs no engine: registries over HTTP, the embedded store, and images in other places."""
+"""The container tool that requires no engine: registries over HTTP, the embedded store, layouts and archives."""
 
 from __future__ import annotations
 
@@ -49,25 +49,27 @@ if TYPE_CHECKING:
     from opmkit.imagetools.store import ImageStore
 
 T = TypeVar("T")
-_INSPECTED = 32
+_MAX_INSPECTED = 32
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RemovableLayers:
-    """Layers at the top of an image, by their positions, and the directories that they have something in."""
+    """The topmost layers of an image that contain nothing but certain directories.
+
+    ``positions`` count layers from the bottom, which is 0. ``directories`` are those that the layers have files in.
+    """
 
     positions: frozenset[int]
     directories: frozenset[str]
 
 
 class RegistryTool:
-    """ContainerTool ``none``.
+    """The container tool ``none``.
 
-    A name is looked up in its registry first. Where the registry hasn't it, can't be reached or doesn't let us in (so
-    many registries answer for a name that isn't there), an image that was saved under that name in the embedded store
-    is used: an image just built is a base for the next one before it is pushed. Layers that are read come into the
-    store's cache, if it can be written to, so that they are fetched once; those at hand are read where they are.
+    Names are resolved in their registries. If a registry does not have an image, is unreachable or denies access (as
+    many do for names that do not exist), the image saved with that name in the embedded store is used. An image can
+    thus be a base image before it is pushed. Layers read from registries are cached in the store, if it is writable.
     """
 
     name = "none"
@@ -80,7 +82,7 @@ class RegistryTool:
         image_format: ImageFormat = ImageFormat.OCI,
         workers: int = 4,
     ) -> None:
-        """Use these; images are built in the format ``image_format``, and ``workers`` blobs are copied at a time."""
+        """Create the tool; it builds images in ``image_format`` and copies ``workers`` blobs at a time."""
         self.image_format = image_format
         self._client = client
         self._store = store
@@ -89,38 +91,38 @@ class RegistryTool:
 
     @property
     def storage(self) -> str:
-        """The embedded store, with its path."""
+        """A description of the embedded store, with its path."""
         return f"the embedded store {self._store.layout.path}"
 
     def resolve(self, reference: ImageReference) -> Descriptor:
-        """The descriptor of what the reference names now."""
-        return self._look_up(reference, lambda repository, identifier: repository.resolve(identifier))
+        """Return the descriptor of the manifest or index that the reference currently names."""
+        return self._read(reference, lambda repository, identifier: repository.resolve(identifier))
 
     def digest(self, reference: ImageReference) -> str:
-        """The digest of what the reference names now, be it a manifest or an index."""
+        """Return the digest of the manifest or index that the reference currently names."""
         return self.resolve(reference).digest
 
     def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
-        """Manifest and configuration of the image; those of a digest are kept for what is asked of it next."""
+        """Return the manifest and configuration of an image; results for references with a digest are cached."""
         if not (isinstance(reference, Reference) and reference.digest):
-            return self._look_up(reference, partial(load_image, platform=platform))
+            return self._read(reference, partial(load_image, platform=platform))
         key = (reference, platform)
         image = self._inspected.get(key)
         if image is None:
-            image = self._inspected[key] = self._look_up(reference, partial(load_image, platform=platform))
-            if len(self._inspected) > _INSPECTED:
+            image = self._inspected[key] = self._read(reference, partial(load_image, platform=platform))
+            if len(self._inspected) > _MAX_INSPECTED:
                 self._inspected.pop(next(iter(self._inspected)), None)
         return image
 
     def load(self, reference: ImageReference) -> Image | ImageIndex:
-        """The image with every platform it has."""
-        return self._look_up(reference, load_image_or_index)
+        """Return the image or image index, with all platforms."""
+        return self._read(reference, load_image_or_index)
 
     def read_tree(
         self, source: ImageReference | Image, prefixes: Sequence[str], limits: Limits | None = None
     ) -> dict[str, bytes]:
-        """The files at or under the prefixes, by path, in memory."""
-        with _naming(source):
+        """Return the contents of the files at or below the prefixes, by path."""
+        with _prefix_errors(source):
             return layer.read_tree(reversed(self._layers(source)), prefixes, limits or MEMORY_LIMITS)
 
     def extract(
@@ -130,8 +132,8 @@ class RegistryTool:
         prefixes: Sequence[str] = ("",),
         limits: Limits | None = None,
     ) -> None:
-        """Write the files at or under the prefixes below ``destination``."""
-        with _naming(source):
+        """Extract the files at or below the prefixes into ``destination``."""
+        with _prefix_errors(source):
             layer.extract_tree(self._layers(source), destination, prefixes, limits or DISK_LIMITS)
 
     def extract_directory(
@@ -142,14 +144,14 @@ class RegistryTool:
         related: Sequence[str] = (),
         limits: Limits | None = None,
     ) -> RemovableLayers:
-        """Write the directory at ``path`` below ``destination``, and tell which layers at the top have nothing else.
+        """Extract the directory at ``path`` into ``destination``, and find the layers that could be removed with it.
 
-        They may have something in the directories ``related``. No layer is read that is under one that hides it all, as
-        those do that `write_layer` writes with the directory hidden.
+        These are the topmost layers that contain nothing but this directory and the ``related`` ones. Layers below one
+        that hides the directory, such as `write_layer` writes with ``opaque_directories``, are not read.
         """
         limits = limits or DISK_LIMITS
         exclusive: dict[int, frozenset[str]] = {}
-        with _naming(source):
+        with _prefix_errors(source):
             layers = self._layers(source)
             lowest = 0
             for position in reversed(range(len(layers))):
@@ -164,14 +166,14 @@ class RegistryTool:
         return RemovableLayers(frozenset(exclusive), frozenset().union(*exclusive.values()))
 
     def find_file(self, image: Image, path: str, destination: Path, limits: Limits | None = None) -> FoundFile | None:
-        """Copy one file out, reading no layer below the one that has it, whose position is the result."""
+        """Copy one file to ``destination``, and return the position of its layer; lower layers are not read."""
         layers = self._layers(image)
         found = layer.find_file(layers[::-1], path, destination, limits or DISK_LIMITS)
         return found and FoundFile(len(layers) - 1 - found.layer_index, found.only_file)
 
     def copy_file(self, source: ImageReference, path: str, destination: Path, limits: Limits | None = None) -> bool:
-        """Copy one file out; whether there is such a file."""
-        with _naming(source):
+        """Copy one file to ``destination``; return whether it exists in the image."""
+        with _prefix_errors(source):
             return self.find_file(self.inspect(source), path, destination, limits) is not None
 
     def build(
@@ -183,20 +185,19 @@ class RegistryTool:
         push: bool = False,
         progress: Progress = NO_PROGRESS,
     ) -> str:
-        """Layer the spec on every platform of ``base``, whose layers stay where they are."""
-        under = Image.scratch() if base is None else self.load(base)
+        """Build an image for every platform of ``base``, whose layers are not copied unless they must be pushed."""
+        base_image = Image.scratch() if base is None else self.load(base)
         with ScratchDirectory("opm-build-") as scratch:
-            image = spec.build_on(
-                compress_layers(under, Path(scratch)).in_format(self.image_format.manifest_type), Path(scratch)
-            )
-            put = self.push if push else self.save
-            digests = [put(image, reference, progress=progress).digest for reference in references]
+            base_image = compress_layers(base_image, Path(scratch)).in_format(self.image_format.manifest_type)
+            image = spec.build_on(base_image, Path(scratch))
+            store = self.push if push else self.save
+            digests = [store(image, reference, progress=progress).digest for reference in references]
         return digests[0]
 
     def save(
         self, image: Image | ImageIndex, reference: ImageReference, *, progress: Progress = NO_PROGRESS
     ) -> Descriptor:
-        """Keep an image in the embedded store, or in the other place on this machine that the reference names."""
+        """Save an image in the embedded store, or in the layout, archive or engine that the reference names."""
         if not isinstance(reference, Reference):
             return self.push(image, reference, progress=progress)
         return self._copy(image, self._store.repository(reference.name), reference, progress)
@@ -209,7 +210,7 @@ class RegistryTool:
         replacing: str | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> Descriptor:
-        """Send an image to the registry, or other place, that the reference names."""
+        """Push an image to the registry, or write it to the other place, that the reference names."""
         if not isinstance(reference, Reference):
             return put_local(
                 image, reference, self._store, replacing=replacing, workers=self._workers, progress=progress
@@ -217,11 +218,11 @@ class RegistryTool:
         return self._copy(image, self.destination(reference), reference, progress, replacing)
 
     def tags(self, reference: Reference) -> Iterator[str]:
-        """The tags of the repository that the reference names, in its registry's order; raises NotFound."""
+        """Yield the tags of a repository, in the order of its registry; raise NotFound."""
         return self._client.repository(reference).tags()
 
     def destination(self, reference: Reference | LayoutReference) -> Repository:
-        """The place that push sends to."""
+        """Return the repository that push writes to."""
         if isinstance(reference, LayoutReference):
             return LayoutRepository(reference.path)
         return self._client.target(reference)
@@ -240,25 +241,25 @@ class RegistryTool:
             interrupts.record_update(str(reference))
         return descriptor
 
-    def _look_up(self, reference: ImageReference, look: Callable[[ImageSource, str], T]) -> T:
-        """What ``look`` gives, from the place that the reference names or, for a registry, else from the store."""
-        with _naming(reference):
-            return self._look_into(reference, look)
+    def _read(self, reference: ImageReference, read: Callable[[ImageSource, str], T]) -> T:
+        """Call ``read`` with the place that the reference names, or with the store if that fails for a registry."""
+        with _prefix_errors(reference):
+            return self._read_with_fallback(reference, read)
 
-    def _look_into(self, reference: ImageReference, look: Callable[[ImageSource, str], T]) -> T:
+    def _read_with_fallback(self, reference: ImageReference, read: Callable[[ImageSource, str], T]) -> T:
         if not isinstance(reference, Reference):
-            return look(*open_local(reference, self._store))
+            return read(*open_local(reference, self._store))
         try:
-            return look(self._client.repository(reference), reference.identifier)
+            return read(self._client.repository(reference), reference.identifier)
         except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
-            saved = self._saved(reference)
+            saved = self._saved_images(reference)
             if saved is None:
                 raise
-            _log.warning("%s; the image of that name in the local store is used", error.message)
-        return look(saved, reference.identifier)
+            _log.warning("%s; using the image with this name in the embedded store", error.message)
+        return read(saved, reference.identifier)
 
-    def _saved(self, reference: Reference) -> Repository | None:
-        """Where in the store there is an image of that name."""
+    def _saved_images(self, reference: Reference) -> Repository | None:
+        """Return the repository in the store, None if the image was not saved there."""
         repository = self._store.repository(reference.name)
         try:
             repository.resolve(reference.identifier)
@@ -267,23 +268,23 @@ class RegistryTool:
         return repository
 
     def _layers(self, source: ImageReference | Image) -> list[LayerSource]:
-        """The layers of an image, bottom first."""
+        """Return the layers of an image, bottom first."""
         image = source if isinstance(source, Image) else self.inspect(source)
-        return [(descriptor, partial(self._open, image, descriptor)) for descriptor in image.manifest.layers]
+        return [(descriptor, partial(self._open_layer, image, descriptor)) for descriptor in image.manifest.layers]
 
-    def _open(self, image: Image, descriptor: Descriptor) -> BinaryIO:
+    def _open_layer(self, image: Image, descriptor: Descriptor) -> BinaryIO:
         if descriptor.digest in image.local_layers or not isinstance(image.source, RegistryRepository):
             return image.open_blob(descriptor)
         try:
             path = self._store.find_blob(descriptor) or self._store.ingest(descriptor, image.open_blob(descriptor))
             return path.open("rb")
         except StoreError as error:
-            _log.warning("%s; a layer is read without being kept", error.message)
+            _log.warning("%s; reading a layer without caching it", error.message)
             return image.open_blob(descriptor)
 
 
-def _naming(source: ImageReference | Image) -> AbstractContextManager[None]:
-    """Names the image in the errors inside that don't say where it is."""
+def _prefix_errors(source: ImageReference | Image) -> AbstractContextManager[None]:
+    """Prefix errors with the name of the image, unless they contain its location."""
     if isinstance(source, Image):
         return nullcontext()
     match source:

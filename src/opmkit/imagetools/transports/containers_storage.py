@@ -1,4 +1,4 @@
-"""Images in the storage that podman, buildah and skopeo share, moved by whichever of these programs there is."""
+"""Read and write images in the storage that podman, buildah and skopeo share, with whichever of them is installed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import subprocess
 import weakref
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from opmkit.imagetools.archive import new_archive, write_oci_archive
-from opmkit.imagetools.engines.errors import engine_failure
+from opmkit.imagetools.engines.errors import engine_error
 from opmkit.imagetools.errors import EngineUnavailable, InvalidImage
 from opmkit.imagetools.layer.compression import MAGIC_SIZE, detect_compression, layer_media_type
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
@@ -22,29 +22,39 @@ if TYPE_CHECKING:
     from opmkit.imagetools.image import Image
     from opmkit.imagetools.reference import StorageReference
 
+Action = Literal["load", "save"]
+
 _ARCHIVE = "image.tar"
-_COPY = "copy"
-# Each program with its command to put _ARCHIVE into the storage, and to copy the image {name} to the directory _COPY.
-_PROGRAMS = {
-    "podman": (("pull", "--quiet", f"oci-archive:{_ARCHIVE}"), ("push", "--quiet", "{name}", f"dir:{_COPY}")),
-    "buildah": (("pull", "--quiet", f"oci-archive:{_ARCHIVE}"), ("push", "--quiet", "-D", "{name}", f"dir:{_COPY}")),
-    "skopeo": (
-        ("copy", "--quiet", f"oci-archive:{_ARCHIVE}", "containers-storage:{name}"),
-        ("copy", "--quiet", "containers-storage:{name}", f"dir:{_COPY}"),
-    ),
+_DIRECTORY = "image"
+# "load" loads _ARCHIVE into the storage, "save" saves the image {name} to _DIRECTORY.
+_COMMANDS: dict[str, dict[Action, tuple[str, ...]]] = {
+    "podman": {
+        "load": ("pull", "--quiet", f"oci-archive:{_ARCHIVE}"),
+        "save": ("push", "--quiet", "{name}", f"dir:{_DIRECTORY}"),
+    },
+    "buildah": {
+        "load": ("pull", "--quiet", f"oci-archive:{_ARCHIVE}"),
+        "save": ("push", "--quiet", "-D", "{name}", f"dir:{_DIRECTORY}"),
+    },
+    "skopeo": {
+        "load": ("copy", "--quiet", f"oci-archive:{_ARCHIVE}", "containers-storage:{name}"),
+        "save": ("copy", "--quiet", "containers-storage:{name}", f"dir:{_DIRECTORY}"),
+    },
 }
 
 
 def read_from_storage(reference: StorageReference) -> UncompressedImage:
-    """The image, copied to a temporary directory that is gone with the object.
+    """Copy an image from the storage to a temporary directory, which is removed together with the returned object.
 
-    Its manifest is that of the storage, with the layers as they lie there. Raises EngineUnavailable where there is
-    none of the programs, NotFound and EngineError.
+    Raises:
+        EngineUnavailable: None of the programs is installed.
+        EngineError: The program reported an error.
+        NotFound: The storage does not have the image.
     """
     scratch = ScratchDirectory("opm-storage-")
     try:
-        _run(reference, reference.name, 1, Path(scratch.name))
-        image = _read_copy(Path(scratch.name, _COPY), str(reference))
+        _run("save", reference, reference.name, Path(scratch.name))
+        image = _read_directory(Path(scratch.name, _DIRECTORY), str(reference))
     except BaseException:
         scratch.cleanup()
         raise
@@ -52,8 +62,23 @@ def read_from_storage(reference: StorageReference) -> UncompressedImage:
     return image
 
 
-def _read_copy(directory: Path, place: str) -> UncompressedImage:
-    """The image in a directory as the programs write it: manifest.json, and each blob by the digits of its digest."""
+def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = NO_PROGRESS) -> Descriptor:
+    """Load an image into the storage, tag it and return its descriptor.
+
+    Raises:
+        EngineUnavailable: None of the programs is installed.
+        EngineError: The program reported an error.
+    """
+    name = str(reference.reference)
+    with ScratchDirectory("opm-storage-") as scratch, compressed_layers(image, progress) as compressed:
+        with new_archive(Path(scratch, _ARCHIVE)) as writer:
+            descriptor = write_oci_archive(compressed, writer, name, progress=progress)
+        _run("load", reference, name, Path(scratch))
+    return descriptor
+
+
+def _read_directory(directory: Path, location: str) -> UncompressedImage:
+    """Read an image in the ``dir:`` format: manifest.json, and blobs named by the hexadecimal part of their digests."""
 
     def open_blob(digest: str) -> BinaryIO:
         return (directory / digest.partition(":")[2]).open("rb")
@@ -61,34 +86,23 @@ def _read_copy(directory: Path, place: str) -> UncompressedImage:
     with (directory / "manifest.json").open("rb") as file:
         manifest = parse_manifest(file.read(MAX_MANIFEST_SIZE + 1))
     if not isinstance(manifest, Manifest):
-        raise InvalidImage(f"{place} is a list of images", hint="name one of them")
+        raise InvalidImage(f"{location}: not an image but an image index", hint="use the name of one of its images")
     layers = []
     for layer in manifest.layers:
         with open_blob(layer.digest) as stream:
-            layers.append(_as_it_lies(layer, manifest, stream.read(MAGIC_SIZE)))
+            layers.append(_with_actual_type(layer, manifest, stream.read(MAGIC_SIZE)))
     manifest = Manifest.build(manifest.config, layers, manifest.annotations, manifest.media_type)
-    return UncompressedImage(
-        place, manifest, {part.digest: partial(open_blob, part.digest) for part in manifest.children}
-    )
+    blobs = {blob.digest: partial(open_blob, blob.digest) for blob in manifest.children}
+    return UncompressedImage(location, manifest, blobs)
 
 
-def load_into_storage(image: Image, reference: StorageReference, *, progress: Progress = NO_PROGRESS) -> Descriptor:
-    """Put an image under a name into the storage, which keeps its manifest; raises as read_from_storage does."""
-    name = str(reference.reference)
-    with ScratchDirectory("opm-storage-") as scratch, compressed_layers(image, progress) as whole:
-        with new_archive(Path(scratch, _ARCHIVE)) as writer:
-            written = write_oci_archive(whole, writer, name, progress=progress)
-        _run(reference, name, 0, Path(scratch))
-    return written
-
-
-def _run(reference: StorageReference, name: str, command: int, directory: Path) -> None:
-    """Run one of the two commands of the first program that is there, in a directory."""
-    program = next((program for program in _PROGRAMS if shutil.which(program)), None)
+def _run(action: Action, reference: StorageReference, name: str, directory: Path) -> None:
+    """Run an action with the first program that is installed, in a directory."""
+    program = next((program for program in _COMMANDS if shutil.which(program)), None)
     if program is None:
-        hint = "install podman, buildah or skopeo; or copy the image through an archive: oci-archive:FILE"
-        raise EngineUnavailable(f"{reference}: none of {', '.join(_PROGRAMS)} is installed", hint=hint)
-    arguments = [argument.format(name=name) for argument in _PROGRAMS[program][command]]
+        hint = "install podman, buildah or skopeo, or copy the image through an archive: oci-archive:FILE"
+        raise EngineUnavailable(f"{reference}: none of {', '.join(_COMMANDS)} is installed", hint=hint)
+    arguments = [argument.format(name=name) for argument in _COMMANDS[program][action]]
     done = subprocess.run(
         [program, *arguments],
         cwd=directory,
@@ -99,10 +113,10 @@ def _run(reference: StorageReference, name: str, command: int, directory: Path) 
         check=False,
     )
     if done.returncode:
-        raise engine_failure(str(reference), program, done.stderr, insecure_hint="")
+        raise engine_error(str(reference), program, done.stderr, insecure_hint="")
 
 
-def _as_it_lies(layer: Descriptor, manifest: Manifest, head: bytes) -> Descriptor:
-    """The layer with the type that its content has: programs copy an uncompressed one under the type it came with."""
+def _with_actual_type(layer: Descriptor, manifest: Manifest, head: bytes) -> Descriptor:
+    """Return the descriptor with the media type of the content; the programs keep the original type of the layer."""
     media_type = layer_media_type(detect_compression(head), manifest.media_type)
     return Descriptor(media_type, layer.digest, layer.size)

@@ -1,4 +1,4 @@
-"""Images of a docker daemon, by the archives that ``docker save`` and ``docker load`` move."""
+"""Read and write images of a docker daemon, as the archives of ``docker save`` and ``docker load``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import requests
 from docker.errors import DockerException
-from docker.errors import NotFound as NotThere
+from docker.errors import NotFound as DockerNotFound
 
 from opmkit.imagetools.archive import TarArchive, TarWriter, read_docker_archive, write_docker_archive
 from opmkit.imagetools.engines.docker import connect
-from opmkit.imagetools.engines.errors import one_line
+from opmkit.imagetools.engines.errors import single_line
 from opmkit.imagetools.errors import EngineError, InvalidReference, NotFound
 from opmkit.imagetools.layer import DISK_LIMITS, LimitTracker
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
@@ -30,14 +30,18 @@ if TYPE_CHECKING:
 
 
 def read_from_daemon(reference: DaemonReference) -> UncompressedImage:
-    """The image, taken from the daemon into an unnamed temporary file.
+    """Copy an image from the daemon to an unnamed temporary file, and return it.
 
-    Raises EngineUnavailable, EngineError, NotFound, and what read_docker_archive does.
+    Raises:
+        EngineUnavailable: The daemon is not running.
+        EngineError: The daemon reported an error.
+        NotFound: The daemon does not have the image.
+        LimitExceeded: The image is too large.
     """
     tracker = LimitTracker(DISK_LIMITS)
     spool = _temporary_file()
     try:
-        with closing(connect(os.environ)) as client, _reported(reference), disk_errors(Path(tempfile.gettempdir())):
+        with closing(connect(os.environ)) as client, _sdk_errors(reference), disk_errors(Path(tempfile.gettempdir())):
             for chunk in client.get_image(str(reference.reference or reference.name)):
                 tracker.add("total_bytes", len(chunk), str(reference))
                 spool.write(chunk)
@@ -49,24 +53,30 @@ def read_from_daemon(reference: DaemonReference) -> UncompressedImage:
 
 
 def load_into_daemon(image: Image, reference: DaemonReference, *, progress: Progress = NO_PROGRESS) -> Descriptor:
-    """Make the daemon have an image under a name; the descriptor of what reading it gives.
+    """Load an image into the daemon and tag it; return the descriptor that read_from_daemon gives it.
 
-    Raises EngineUnavailable, EngineError, InvalidReference for an ID, and what write_docker_archive does.
+    Raises:
+        EngineUnavailable: The daemon is not running.
+        EngineError: The daemon rejected the image.
+        InvalidReference: The reference is an image ID.
+        UnsupportedImage: The image has foreign layers.
     """
     name = reference.reference
     if name is None:
-        raise InvalidReference(f"{reference}: an image gets a name, not an ID", hint="write docker-daemon:NAME:TAG")
+        raise InvalidReference(f"{reference}: cannot load an image by ID", hint="use docker-daemon:NAME:TAG")
     with closing(connect(os.environ)) as client, _temporary_file() as spool:
         writer = TarWriter(spool)
-        written = write_docker_archive(image, writer, name, progress=progress)
+        descriptor = write_docker_archive(image, writer, name, progress=progress)
         writer.finish()
         spool.seek(0)
-        with _reported(reference):
-            for answer in client.load_image(spool):
-                if "error" in answer:
-                    said = one_line(str(answer["error"]))
-                    raise EngineError(f"{reference}: docker can't load it: {said}", hint="see the daemon's log")
-    return written
+        with _sdk_errors(reference):
+            for message in client.load_image(spool):
+                if "error" in message:
+                    error = single_line(str(message["error"]))
+                    raise EngineError(
+                        f"{reference}: docker cannot load the image: {error}", hint="check the log of the docker daemon"
+                    )
+    return descriptor
 
 
 def _temporary_file() -> BinaryIO:
@@ -74,15 +84,15 @@ def _temporary_file() -> BinaryIO:
 
 
 @contextmanager
-def _reported(reference: DaemonReference) -> Iterator[None]:
-    """Turn what the SDK raises into errors that name the image."""
+def _sdk_errors(reference: DaemonReference) -> Iterator[None]:
+    """Convert errors of the SDK to ImageToolsErrors that name the image."""
     try:
         yield
-    except NotThere as error:
+    except DockerNotFound as error:
         raise NotFound(
-            f"{reference}: the docker daemon has no such image", hint="'docker images' lists those that it has"
+            f"{reference}: image not found in the docker daemon", hint="list the images with 'docker images'"
         ) from error
     except (DockerException, requests.RequestException) as error:
         raise EngineError(
-            f"{reference}: docker: {one_line(str(error))}", hint="see whether the daemon is up"
+            f"{reference}: docker: {single_line(str(error))}", hint="check that the docker daemon is running"
         ) from error

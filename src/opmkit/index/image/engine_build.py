@@ -49,7 +49,7 @@ class EngineBuild:
         digests = {}
         for reference in self.references:
             try:
-                digests[reference] = self.engine.published(reference)
+                digests[reference] = self.engine.registry_digest(reference)
             except ImageToolsError as error:
                 _log.warning("%s: the tag will be moved without checking it", error.message)
         return digests
@@ -64,7 +64,7 @@ class EngineBuild:
             IndexMoved: a tag does not have the digest in ``before``.
         """
         for reference, digest in before.items():
-            current = self.engine.published(reference)
+            current = self.engine.registry_digest(reference)
             if current != digest:
                 raise IndexMoved(reference, f"another writer moved the tag to {current or 'nothing'}")
         return self.engine.push(self.references, progress=progress)
