@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from opmkit.bundle.lenient import items, mapping, members
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, Csv
+from opmkit.bundle.validation.csv_view import DEPLOYMENTS, POD, RELATED_IMAGES, Csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,6 @@ OS_LABEL, ARCH_LABEL = "operatorframework.io/os.", "operatorframework.io/arch."
 _PROXY = "kube-rbac-proxy"
 _MAX_CLAIMS = 100
 """Operating systems, or architectures, that are looked at; there are not as many."""
-_RELATED: FieldPath = ("spec", "relatedImages")
 _AFFINITY = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 
 
@@ -102,7 +101,7 @@ def _gather(bundle: BundleView, csv: Csv) -> OperatorImages:
             if image not in managers:
                 others.setdefault(image, path)
     related: dict[str, FieldPath] = {}
-    for path, entry in csv.entries(_RELATED):
+    for path, entry in csv.entries(RELATED_IMAGES):
         related.setdefault(str(entry.get("image", "")), (*path, "image"))
     provided = {image: _provided(bundle, image) for image in (*managers, *others, *related)}
     return OperatorImages(csv, managers, others, related, affinities, provided)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.lenient import mapping, text
+from opmkit.bundle.lenient import text
 from opmkit.bundle.validation.compat import RECENT, Compat
 from opmkit.bundle.validation.crd_view import V1, V1BETA1, Crd
-from opmkit.bundle.validation.csv_view import DEPLOYMENTS, OWNED_CRDS, POD, Csv, csv_check
+from opmkit.bundle.validation.csv_view import OWNED_CRDS, RELATED_IMAGES, Csv, csv_check
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.versions import tolerant_version
@@ -145,7 +145,7 @@ def service_account_conflict(bundle: BundleView) -> Iterator[Finding]:
     csv = Csv.from_bundle(bundle)
     if csv is None:
         return
-    used = {text(csv_pod(deployment).get("serviceAccountName")) for _, deployment in csv.entries(DEPLOYMENTS)}
+    used = {text(pod.get("serviceAccountName")) for _, _, pod in csv.pods}
     if bundle.compat is Compat.OPMKIT:
         used.discard("")
     for manifest in bundle.manifests:
@@ -153,13 +153,6 @@ def service_account_conflict(bundle: BundleView) -> Iterator[Finding]:
         if (manifest.api_version, manifest.kind) == ("v1", "ServiceAccount") and name in used:
             message = f"ServiceAccount {name!r} is also the service account of a deployment"
             yield Finding(message, manifest.path, ("metadata", "name"), subject=name)
-
-
-def csv_pod(deployment: object) -> dict[str, object]:
-    """Return the pod spec of a deployment."""
-    for step in POD:
-        deployment = mapping(deployment).get(str(step))
-    return dict(mapping(deployment))
 
 
 def _size(bundle: BundleView) -> int:
@@ -228,9 +221,6 @@ def size_near(bundle: BundleView) -> Iterator[Finding]:
     if Csv.from_bundle(bundle) is not None and NEAR_SIZE < (size := _size(bundle)) <= MAX_SIZE:
         message = f"the compressed files take {size} bytes, close to the limit of {MAX_SIZE}"
         yield Finding(message, subject=_csv_name(bundle))
-
-
-RELATED_IMAGES: FieldPath = ("spec", "relatedImages")
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Our own rules for the annotations of a bundle: its package, its channels, its directories."""
+"""Rules of the validator ``opmkit``: package, channels and directories in the annotations."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 VALIDATOR = "opmkit"
 _SHOWN = 1000
-"""Characters of a list of channels that a finding shows: there may be a finding for each channel."""
+"""Maximum characters of the list of channels in a message, as there can be a finding for each channel."""
 
 
 @rule(
     "ANN-PACKAGE-EMPTY",
     VALIDATOR,
     Severity.ERROR,
-    "a bundle names no package",
+    "empty package name",
     hint="Set the annotation to the name of the package.",
     bad=f"annotations: {{{labels.PACKAGE}: ''}}",
     good=f"annotations: {{{labels.PACKAGE}: demo-operator}}",
     compat=OPMKIT_ONLY,
 )
 def package_empty(bundle: BundleView) -> Iterator[Finding]:
-    """A catalog files a bundle under its package, and takes none without."""
+    """Catalogs reject bundles without a package."""
     if bundle.annotations_file and not bundle.annotations.get(labels.PACKAGE, "missing").strip():
         yield _annotation_finding(bundle, labels.PACKAGE, "is empty")
 
@@ -40,65 +40,65 @@ def package_empty(bundle: BundleView) -> Iterator[Finding]:
     "ANN-DEFAULT-CHANNEL-UNKNOWN",
     VALIDATOR,
     Severity.WARNING,
-    "the default channel is none of the bundle's channels",
-    hint="Add the default channel to the channels, or make one of them the default.",
+    "the default channel is not one of the bundle's channels",
+    hint="Add the default channel to the channels, or set it to one of them.",
     bad=f"annotations: {{{labels.CHANNELS}: 'alpha,beta', {labels.DEFAULT_CHANNEL}: stable}}",
     good=f"annotations: {{{labels.CHANNELS}: 'alpha,stable', {labels.DEFAULT_CHANNEL}: stable}}",
     compat=OPMKIT_ONLY,
 )
 def default_channel_unknown(bundle: BundleView) -> Iterator[Finding]:
-    """A package whose default channel has no bundle can't be installed without naming a channel.
+    """A package whose default channel has no bundle cannot be installed without naming a channel.
 
-    It is right for a bundle that is not in its package's default channel, as long as another one is.
+    Ignore this warning if another bundle of the package is in the default channel.
     """
     default = bundle.annotations.get(labels.DEFAULT_CHANNEL, "").strip()
     listed = bundle.annotations.get(labels.CHANNELS, "")
     channels = {channel.strip() for channel in listed.split(",")}
     if default and listed and default not in channels:
-        yield _annotation_finding(bundle, labels.DEFAULT_CHANNEL, f"is {default!r}, none of {listed!r}")
+        yield _annotation_finding(bundle, labels.DEFAULT_CHANNEL, f"is {default!r}, not one of {listed!r}")
 
 
 @rule(
     "ANN-CHANNELS-ODD",
     VALIDATOR,
     Severity.WARNING,
-    "a channel is blank, listed twice, or has blanks around it",
-    hint="Write the channels with a comma between and nothing else: alpha,stable.",
+    "blank or duplicate channel, or a channel with surrounding spaces",
+    hint="Separate the channels by commas without spaces: alpha,stable.",
     bad=f"annotations: {{{labels.CHANNELS}: 'alpha, stable,,alpha'}}",
     good=f"annotations: {{{labels.CHANNELS}: 'alpha,stable'}}",
     compat=OPMKIT_ONLY,
 )
 def channels_odd(bundle: BundleView) -> Iterator[Finding]:
-    """Catalogs take what is between the commas for the name of a channel, blanks and all."""
+    """Catalogs split the list at commas and keep spaces as part of the channel name."""
     listed = bundle.annotations.get(labels.CHANNELS, "")
     channels = listed.split(",") if listed else []
     shown = listed if len(listed) <= _SHOWN else f"{listed[:_SHOWN]}..."
     counts = Counter(channels)
     odd = {channel for channel, count in counts.items() if channel.strip() != channel or not channel or count > 1}
     for channel in sorted(odd):
-        told = "is listed twice" if counts[channel] > 1 else "is blank or has blanks around it"
-        yield _annotation_finding(bundle, labels.CHANNELS, f"is {shown!r}: the channel {channel!r} {told}")
+        problem = "is listed twice" if counts[channel] > 1 else "is blank or has surrounding spaces"
+        yield _annotation_finding(bundle, labels.CHANNELS, f"is {shown!r}: channel {channel!r} {problem}")
 
 
 @rule(
     "ANN-DIRECTORY-UNKNOWN",
     VALIDATOR,
     Severity.ERROR,
-    "the annotations name a directory that is not there",
+    "a directory of the annotations does not exist",
     hint="Write the directory as it is in the image: manifests/ and metadata/.",
     bad=f"annotations: {{{labels.MANIFESTS}: deploy/}}  # and the files are in manifests/",
     good=f"annotations: {{{labels.MANIFESTS}: manifests/}}",
     compat=OPMKIT_ONLY,
 )
 def directory_unknown(bundle: BundleView) -> Iterator[Finding]:
-    """An image is unpacked by what its labels say: a bundle whose manifests are elsewhere is installed without any."""
+    """Clusters unpack an image by its labels; if the manifests are in another directory, none are installed."""
     for key in (labels.MANIFESTS, labels.METADATA):
         value = bundle.annotations.get(key)
         directory = (value or "").strip("/").removeprefix("./")
         if value is not None and directory not in ("", ".") and directory not in bundle.directories:
-            yield _annotation_finding(bundle, key, f"is {value!r}, a directory that the bundle does not have")
+            yield _annotation_finding(bundle, key, f"is {value!r}, which does not exist in the bundle")
 
 
-def _annotation_finding(bundle: BundleView, key: str, told: str) -> Finding:
+def _annotation_finding(bundle: BundleView, key: str, problem: str) -> Finding:
     file = bundle.annotations_file.path if bundle.annotations_file else ""
-    return Finding(f"the annotation {key} {told}", file, ("annotations", key), subject=key)
+    return Finding(f"annotation {key} {problem}", file, ("annotations", key), subject=key)

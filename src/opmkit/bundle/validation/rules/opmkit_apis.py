@@ -1,4 +1,4 @@
-"""Our own rules for the APIs that an operator owns: their entries, descriptors and examples."""
+"""Rules of the validator ``opmkit``: owned APIs, their descriptors and examples."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ VALIDATOR = "opmkit"
 
 _PARTS = {"specDescriptors": "spec", "statusDescriptors": "status"}
 _STEP = re.compile(r"\.?(?:([^.\[\]]+)|\[(?:\d+|\*)?\])")
-_KEPT = "x-kubernetes-preserve-unknown-fields"
-_EITHER = ("allOf", "anyOf", "oneOf")
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_JUNCTORS = ("allOf", "anyOf", "oneOf")
 
 
 @rule(
     "CSV-OWNED-DUPLICATE",
     VALIDATOR,
     Severity.WARNING,
-    "an API is listed twice",
-    hint="Keep one entry for each API, under owned if the operator brings its CRD.",
+    "duplicate API",
+    hint="Keep one entry for each API, in owned if the bundle contains its CRD.",
     bad="""owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]
 required: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
     good="owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]",
@@ -41,15 +41,13 @@ required: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
 )
 @csv_check
 def owned_duplicate(csv: Csv) -> Iterator[Finding]:
-    """What is owned need not be required; of two entries for one API, consoles show one."""
+    """Owned APIs do not need to be required, and consoles show only one of two entries for an API."""
     seen: set[tuple[str, str, str]] = set()
     for side in ("owned", "required"):
         for path, entry in csv.entries((*OWNED_CRDS[:-1], side)):
             name, version, kind = (entry.get(field, "") for field in ("name", "version", "kind"))
             if (name, version, kind) in seen:
-                yield Finding(
-                    f"{name}, version {version}, kind {kind}, is listed before already", path=path, subject=name
-                )
+                yield Finding(f"{name}, version {version}, kind {kind} is listed twice", path=path, subject=name)
             seen.add((name, version, kind))
 
 
@@ -57,8 +55,8 @@ def owned_duplicate(csv: Csv) -> Iterator[Finding]:
     "CSV-EXAMPLES-DUPLICATE",
     VALIDATOR,
     Severity.WARNING,
-    "two examples are of the same object",
-    hint="Give each example of an API another metadata.name, or keep one.",
+    "duplicate example",
+    hint="Give each example of an API a different metadata.name, or keep only one.",
     bad="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}},
   {"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}}]'""",
     good="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "a"}},
@@ -67,7 +65,7 @@ def owned_duplicate(csv: Csv) -> Iterator[Finding]:
 )
 @csv_check
 def examples_duplicate(csv: Csv) -> Iterator[Finding]:
-    """Who creates all examples gets an error at the second."""
+    """Creating all examples fails at the second one."""
     examples = Examples.of(csv)
     seen: set[tuple[object, str, str]] = set()
     for api, example in examples.objects:
@@ -75,36 +73,36 @@ def examples_duplicate(csv: Csv) -> Iterator[Finding]:
         name = text(metadata.get("name"))
         key = (api, text(metadata.get("namespace")), name)
         if name and key in seen:
-            yield Finding(f"there is an example {name!r} of {api} already", path=examples.path, subject=name)
+            yield Finding(f"example {name!r} of {api} is listed twice", path=examples.path, subject=name)
         seen.add(key)
 
 
 def _descriptors(csv: Csv) -> Iterator[tuple[str, Mapping[str, Any], Entry]]:
-    """The descriptors of owned CRDs: the part of objects that one is of, the entry of its CRD, its path, and itself."""
+    """Yield the descriptors of owned CRDs: ``spec`` or ``status``, the entry of the CRD, and path and descriptor."""
     for path, entry in csv.entries(OWNED_CRDS):
         for kind, part in _PARTS.items():
-            for one in members(entry.get(kind), (*path, kind)):
-                yield part, entry, one
+            for descriptor in members(entry.get(kind), (*path, kind)):
+                yield part, entry, descriptor
 
 
 @rule(
     "CSV-DESCRIPTOR-DUPLICATE",
     VALIDATOR,
     Severity.WARNING,
-    "two descriptors are of the same field",
-    hint="Keep one descriptor for each path, with all of its x-descriptors.",
+    "duplicate descriptor",
+    hint="Keep one descriptor for each path, with all x-descriptors.",
     bad="specDescriptors: [{path: size, displayName: Size}, {path: size, displayName: Count}]",
     good="specDescriptors: [{path: size, displayName: Size}]",
     compat=OPMKIT_ONLY,
 )
 @csv_check
 def descriptor_duplicate(csv: Csv) -> Iterator[Finding]:
-    """Consoles show a field once, and which of the two descriptors holds is left to them."""
+    """Consoles show each field once, and which of the descriptors they use is undefined."""
     seen: set[tuple[int, str, str]] = set()
     for part, entry, (path, descriptor) in _descriptors(csv):
         field = descriptor.get("path", "")
         if (id(entry), part, field) in seen:
-            yield Finding(f"there is a descriptor of {part}.{field} already", path=path, subject=field)
+            yield Finding(f"descriptor of {part}.{field} is listed twice", path=path, subject=field)
         seen.add((id(entry), part, field))
 
 
@@ -112,29 +110,31 @@ def descriptor_duplicate(csv: Csv) -> Iterator[Finding]:
     "CSV-DESCRIPTOR-PATH",
     VALIDATOR,
     Severity.WARNING,
-    "a descriptor is of a field that the CRD does not have",
-    hint="Write the path from spec or status on, without that word: pod.resources, users[0].name.",
+    "a descriptor of a field that does not exist in the CRD",
+    hint="Write the path relative to spec or status: pod.resources, users[0].name.",
     bad="specDescriptors: [{path: spec.size}]",
     good="specDescriptors: [{path: size}]",
     compat=OPMKIT_ONLY,
 )
 def descriptor_path(bundle: BundleView) -> Iterator[Finding]:
-    """Consoles find the field to show by this path in the schema of the CRD, and show nothing if it leads nowhere."""
+    """Consoles look up the field by this path in the schema of the CRD and show nothing if it does not exist."""
     csv = Csv.from_bundle(bundle)
     if csv is None or bundle.csv is None:
         return
     schemas = dict(_schemas(bundle))
     for part, entry, (path, descriptor) in _descriptors(csv):
         schema = schemas.get((entry.get("name", ""), entry.get("version", "")))
+        if schema is None or csv.decoded.has_mismatch(*path, "path"):
+            continue
         field = descriptor.get("path", "")
-        if schema is not None and not csv.decoded.has_mismatch(*path, "path") and not _leads(schema, f"{part}.{field}"):
-            where = f"{part}.{field}" if field else "an empty path"
-            message = f"{format_path(path)} is of {where}, which the CRD {entry['name']} does not have"
+        if not _has_path(schema, f"{part}.{field}"):
+            target = f"{part}.{field}" if field else "an empty path"
+            message = f"{format_path(path)} is of {target}, which does not exist in CRD {entry['name']}"
             yield Finding(message, bundle.csv.path, (*path, "path"), subject=field)
 
 
 def _schemas(bundle: BundleView) -> Iterator[tuple[tuple[str, str], Mapping[str, Any]]]:
-    """The schemas of the CRDs, by name and version."""
+    """Yield the schemas of the CRDs by name and version."""
     for manifest in known_crds(bundle):
         crd = Crd.from_manifest(manifest)
         if crd.preserves_unknown_fields:
@@ -146,11 +146,11 @@ def _schemas(bundle: BundleView) -> Iterator[tuple[tuple[str, str], Mapping[str,
                 yield (manifest.object_name, version.child("name").text), mapping(schema.value)
 
 
-def _leads(schema: Mapping[str, Any], path: str) -> bool:
-    """Whether a schema knows, or leaves open, what a path leads to. Lists may be entered without an index."""
+def _has_path(schema: Mapping[str, Any], path: str) -> bool:
+    """Return True if the schema specifies or allows the value at a path, in which indexes of lists are optional."""
     steps = list(_STEP.finditer(path))
     if sum(len(step.group()) for step in steps) != len(path) or path.endswith("."):
-        return "'" in path or '"' in path  # quoted names are not looked at
+        return "'" in path or '"' in path  # quoted names are not checked
     for step in steps:
         name = step.group(1)
         while name and schema.get("type") == "array":
@@ -165,11 +165,11 @@ def _leads(schema: Mapping[str, Any], path: str) -> bool:
 
 
 def _member(schema: Mapping[str, Any], name: str) -> object:
-    """The schema of a member, {} where any is allowed, None if there is no such member."""
+    """Return the schema of a member, {} if it allows any value, None if there is no such member."""
     properties, others = mapping(schema.get("properties")), schema.get("additionalProperties")
     if name in properties:
         return properties[name] or {}
     if others not in (None, False):
         return others if isinstance(others, dict) else {}
-    open_ended = schema.get(_KEPT) or any(items(schema.get(word)) for word in _EITHER)
+    open_ended = schema.get(_PRESERVE) or any(items(schema.get(word)) for word in _JUNCTORS)
     return {} if open_ended or not schema else None

@@ -1,4 +1,4 @@
-"""Our own rules for the files of a bundle: what in them is passed over without a word."""
+"""Rules of the validator ``opmkit``: content of files that other tools silently ignore."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MARKS = {
 
 
 def _documents(bundle: BundleView) -> Iterator[Manifest]:
-    """The manifests and the files of the metadata."""
+    """Return the manifests and the metadata files."""
     yield from bundle.manifests
     yield from _metadata(bundle)
 
@@ -42,49 +42,49 @@ def _metadata(bundle: BundleView) -> Iterable[Manifest]:
     "YAML-DUPLICATE-KEY",
     VALIDATOR,
     Severity.WARNING,
-    "a mapping has the same key twice",
-    hint="Keep one of the two, or put their content together.",
+    "duplicate key in a mapping",
+    hint="Keep one of the keys, or merge their content.",
     bad="spec:\n  replaces: demo.v1.2.1\n  version: 1.2.3\n  replaces: demo.v1.2.2",
     good="spec:\n  replaces: demo.v1.2.2\n  version: 1.2.3",
     compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
 def duplicate_key(file: Manifest) -> Iterator[Finding]:
-    """The last one counts, without a word: what stands below the first is lost. Other tools refuse the file."""
+    """Only the last value is used and the first is silently lost. Other tools reject the file."""
     duplicates = list(file.content.duplicates)
     if file.content.is_json:
         try:
             go_yaml.load(file.content.raw, duplicates)
         except InvalidDocument:
-            return  # JSON that is no YAML has its faults told elsewhere
+            return  # another rule reports JSON that is not valid YAML
     for key, line, column in duplicates:
-        yield Finding(f"the key {key!r} is in its mapping before already", subject=key, line=line, column=column)
+        yield Finding(f"duplicate key {key!r}", subject=key, line=line, column=column)
 
 
 @rule(
     "YAML-MORE-DOCUMENTS",
     VALIDATOR,
     Severity.WARNING,
-    "a file has several documents",
-    hint="Put each document into a file of its own.",
+    "several documents in a file",
+    hint="Put each document into a separate file.",
     bad="kind: Service\n---\nkind: ConfigMap",
     good="kind: Service",
     compat=OPMKIT_ONLY,
 )
 @each_file(_documents)
 def more_documents(file: Manifest) -> Iterator[Finding]:
-    """Only the first document of a file counts; what follows is not installed, and nobody says so."""
+    """Only the first document of a file is read; the others are silently not installed."""
     if file.content.more:
-        yield Finding("only the first document counts, but others follow it", line=_second_document(file.content.raw))
+        yield Finding("only the first document is read, but the file has more", line=_second_document(file.content.raw))
 
 
 def _second_document(raw: bytes) -> int:
-    """The line of the separator before the second document, 1 if that is not to be told."""
-    seen = False
+    """Return the line of the separator before the second document, 1 if it is not found."""
+    has_content = False
     for number, line in enumerate(raw.split(b"\n"), 1):
-        if line.startswith(b"---") and seen:
+        if line.startswith(b"---") and has_content:
             return number
-        seen = seen or not line.startswith((b"#", b"---"))
+        has_content = has_content or not line.startswith((b"#", b"---"))
     return 1
 
 
@@ -100,34 +100,34 @@ def _second_document(raw: bytes) -> int:
 )
 @each_file(_documents)
 def encoding(file: Manifest) -> Iterator[Finding]:
-    """YAML allows UTF-16 and byte order marks, but a catalog keeps manifests as JSON, which allows neither."""
-    mark = next((told for mark, told in _MARKS.items() if file.content.raw.startswith(mark)), "")
-    if mark:
-        yield Finding(f"the file is {mark}", line=1, subject=mark)
+    """YAML allows UTF-16 and byte order marks, but catalogs store manifests as JSON, which allows neither."""
+    encoding = next((name for mark, name in _MARKS.items() if file.content.raw.startswith(mark)), "")
+    if encoding:
+        yield Finding(f"the file is {encoding}", line=1, subject=encoding)
 
 
 @rule(
     "META-IGNORED",
     VALIDATOR,
     Severity.WARNING,
-    "a file in metadata/ is passed over",
-    hint="Keep annotations.yaml, dependencies.yaml and properties.yaml, each with a list or mapping of that name.",
+    "ignored file in metadata/",
+    hint="Use only annotations.yaml, dependencies.yaml and properties.yaml, each with a list or mapping of that name.",
     bad="dependancies: [{type: olm.package, value: {packageName: db, version: '>1.0.0'}}]",
     good="dependencies: [{type: olm.package, value: {packageName: db, version: '>1.0.0'}}]",
     compat=OPMKIT_ONLY,
 )
 def metadata_ignored(bundle: BundleView) -> Iterator[Finding]:
-    """Annotations, dependencies and properties are each taken from one file, the first by name. All else is lost."""
-    taken: dict[str, str] = {}
+    """Annotations, dependencies and properties are each read from one file, the first by name. Others are ignored."""
+    sources: dict[str, str] = {}
     for file in _metadata(bundle):
         if not file.name.lower().endswith(_SUFFIXES):
             continue
         keys = [key for key in METADATA_KEYS if key in file.object]
         if file.content.error is not None:
             error = file.content.error
-            yield Finding(f"the file can't be read: {error.problem}", file.path, line=error.line, column=error.column)
+            yield Finding(f"cannot read the file: {error.problem}", file.path, line=error.line, column=error.column)
         elif not keys:
-            yield Finding(f"the file has none of {', '.join(METADATA_KEYS)}", file.path)
+            yield Finding(f"the file has none of the keys {', '.join(METADATA_KEYS)}", file.path)
         for key in filter(file.object.get, keys):
-            if taken.setdefault(key, file.path) != file.path:
-                yield Finding(f"{key} are taken from {taken[key]}, not from here", file.path, (key,), subject=key)
+            if sources.setdefault(key, file.path) != file.path:
+                yield Finding(f"{key} are read from {sources[key]}, not from this file", file.path, (key,), subject=key)

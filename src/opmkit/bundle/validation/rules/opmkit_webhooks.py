@@ -1,4 +1,4 @@
-"""Our own rules for what the deployments of an operator serve: webhooks and API services."""
+"""Rules of the validator ``opmkit``: webhooks and API services."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BOUNDS = {"containerPort": (1, 65535), "targetPort": (1, 65535), "timeoutSecond
     "CSV-WEBHOOK-DEPLOYMENT",
     VALIDATOR,
     Severity.ERROR,
-    "a webhook is served by a deployment that there is not",
+    "the deployment of a webhook does not exist",
     hint="Set deploymentName to the name of a deployment in spec.install.",
     bad="webhookdefinitions: [{deploymentName: demo-webhook}]\ndeployments: [{name: demo-manager}]",
     good="webhookdefinitions: [{deploymentName: demo-manager}]\ndeployments: [{name: demo-manager}]",
@@ -40,7 +40,7 @@ _BOUNDS = {"containerPort": (1, 65535), "targetPort": (1, 65535), "timeoutSecond
 )
 @csv_check
 def webhook_deployment(csv: Csv) -> Iterator[Finding]:
-    """The certificate of a webhook goes to the deployment of that name; without one, the operator is not installed."""
+    """OLM mounts the webhook's certificate in this deployment and does not install the operator without it."""
     yield from _served(csv, WEBHOOKS, "webhook", "generateName")
 
 
@@ -48,7 +48,7 @@ def webhook_deployment(csv: Csv) -> Iterator[Finding]:
     "CSV-APISERVICE-DEPLOYMENT",
     VALIDATOR,
     Severity.ERROR,
-    "an owned API service is served by a deployment that there is not",
+    "the deployment of an owned API service does not exist",
     hint="Set deploymentName to the name of a deployment in spec.install.",
     bad="""apiservicedefinitions: {owned: [{name: demos, deploymentName: demo-api}]}
 deployments: [{name: demo-manager}]""",
@@ -58,43 +58,43 @@ deployments: [{name: demo-manager}]""",
 )
 @csv_check
 def api_service_deployment(csv: Csv) -> Iterator[Finding]:
-    """The API server passes requests on to the deployment of that name; without one, the operator is not installed."""
+    """The API server forwards requests to this deployment; OLM does not install the operator without it."""
     yield from _served(csv, OWNED_SERVICES, "API service", "name")
 
 
-def _served(csv: Csv, path: FieldPath, what: str, called: str) -> Iterator[Finding]:
-    """Find the entries of a list whose deployment is not there."""
+def _served(csv: Csv, path: FieldPath, kind: str, name_field: str) -> Iterator[Finding]:
+    """Report the entries of a list whose deployment does not exist."""
     names = {deployment.get("name", "") for _, deployment in csv.entries(DEPLOYMENTS)}
-    for where, entry in csv.entries(path):
+    for entry_path, entry in csv.entries(path):
         deployment = entry.get("deploymentName", "")
-        if deployment not in names and not csv.decoded.has_mismatch(*where, "deploymentName"):
-            message = f"the deployment {deployment!r} of the {what} {entry.get(called, '')!r} is not there"
-            yield Finding(message, path=(*where, "deploymentName"), subject=deployment)
+        if deployment not in names and not csv.decoded.has_mismatch(*entry_path, "deploymentName"):
+            message = f"deployment {deployment!r} of {kind} {entry.get(name_field, '')!r} not found"
+            yield Finding(message, path=(*entry_path, "deploymentName"), subject=deployment)
 
 
 @rule(
     "CSV-WEBHOOK-NAME",
     VALIDATOR,
     Severity.WARNING,
-    "the name of a webhook is missing, misspelt, or taken twice",
-    hint="Give each webhook a generateName of its own, such as vdemo.example.com.",
+    "invalid or duplicate webhook name",
+    hint="Give each webhook a unique generateName, such as vdemo.example.com.",
     bad="webhookdefinitions: [{generateName: ''}]",
     good="webhookdefinitions: [{generateName: vdemo.example.com}]",
     compat=OPMKIT_ONLY,
 )
 @csv_check
 def webhook_name(csv: Csv) -> Iterator[Finding]:
-    """The objects that register a webhook are named after it."""
+    """The name of the webhook configuration in the cluster is derived from it."""
     seen: set[tuple[str, str]] = set()
     for path, entry in csv.entries(WEBHOOKS):
         name, kind = entry.get("generateName", ""), entry.get("type", "")
-        where = (*path, "generateName")
-        if csv.decoded.has_mismatch(*where):
+        name_path = (*path, "generateName")
+        if csv.decoded.has_mismatch(*name_path):
             continue
         if problems := dns1123_subdomain(name.rstrip("-.")):
-            yield Finding(f"the webhook {name!r} has no good name: {problems[0]}", path=where, subject=name)
+            yield Finding(f"invalid webhook name {name!r}: {problems[0]}", path=name_path, subject=name)
         elif (name, kind) in seen:
-            yield Finding(f"there is a webhook {name!r} of that type already", path=where, subject=name)
+            yield Finding(f"duplicate webhook name {name!r} of type {kind}", path=name_path, subject=name)
         seen.add((name, kind))
 
 
@@ -102,33 +102,33 @@ def webhook_name(csv: Csv) -> Iterator[Finding]:
     "CSV-WEBHOOK-CONVERSION",
     VALIDATOR,
     Severity.ERROR,
-    "a conversion webhook is for a CRD that the operator does not own",
-    hint="List names of owned CRDs in conversionCRDs, one at least.",
+    "a conversion webhook for a CRD that the operator does not own",
+    hint="List at least one name of an owned CRD in conversionCRDs.",
     bad="webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [demo.example.com]}]",
     good="webhookdefinitions: [{type: ConversionWebhook, conversionCRDs: [demos.demo.example.com]}]",
     compat=OPMKIT_ONLY,
 )
 @csv_check
 def webhook_conversion(csv: Csv) -> Iterator[Finding]:
-    """An operator may change the conversion of CRDs that are its own, and of no other; else it is not installed."""
+    """OLM configures conversion only for owned CRDs and does not install the operator otherwise."""
     owned = {name for _, _, name in csv.owned_crds}
     for path, entry in csv.entries(WEBHOOKS):
         names = entry.get("conversionCRDs", [])
-        where = (*path, "conversionCRDs")
-        if entry.get("type") == "ConversionWebhook" and not names and not csv.decoded.has_mismatch(*where):
-            yield Finding("the conversion webhook names no CRDs", path=where, subject=entry.get("generateName", ""))
+        list_path = (*path, "conversionCRDs")
+        if entry.get("type") == "ConversionWebhook" and not names and not csv.decoded.has_mismatch(*list_path):
+            yield Finding("the conversion webhook lists no CRDs", path=list_path, subject=entry.get("generateName", ""))
         for number, name in enumerate(names):
             if name not in owned:
-                message = f"the CRD {name!r} that the webhook converts is not owned"
-                yield Finding(message, path=(*where, number), subject=name)
+                message = f"CRD {name!r} of the conversion webhook is not owned"
+                yield Finding(message, path=(*list_path, number), subject=name)
 
 
 @rule(
     "CSV-WEBHOOK-VALUE",
     VALIDATOR,
     Severity.ERROR,
-    "a field of a webhook has a value that there is not",
-    hint="Choose one of the values that the message tells.",
+    "unsupported value in a webhook",
+    hint="Use one of the values in the message.",
     bad="webhookdefinitions: [{type: ValidatingWebhook, containerPort: 99443, sideEffects: Some}]",
     good="webhookdefinitions: [{type: ValidatingAdmissionWebhook, containerPort: 9443, sideEffects: None,"
     " admissionReviewVersions: [v1]}]",
@@ -136,28 +136,28 @@ def webhook_conversion(csv: Csv) -> Iterator[Finding]:
 )
 @csv_check
 def webhook_value(csv: Csv) -> Iterator[Finding]:
-    """The API server refuses the registration of the webhook, and the installation ends there."""
+    """The API server rejects the webhook configuration, so the installation fails."""
     for path, entry in csv.entries(WEBHOOKS):
         for field, problem in _webhook_problems(entry):
-            where = (*path, field)
-            if not csv.decoded.has_mismatch(*where):
+            field_path = (*path, field)
+            if not csv.decoded.has_mismatch(*field_path):
                 yield Finding(
-                    f"{field} of the webhook {entry.get('generateName', '')!r} {problem}", path=where, subject=field
+                    f"{field} of webhook {entry.get('generateName', '')!r} {problem}", path=field_path, subject=field
                 )
 
 
 def _webhook_problems(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The fields at fault, with what is wrong."""
+    """Yield the invalid fields with their problems."""
     kind = entry.get("type", "")
     if kind not in WEBHOOK_TYPES:
-        yield "type", f"is {kind!r}, none of {', '.join(WEBHOOK_TYPES)}"
+        yield "type", f"is {kind!r}, not one of {', '.join(WEBHOOK_TYPES)}"
     if not entry.get("admissionReviewVersions"):
-        yield "admissionReviewVersions", "is empty; v1 is what there is"
+        yield "admissionReviewVersions", "is empty; use v1"
     for field, choices in _CHOICES.items():
         value = entry.get(field)
         needed = field == "sideEffects" and kind != "ConversionWebhook"
         if (value or needed) and value not in choices:
-            yield field, f"is {value or ''!r}, neither {' nor '.join(choices)}"
+            yield field, f"is {value or ''!r}, not {' or '.join(choices)}"
     for field, (lowest, highest) in _BOUNDS.items():
         value = entry.get(field)
         if isinstance(value, int) and not lowest <= value <= highest:
