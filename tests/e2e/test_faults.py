@@ -102,22 +102,22 @@ READ_FAULTS = {
     "slow trickle": (Fault("GET", "/v2/.*/a/", Trickle(100, 0.01), times=ALWAYS), ""),
     "type of something else": (
         Fault("GET", "/v2/.*/a/manifests", Rewrite({"Content-Type": media_types.OCI_INDEX}), times=ALWAYS),
-        "the registry calls the manifest",
+        "ambiguous manifest: mediaType is",
     ),
     "type of nothing": (Fault("GET", "/v2/.*/a/manifests", Rewrite({"Content-Type": "text/html"}), times=ALWAYS), ""),
     "digest of something else": (
         Fault("GET", "/v2/.*/a/manifests", Rewrite({"Docker-Content-Digest": f"sha256:{'0' * 64}"}), times=ALWAYS),
-        "with another digest than it should",
+        "the registry sent another manifest",
     ),
-    "corrupted manifest": (Fault("GET", "/v2/.*/a/manifests", Corrupt(30)), "with another digest than it should"),
+    "corrupted manifest": (Fault("GET", "/v2/.*/a/manifests", Corrupt(30)), "the registry sent another manifest"),
     "corrupted config": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50)), "digest mismatch"),
     "corrupted blob": (Fault("GET", "/v2/.*/a/blobs", Corrupt(50), skip=1), "digest mismatch"),
     "short blob": (
         Fault("GET", "/v2/.*/a/blobs", Answer(200, body=b"x"), skip=1, times=ALWAYS),
-        "that were promised",
+        "size mismatch",
     ),
     "missing layer": (Fault("GET", "/v2/.*/a/blobs", Answer(404), skip=1, times=ALWAYS), "not found in the registry"),
-    "never well": (Fault("GET", "/v2/.*/a/", Answer(503), times=ALWAYS), "given up after 6 attempts"),
+    "never well": (Fault("GET", "/v2/.*/a/", Answer(503), times=ALWAYS), "gave up after 6 attempts"),
 }
 
 WRITE_FAULTS = {
@@ -129,7 +129,7 @@ WRITE_FAULTS = {
     "upload that vanishes": (Fault("PUT", "/v2/.*/catalog/blobs", Answer(404), times=2), ""),
     "corrupted blob": (Fault("PUT", "/v2/.*/catalog/blobs", CorruptUpload(50), times=ALWAYS), "DIGEST_INVALID"),
     "blob said to be there": (Fault("HEAD", "/v2/.*/catalog/blobs", Answer(200), times=ALWAYS), "BLOB_UNKNOWN"),
-    "never well": (Fault("PUT", "/v2/.*/catalog/", Answer(503), times=ALWAYS), "given up after 6 attempts"),
+    "never well": (Fault("PUT", "/v2/.*/catalog/", Answer(503), times=ALWAYS), "gave up after 6 attempts"),
 }
 
 

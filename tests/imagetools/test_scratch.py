@@ -135,7 +135,8 @@ def test_nothing_is_removed_where_other_users_may_rename_files(tmp_path: Path, m
 def test_directory_removed_before_it_is_locked_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, removed = scratch._lock, []
+    lock = scratch._lock
+    removed: list[str] = []
 
     def remove_before_lock(path: str) -> int | None:
         if not removed:

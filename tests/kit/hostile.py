@@ -488,8 +488,8 @@ NAMES = {
 DESCRIPTORS = {
     "other layer": Hostile(partial(other_content, 1), "digest mismatch"),
     "other configuration": Hostile(partial(other_content, 0), "digest mismatch"),
-    "layer that is shorter": Hostile(partial(first_layer, size=9_999), "9999 bytes that were promised"),
-    "layer that is longer": Hostile(partial(first_layer, size=9), "9 bytes that were promised"),
+    "layer that is shorter": Hostile(partial(first_layer, size=9_999), "expected 9999 bytes"),
+    "layer that is longer": Hostile(partial(first_layer, size=9), "expected 9 bytes"),
     "layer that isn't there": Hostile(partial(first_layer, digest=f"sha256:{'0' * 64}"), "not found"),
     "size below zero": Hostile(
         partial(first_layer, size=-1), "layers[0].size: expected a non-negative integer, got -1"
@@ -529,7 +529,7 @@ DOCUMENTS = {
     "unknown type": Hostile(partial(manifest, mediaType="application/x"), "unsupported manifest type 'application/x'"),
     "index and image at once": Hostile(partial(manifest, manifests=[]), "ambiguous manifest"),
     "keys twice": Hostile(duplicate_keys, holds=BUNDLE),
-    "manifest without end": Hostile(partial(document, b" " * (5 * MEBIBYTE)), "is longer than"),
+    "manifest without end": Hostile(partial(document, b" " * (5 * MEBIBYTE)), "the response exceeds the limit"),
     "manifest deep": Hostile(partial(document, b'{"a":' * 200_000), "invalid JSON"),
     "manifest deep and whole": Hostile(partial(document, b'{"a":' * 900 + b"1" + b"}" * 900), "JSON nesting exceeds"),
     "a wealth of lists": Hostile(partial(manifest, more=[[]] * 900_000), holds=BUNDLE),
@@ -544,7 +544,7 @@ DOCUMENTS = {
     ),
     "index nested twice": Hostile(partial(nested_indexes, 2), holds=BUNDLE),
     "index nested deep": Hostile(partial(nested_indexes, 9), "nested indexes exceed"),
-    "index of itself": Hostile(index_of_itself, "another digest than it should"),
+    "index of itself": Hostile(index_of_itself, "the registry sent another manifest"),
     "index of nothing": Hostile(partial(index, []), "has no image"),
     "index of numbers": Hostile(partial(index, [1, 2]), "manifests[0]: expected an object, got 1"),
     "index whose image isn't there": Hostile(index_with_missing_image, "not found"),
@@ -556,7 +556,7 @@ CONFIGS = {
     "configuration that is no JSON": Hostile(partial(config_blob, tar([])), "invalid JSON"),
     "configuration deep": Hostile(partial(config_blob, b'{"a":' * 900 + b"1" + b"}" * 900), "JSON nesting exceeds"),
     "configuration too long": Hostile(partial(config_blob, b"{}", size=1 << 40), "exceed the limit of"),
-    "configuration that grows": Hostile(partial(config_blob, b" " * (9 * MEBIBYTE), size=2), "that were promised"),
+    "configuration that grows": Hostile(partial(config_blob, b" " * (9 * MEBIBYTE), size=2), "size mismatch"),
     "labels of numbers": Hostile(partial(labels, {"a": 1}), "config.Labels.a: expected a string, got 1"),
     "labels in a list": Hostile(partial(labels, ["a"]), "config.Labels: expected an object, got ['a']"),
     "labels of a surrogate": Hostile(partial(labels, {"a": "\ud800"}), "invalid JSON"),

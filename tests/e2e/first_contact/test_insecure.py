@@ -42,7 +42,7 @@ def test_without_verification_plain_http_is_spoken(newcomer: InstalledOpm, image
 def test_with_verification_plain_http_is_refused(newcomer: InstalledOpm, image: str) -> None:
     done = newcomer.attempt("render", image)
     assert done.returncode == 1
-    assert "doesn't speak HTTPS" in done.stderr
+    assert "does not support HTTPS" in done.stderr
 
 
 @pytest.mark.parametrize("flag", ["--skip-tls-verify", None])

@@ -1,4 +1,4 @@
-"""Registries that let in only whom they know: by a password file, or by tokens it checks."""
+"""Authentication against real registries, with passwords and with tokens."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ PULL_A = ("repository:team/a:pull",)
 
 @pytest.fixture
 def login(tmp_path: Path) -> Callable[..., RegistryClient]:
-    """A client with credentials for a host: those of the only user, unless others are given."""
+    """Return a function that creates a client with credentials for a host, by default those of the only user."""
 
-    def make(host: str, password: str = "secret", **entry: str) -> RegistryClient:
+    def create(host: str, password: str = "secret", **entry: str) -> RegistryClient:
         entry = entry or {"auth": base64.b64encode(f"tester:{password}".encode()).decode()}
         authfile = tmp_path / "auth.json"
         authfile.write_text(json.dumps({"auths": {host: entry}}))
         options = RegistryOptions(plain_http=True, authfile=authfile)
         return RegistryClient(options, retry=RetryPolicy(sleep=lambda _: None))
 
-    return make
+    return create
 
 
 def anonymous() -> RegistryClient:
@@ -52,11 +52,11 @@ def test_basic(basic_registry: Registry, login: Callable[..., RegistryClient]) -
     manifest = put_image(repository, "1", noise(1000))
     assert repository.resolve("1") == manifest.descriptor
     assert list(repository.tags()) == ["1"]
-    refused = [seen for seen in basic_registry.requests() if seen.status == 401 and seen.path != "/v2/"]
-    assert len(refused) == 1
+    unauthorized = [seen for seen in basic_registry.requests() if seen.status == 401 and seen.path != "/v2/"]
+    assert len(unauthorized) == 1
 
 
-def test_no_credentials(basic_registry: Registry) -> None:
+def test_missing_credentials(basic_registry: Registry) -> None:
     with pytest.raises(AuthenticationFailed, match=r"no credentials for .* in .*auth.json, .*config.json") as caught:
         anonymous().repository(Reference(basic_registry.host, "team/a")).resolve("1")
     assert str(caught.value.hint) == f"log in with `podman login {basic_registry.host}`"
@@ -71,12 +71,12 @@ def test_wrong_password(
         pytest.raises(AuthenticationFailed, match=r"\(user tester\) with .*auth\.json") as caught,
     ):
         client.repository(Reference(basic_registry.host, "team/a")).resolve("1")
-    shown = f"{caught.value!r} {caught.value.hint!s} {caplog.text}"
-    assert "wr0ng-w0rd" not in shown
-    assert base64.b64encode(b"tester:wr0ng-w0rd").decode() not in shown
+    output = f"{caught.value!r} {caught.value.hint!s} {caplog.text}"
+    assert "wr0ng-w0rd" not in output
+    assert base64.b64encode(b"tester:wr0ng-w0rd").decode() not in output
 
 
-def test_a_broken_credentials_file(basic_registry: Registry, tmp_path: Path) -> None:
+def test_invalid_credentials_file(basic_registry: Registry, tmp_path: Path) -> None:
     authfile = tmp_path / "auth.json"
     authfile.write_text("{")
     client = RegistryClient(RegistryOptions(plain_http=True, authfile=authfile))
@@ -84,7 +84,7 @@ def test_a_broken_credentials_file(basic_registry: Registry, tmp_path: Path) -> 
         client.repository(Reference(basic_registry.host, "team/a")).resolve("1")
 
 
-def test_push_asks_for_all_rights_at_once(
+def test_push_requests_one_token_for_all_actions(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     repository = login(token_registry.host).repository(Reference(token_registry.host, "team/a"))
@@ -93,7 +93,7 @@ def test_push_asks_for_all_rights_at_once(
     assert [(issued.user, issued.scopes) for issued in token_server.issued] == [("tester", PUSH_A)]
 
 
-def test_pull_asks_for_no_more_than_it_needs(
+def test_pull_requests_no_push_access(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     put_image(login(token_registry.host).repository(Reference(token_registry.host, "team/a")), "1")
@@ -104,18 +104,18 @@ def test_pull_asks_for_no_more_than_it_needs(
     assert [issued.scopes for issued in token_server.issued] == [PULL_A]
 
 
-def test_a_second_repository_gets_its_own_token(
+def test_second_repository_has_its_own_token(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     client = login(token_registry.host)
     for name in ("a", "b"):
         put_image(client.repository(Reference(token_registry.host, f"team/{name}")), "1")
     assert [issued.scopes for issued in token_server.issued] == [PUSH_A, ("repository:team/b:pull,push",)]
-    refused = [seen for seen in token_registry.requests() if seen.status == 401 and seen.path != "/v2/"]
-    assert len(refused) == 1
+    unauthorized = [seen for seen in token_registry.requests() if seen.status == 401 and seen.path != "/v2/"]
+    assert len(unauthorized) == 1
 
 
-def test_mounting_asks_for_the_source_as_well(
+def test_mount_requests_access_to_the_source(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     client = login(token_registry.host)
@@ -127,7 +127,7 @@ def test_mounting_asks_for_the_source_as_well(
     assert token_server.issued[-1].scopes == ("repository:team/b:pull,push", "repository:team/a:pull")
 
 
-def test_everybody_may_pull_what_is_public(
+def test_anonymous_pull_of_a_public_repository(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     reference = Reference(token_registry.host, "public/a")
@@ -138,16 +138,14 @@ def test_everybody_may_pull_what_is_public(
         put(anonymous().repository(reference), b"x")
 
 
-def test_what_is_private(token_registry: Registry) -> None:
+def test_anonymous_pull_of_a_private_repository(token_registry: Registry) -> None:
     with pytest.raises(AuthenticationFailed, match=r"team/a:1: .*UNAUTHORIZED.*; no credentials for "):
         anonymous().repository(Reference(token_registry.host, "team/a")).get_manifest("1")
 
 
-def test_the_token_server_knows_another_password(
-    token_registry: Registry, login: Callable[..., RegistryClient]
-) -> None:
+def test_wrong_password_for_the_token_server(token_registry: Registry, login: Callable[..., RegistryClient]) -> None:
     client = login(token_registry.host, password="wr0ng-w0rd")
-    with pytest.raises(AuthenticationFailed, match="token server refuses") as caught:
+    with pytest.raises(AuthenticationFailed, match="access denied by the token server") as caught:
         client.repository(Reference(token_registry.host, "team/a")).resolve("1")
     assert "wr0ng-w0rd" not in str(caught.value)
 
@@ -155,31 +153,31 @@ def test_the_token_server_knows_another_password(
 def test_identity_token(token_registry: Registry, login: Callable[..., RegistryClient]) -> None:
     client = login(token_registry.host, identitytoken="identity")
     put_image(client.repository(Reference(token_registry.host, "team/a")), "1")
-    client = login(token_registry.host, identitytoken="forged-one")
+    client = login(token_registry.host, identitytoken="invalid-token")
     with pytest.raises(AuthenticationFailed) as caught:
         client.repository(Reference(token_registry.host, "team/a")).resolve("1")
-    assert "forged-one" not in str(caught.value)
+    assert "invalid-token" not in str(caught.value)
 
 
-def test_a_registry_token_is_used_as_it_is(
+def test_registry_token_is_sent_unchanged(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     put_image(login(token_registry.host).repository(Reference(token_registry.host, "team/a")), "1")
-    ready = json.loads(token_server.issue("tester", list(PULL_A)))["token"]
+    token = json.loads(token_server.issue("tester", list(PULL_A)))["token"]
     token_server.issued.clear()
-    login(token_registry.host, registrytoken=ready).repository(Reference(token_registry.host, "team/a")).resolve("1")
+    login(token_registry.host, registrytoken=token).repository(Reference(token_registry.host, "team/a")).resolve("1")
     assert token_server.issued == []
-    client = login(token_registry.host, registrytoken="forged-one")
+    client = login(token_registry.host, registrytoken="invalid-token")
     with pytest.raises(AuthenticationFailed) as caught:
         client.repository(Reference(token_registry.host, "team/a")).resolve("1")
-    assert "forged-one" not in str(caught.value)
+    assert "invalid-token" not in str(caught.value)
 
 
-def test_a_token_that_expires_early_is_replaced(
+def test_token_that_expires_early_is_replaced(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     repository = login(token_registry.host).repository(Reference(token_registry.host, "team/a"))
-    token_server.lifetime = -58  # two seconds, by the registry's leeway of sixty
+    token_server.lifetime = -58  # two seconds, as the registry allows a clock skew of sixty
     repository.has_blob(described(b"x"))
     time.sleep(2.1)
     token_server.lifetime = 300
@@ -187,10 +185,10 @@ def test_a_token_that_expires_early_is_replaced(
     assert len(token_server.issued) == 2
 
 
-def test_an_upload_goes_on_with_a_new_token(
+def test_upload_continues_with_a_new_token(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
-    """The registry takes the token at the upload's start and finds it expired when the content comes."""
+    """The token expires between the start of the upload and the request with the content."""
     expired = Answer(401, {"WWW-Authenticate": f'Bearer realm="{token_server.realm}",service="registry-tests"'})
     with FaultProxy(token_registry.host, Fault("PUT", r"/v2/team/a/blobs", expired)) as proxy:
         repository = login(proxy.host).repository(Reference(proxy.host, "team/a"))
@@ -199,9 +197,7 @@ def test_an_upload_goes_on_with_a_new_token(
         assert len(token_server.issued) == 2
 
 
-def test_a_token_is_not_used_beyond_its_time(
-    token_registry: Registry, token_server: TokenServer, tmp_path: Path
-) -> None:
+def test_expired_token_is_not_sent(token_registry: Registry, token_server: TokenServer, tmp_path: Path) -> None:
     now = [1000.0]
     authfile = tmp_path / "auth.json"
     authfile.write_text(json.dumps({"auths": {token_registry.host: {"username": "tester", "password": "secret"}}}))
@@ -215,7 +211,7 @@ def test_a_token_is_not_used_beyond_its_time(
         assert len(token_server.issued) == tokens
 
 
-def test_refused_with_a_fresh_token_is_not_tried_again(
+def test_rejected_new_token_is_not_replaced(
     token_registry: Registry, token_server: TokenServer, login: Callable[..., RegistryClient]
 ) -> None:
     token_server.stale = 99
@@ -239,20 +235,18 @@ def test_threads_share_tokens(
     assert len(token_server.issued) == 2
 
 
-def test_docker_hub_is_asked_at_its_own_host(login: Callable[..., RegistryClient]) -> None:
+def test_docker_hub_host(login: Callable[..., RegistryClient]) -> None:
     repository = anonymous().repository(Reference.parse("alpine"))
     assert repository.name == "docker.io/library/alpine"
     assert repository._endpoint.manifest("latest") == "http://registry-1.docker.io/v2/library/alpine/manifests/latest"
 
 
-def test_missing_images_are_missing_to_those_who_may_look(
-    token_registry: Registry, login: Callable[..., RegistryClient]
-) -> None:
+def test_missing_image_with_access_is_not_found(token_registry: Registry, login: Callable[..., RegistryClient]) -> None:
     with pytest.raises(NotFound, match=r"MANIFEST_UNKNOWN|NAME_UNKNOWN"):
-        login(token_registry.host).repository(Reference(token_registry.host, "team/none")).get_manifest("1")
+        login(token_registry.host).repository(Reference(token_registry.host, "team/missing")).get_manifest("1")
 
 
-def test_netrc_is_left_alone(
+def test_netrc_is_ignored(
     basic_registry: Registry,
     login: Callable[..., RegistryClient],
     tmp_path: Path,

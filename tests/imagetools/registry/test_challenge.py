@@ -1,4 +1,4 @@
-"""WWW-Authenticate headers as registries send them."""
+"""Parsing of WWW-Authenticate headers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opmkit.imagetools.registry.challenge import Challenge
         ("Basic", Challenge("basic")),
         ("Digest realm=x", None),
         ("", None),
-        ('Bearer realm="never closed', Challenge("bearer")),
+        ('Bearer realm="unterminated', Challenge("bearer")),
     ],
 )
 def test_headers(header: str, expected: Challenge | None) -> None:
@@ -36,6 +36,6 @@ def test_headers(header: str, expected: Challenge | None) -> None:
 
 
 @given(st.text(max_size=200))
-def test_no_header_is_too_odd(header: str) -> None:
+def test_random_headers(header: str) -> None:
     challenge = Challenge.parse(header)
     assert challenge is None or challenge.scheme in ("basic", "bearer")

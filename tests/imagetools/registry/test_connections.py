@@ -1,4 +1,4 @@
-"""Response headers, trailers and informational responses without end."""
+"""Limits on response headers, trailers and informational responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 TAGS = b'{"tags":["a"]}'
 WHOLE = OK + b"Content-Length: %d\r\n\r\n" % len(TAGS) + TAGS
 DEADLINE = 1.0
-"""Seconds; attempts last a second at least, so that an operation ends after two."""
+"""Seconds. Attempts take at least one second, so an operation ends after two."""
 
 
 def repository(server: RawServer) -> RegistryRepository:
@@ -51,16 +51,16 @@ def repository(server: RawServer) -> RegistryRepository:
         ),
     ],
 )
-def test_a_response_that_trickles_in_ends_at_the_deadline(reply: type[Iterable[bytes]]) -> None:
+def test_slow_response_ends_at_the_deadline(reply: type[Iterable[bytes]]) -> None:
     with RawServer(lambda _: reply()) as server:
-        begun = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(ImageToolsError):
             repository(server).tags()
-    assert time.monotonic() - begun < 10 * DEADLINE
+    assert time.monotonic() - start < 10 * DEADLINE
 
 
 @pytest.mark.parametrize(
-    ("piece", "start", "message"),
+    ("repeated", "start", "message"),
     [
         (CONTINUE, b"", f"more than {MAX_INFORMATIONAL} informational"),
         (b"X: %s\r\n" % (b"a" * 60_000), OK, f"header exceeds {MAX_HEADER_SIZE} bytes"),
@@ -68,20 +68,20 @@ def test_a_response_that_trickles_in_ends_at_the_deadline(reply: type[Iterable[b
     ],
     ids=["continue", "header", "trailer"],
 )
-def test_a_response_without_end_is_refused_at_once(piece: bytes, start: bytes, message: str) -> None:
-    with RawServer(lambda _: endless(piece, start)) as server:
+def test_endless_response_is_rejected_without_retry(repeated: bytes, start: bytes, message: str) -> None:
+    with RawServer(lambda _: endless(repeated, start)) as server:
         with pytest.raises(RegistryUnavailable, match=rf"invalid response from {server.host}: .*{message}"):
             repository(server).tags()
         assert server.connections == 1
 
 
-def test_usual_informational_responses_and_long_headers() -> None:
+def test_allowed_informational_responses_and_long_headers() -> None:
     header = OK + b"X-Long: %s\r\n" % (b"a" * 30_000) + b"Content-Length: %d\r\n\r\n" % len(TAGS)
     with RawServer(lambda _: [CONTINUE * MAX_INFORMATIONAL, header, TAGS]) as server:
         assert list(repository(server).tags()) == ["a"]
 
 
-def test_a_blob_in_many_chunks_may_have_more_chunk_lines_than_a_header() -> None:
+def test_chunk_lines_of_a_body_are_not_limited() -> None:
     blob = noise(60_000)
     chunks = (b"1;%s\r\n%c\r\n" % (b"x" * 8, byte) for byte in blob)
     with (
@@ -92,8 +92,8 @@ def test_a_blob_in_many_chunks_may_have_more_chunk_lines_than_a_header() -> None
 
 
 @pytest.mark.parametrize("length", [b"9" * 5000, b"9" * 30, b"-1", b"\xb2"])
-def test_a_content_length_that_is_not_a_plausible_number(length: bytes) -> None:
-    """The manifest is fetched to learn its size, as from registries that don't send one."""
+def test_invalid_content_length(length: bytes) -> None:
+    """The manifest is fetched to determine its size, as without a Content-Length."""
     digest = b"sha256:" + b"0" * 64
     head = OK + b"Content-Type: x/y\r\nDocker-Content-Digest: " + digest + b"\r\nContent-Length: " + length
     methods = []

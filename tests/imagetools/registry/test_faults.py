@@ -1,4 +1,4 @@
-"""A real registry behind a proxy that fails on demand."""
+"""Faults of a real registry, injected by a proxy."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def proxy(registry: Registry) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def waits() -> list[float]:
-    """The waits between attempts, none of which is really waited."""
+    """Return the recorded waits between attempts; tests do not wait."""
     return []
 
 
@@ -77,7 +77,7 @@ def client(waits: list[float], chunked_above: int = 1 << 30, chunk_size: int = 1
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_a_passing_failure(proxy: FaultProxy, repository: RegistryRepository, waits: list[float], status: int) -> None:
+def test_transient_failure(proxy: FaultProxy, repository: RegistryRepository, waits: list[float], status: int) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("GET", MANIFESTS, Answer(status), times=2)]
     assert repository.get_manifest("1") == manifest
@@ -94,7 +94,7 @@ def test_retry_after(proxy: FaultProxy, repository: RegistryRepository, waits: l
 
 
 @pytest.mark.parametrize("retry_after", ["soon", "-1", "1e9", "٣"])
-def test_retry_after_that_says_nothing(
+def test_invalid_retry_after(
     proxy: FaultProxy, repository: RegistryRepository, waits: list[float], retry_after: str
 ) -> None:
     put_image(repository, "1", b"x")
@@ -105,19 +105,19 @@ def test_retry_after_that_says_nothing(
     assert waits[0] < 1
 
 
-def test_a_lasting_failure_tells_what_the_registry_says(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_permanent_failure_reports_the_registry_message(proxy: FaultProxy, repository: RegistryRepository) -> None:
     body = b'{"errors":[{"code":"UNAVAILABLE","message":"disk \\u001b[31mfull"}]}'
     proxy.faults = [Fault("GET", MANIFESTS, Answer(503, body=body), times=99)]
     with pytest.raises(RegistryUnavailable) as caught:
         repository.get_manifest("1")
     assert caught.value.message == (
-        f"{proxy.host}/{NAME}:1: the registry answered 503 (UNAVAILABLE: disk \\x1b[31mfull); given up after 6 attempts"
+        f"{proxy.host}/{NAME}:1: the registry returned 503 (UNAVAILABLE: disk \\x1b[31mfull); gave up after 6 attempts"
     )
     assert proxy.count("GET", MANIFESTS) == 6
 
 
 @pytest.mark.parametrize("status", [400, 404, 405, 409, 422])
-def test_what_is_not_tried_again(proxy: FaultProxy, repository: RegistryRepository, status: int) -> None:
+def test_permanent_status_is_not_retried(proxy: FaultProxy, repository: RegistryRepository, status: int) -> None:
     proxy.faults = [Fault("GET", MANIFESTS, Answer(status), times=99)]
     with pytest.raises(ImageToolsError):
         repository.get_manifest("1")
@@ -125,74 +125,70 @@ def test_what_is_not_tried_again(proxy: FaultProxy, repository: RegistryReposito
 
 
 @pytest.mark.parametrize("action", [Reset(), Reset(after=20), Truncate(after=20)])
-def test_a_manifest_cut_short(proxy: FaultProxy, repository: RegistryRepository, action: Action) -> None:
+def test_truncated_manifest(proxy: FaultProxy, repository: RegistryRepository, action: Action) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("GET", MANIFESTS, action)]
     assert repository.get_manifest("1") == manifest
 
 
 @pytest.mark.parametrize("identifier", ["tag", "digest"])
-def test_a_manifest_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRepository, identifier: str) -> None:
+def test_corrupted_manifest(proxy: FaultProxy, repository: RegistryRepository, identifier: str) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("GET", MANIFESTS, Corrupt(30))]
     with pytest.raises(DigestMismatch, match=NAME):
         repository.get_manifest("1" if identifier == "tag" else manifest.digest)
 
 
-@pytest.mark.parametrize("said", ["text/html", "application/json; charset=utf-8", "", None])
-def test_a_manifest_whose_type_is_told_by_itself_alone(
-    proxy: FaultProxy, repository: RegistryRepository, said: str | None
-) -> None:
+@pytest.mark.parametrize("content_type", ["text/html", "application/json; charset=utf-8", "", None])
+def test_unspecific_content_type(proxy: FaultProxy, repository: RegistryRepository, content_type: str | None) -> None:
     manifest = put_image(repository, "1", b"x")
-    proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Content-Type": said}))]
+    proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Content-Type": content_type}))]
     assert repository.get_manifest("1") == manifest
 
 
-@pytest.mark.parametrize("said", [media_types.OCI_INDEX, media_types.DOCKER_MANIFEST])
-def test_a_manifest_that_the_registry_calls_something_else(
-    proxy: FaultProxy, repository: RegistryRepository, said: str
-) -> None:
+@pytest.mark.parametrize("content_type", [media_types.OCI_INDEX, media_types.DOCKER_MANIFEST])
+def test_contradicting_content_type(proxy: FaultProxy, repository: RegistryRepository, content_type: str) -> None:
     put_image(repository, "1", b"x")
-    proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Content-Type": said}))]
-    with pytest.raises(InvalidImage, match=f"{NAME}:1: the registry calls .* {re.escape(said)}"):
+    proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Content-Type": content_type}))]
+    with pytest.raises(InvalidImage, match=f"{NAME}:1: ambiguous manifest: .* {re.escape(content_type)}"):
         repository.get_manifest("1")
 
 
-def test_a_manifest_with_the_digest_of_something_else(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_wrong_digest_header(proxy: FaultProxy, repository: RegistryRepository) -> None:
     put_image(repository, "1", b"x")
     proxy.faults = [Fault("GET", MANIFESTS, Rewrite({"Docker-Content-Digest": described(b"y").digest}))]
     with pytest.raises(DigestMismatch, match=f"{NAME}:1"):
         repository.get_manifest("1")
 
 
-def test_a_manifest_without_end(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_oversized_manifest(proxy: FaultProxy, repository: RegistryRepository) -> None:
     proxy.faults = [Fault("GET", MANIFESTS, Answer(200, body=b" " * (MAX_MANIFEST_SIZE + 1)))]
     with pytest.raises(LimitExceeded, match=NAME):
         repository.get_manifest("1")
 
 
 @pytest.mark.parametrize("action", [Reset(2_500_000), Truncate(2_500_000), Reset()])
-def test_a_download_is_resumed(proxy: FaultProxy, repository: RegistryRepository, action: Action) -> None:
+def test_download_resumes(proxy: FaultProxy, repository: RegistryRepository, action: Action) -> None:
     descriptor = put(repository, LAYER)
     proxy.faults = [Fault("GET", BLOBS, action, times=2)]
     with repository.open_blob(descriptor) as stream:
         assert stream.read() == LAYER
-    asked = [seen.headers.get("Range") for seen in proxy.seen if seen.method == "GET"]
-    assert len(asked) == 3
-    assert asked[0] is None
+    ranges = [seen.headers.get("Range") for seen in proxy.seen if seen.method == "GET"]
+    assert len(ranges) == 3
+    assert ranges[0] is None
     if action != Reset():
-        assert [int(text.removeprefix("bytes=").rstrip("-")) > 0 for text in asked[1:] if text] == [True, True]
+        assert [int(text.removeprefix("bytes=").rstrip("-")) > 0 for text in ranges[1:] if text] == [True, True]
 
 
-def test_a_download_starts_over_where_ranges_are_unknown(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_download_starts_over_if_ranges_are_unsupported(proxy: FaultProxy, repository: RegistryRepository) -> None:
     descriptor = put(repository, LAYER)
-    whole = Answer(200, body=LAYER)
-    proxy.faults = [Fault("GET", BLOBS, Truncate(3_000_000)), Fault("GET", BLOBS, whole)]
+    complete = Answer(200, body=LAYER)
+    proxy.faults = [Fault("GET", BLOBS, Truncate(3_000_000)), Fault("GET", BLOBS, complete)]
     with repository.open_blob(descriptor) as stream:
         assert stream.read() == LAYER
 
 
-def test_a_download_that_resumes_elsewhere(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_download_with_a_wrong_range(proxy: FaultProxy, repository: RegistryRepository) -> None:
     descriptor = put(repository, LAYER)
     other = Answer(206, {"Content-Range": f"bytes 5-{len(LAYER) - 1}/{len(LAYER)}"}, LAYER[5:])
     proxy.faults = [Fault("GET", BLOBS, Truncate(3_000_000)), Fault("GET", BLOBS, other)]
@@ -200,7 +196,7 @@ def test_a_download_that_resumes_elsewhere(proxy: FaultProxy, repository: Regist
         stream.read()
 
 
-def test_a_download_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_corrupted_download(proxy: FaultProxy, repository: RegistryRepository) -> None:
     descriptor = put(repository, LAYER)
     proxy.faults = [Fault("GET", BLOBS, Corrupt(4_000_000))]
     with pytest.raises(DigestMismatch, match="digest"), repository.open_blob(descriptor) as stream:
@@ -208,34 +204,36 @@ def test_a_download_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRe
 
 
 @pytest.mark.parametrize("content", [LAYER[:-1], LAYER + b"!", b""])
-def test_a_download_of_another_length(proxy: FaultProxy, repository: RegistryRepository, content: bytes) -> None:
+def test_download_of_another_size(proxy: FaultProxy, repository: RegistryRepository, content: bytes) -> None:
     descriptor = put(repository, LAYER)
     proxy.faults = [Fault("GET", BLOBS, Answer(200, body=content), times=99)]
     with pytest.raises(DigestMismatch, match=descriptor.digest), repository.open_blob(descriptor) as stream:
         stream.read()
 
 
-def test_a_download_that_never_ends_well(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
+def test_download_that_always_fails(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
     descriptor = put(repository, LAYER)
     proxy.faults = [Fault("GET", BLOBS, Truncate(0), times=99)]
-    with pytest.raises(RegistryUnavailable, match="given up"), repository.open_blob(descriptor) as stream:
+    with pytest.raises(RegistryUnavailable, match="gave up"), repository.open_blob(descriptor) as stream:
         stream.read()
 
 
-def test_a_slow_answer(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_slow_response(proxy: FaultProxy, repository: RegistryRepository) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("GET", MANIFESTS, Delay(0.3))]
     assert repository.get_manifest("1") == manifest
 
 
-def test_a_silent_registry(proxy: FaultProxy, waits: list[float]) -> None:
-    impatient = RegistryClient(RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append))
+def test_silent_registry(proxy: FaultProxy, waits: list[float]) -> None:
+    client_with_deadline = RegistryClient(
+        RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append)
+    )
     proxy.faults = [Fault("GET", MANIFESTS, Delay(5), times=99)]
-    with pytest.raises(RegistryUnavailable, match="no answer in time"):
-        impatient.repository(Reference(proxy.host, NAME)).get_manifest("1")
+    with pytest.raises(RegistryUnavailable, match="timed out"):
+        client_with_deadline.repository(Reference(proxy.host, NAME)).get_manifest("1")
 
 
-def test_a_trickle_that_comes_to_its_end(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_trickling_response_within_the_deadline(proxy: FaultProxy, repository: RegistryRepository) -> None:
     data = noise(20_000, seed=14)
     descriptor = put(repository, data)
     manifest = put_image(repository, "1", b"x")
@@ -246,22 +244,24 @@ def test_a_trickle_that_comes_to_its_end(proxy: FaultProxy, repository: Registry
 
 
 @pytest.mark.parametrize("path", [BLOBS, MANIFESTS])
-def test_a_trickle_without_end(proxy: FaultProxy, waits: list[float], path: str) -> None:
-    """No single wait is long, but all together they are."""
-    impatient = RegistryClient(RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append))
-    repository = impatient.repository(Reference(proxy.host, NAME))
+def test_trickling_response_beyond_the_deadline(proxy: FaultProxy, waits: list[float], path: str) -> None:
+    """Each read is short, but together they exceed the deadline."""
+    client_with_deadline = RegistryClient(
+        RegistryOptions(plain_http=True, deadline=0.5), retry=RetryPolicy(sleep=waits.append)
+    )
+    repository = client_with_deadline.repository(Reference(proxy.host, NAME))
     data = noise(20_000, seed=15)
     descriptor = put(repository, data)
     put_image(repository, "1", b"x")
     proxy.faults = [Fault("GET", path, Trickle(10, 0.05), times=99)]
-    with pytest.raises(RegistryUnavailable, match=f"{NAME}.*: the answer comes too slowly"):
+    with pytest.raises(RegistryUnavailable, match=f"{NAME}.*: timed out: the response is too slow"):
         repository.open_blob(descriptor).read() if path == BLOBS else repository.get_manifest("1")
     assert proxy.count("GET", path) == 1
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
 @pytest.mark.parametrize("action", [Answer(503), Reset(), ResetUpload(100_000)])
-def test_an_upload_is_started_anew(
+def test_upload_restarts(
     proxy: FaultProxy, repository: RegistryRepository, method: str, action: Action, request: pytest.FixtureRequest
 ) -> None:
     if isinstance(action, ResetUpload) and method != "PUT":
@@ -274,7 +274,7 @@ def test_an_upload_is_started_anew(
 
 
 @pytest.mark.parametrize("action", [Answer(502), Reset(), ResetUpload(10_000)])
-def test_an_upload_in_chunks_is_started_anew(
+def test_chunked_upload_restarts(
     proxy: FaultProxy, waits: list[float], action: Action, request: pytest.FixtureRequest
 ) -> None:
     repository = client(waits, chunked_above=0, chunk_size=100_000).repository(Reference(proxy.host, NAME))
@@ -285,41 +285,39 @@ def test_an_upload_in_chunks_is_started_anew(
     assert proxy.count("PATCH") == 3 + 4
 
 
-def forget_uploads(registry: Registry) -> None:
-    """What a registry does that restarts, or cleans up, between two requests of an upload."""
+def remove_uploads(registry: Registry) -> None:
+    """Remove upload sessions, as a registry that restarts or cleans up."""
     shutil.rmtree(registry.path / f"data/docker/registry/v2/repositories/{NAME}/_uploads")
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_an_upload_that_the_registry_forgets(
-    registry: Registry, proxy: FaultProxy, waits: list[float], chunked: bool
-) -> None:
+def test_lost_upload_session(registry: Registry, proxy: FaultProxy, waits: list[float], chunked: bool) -> None:
     repository = client(waits, chunked_above=0 if chunked else 1 << 30).repository(Reference(proxy.host, NAME))
     data = noise(3 << 20, seed=16 + chunked)
     method = "PATCH" if chunked else "PUT"
-    proxy.faults = [Fault(method, f"/v2/{NAME}/blobs", Meanwhile(lambda: forget_uploads(registry)), skip=chunked)]
+    proxy.faults = [Fault(method, f"/v2/{NAME}/blobs", Meanwhile(lambda: remove_uploads(registry)), skip=chunked)]
     descriptor = put(repository, data)
     with repository.open_blob(descriptor) as stream:
         assert stream.read() == data
     assert proxy.count("POST", f"/v2/{NAME}/blobs") == 2
 
 
-def test_uploads_that_are_always_forgotten(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_upload_session_that_is_always_lost(proxy: FaultProxy, repository: RegistryRepository) -> None:
     proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", Answer(404), times=99)]
-    with pytest.raises(RegistryUnavailable, match=f"{NAME}@sha256:.* forgotten the upload; given up after 6 attempts"):
+    with pytest.raises(RegistryUnavailable, match=f"{NAME}@sha256:.*: upload session lost; gave up after 6 attempts"):
         put(repository, noise(1000, seed=18))
 
 
-def test_an_upload_with_a_flipped_bit(proxy: FaultProxy, repository: RegistryRepository) -> None:
-    manifest = put_image(repository, "firm", b"old")
+def test_corrupted_upload(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "stable", b"old")
     proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", CorruptUpload(70_000))]
-    with pytest.raises(DigestMismatch, match=f"{NAME}@sha256:.*the registry answered 400"):
-        put_image(repository, "firm", noise(100_000, seed=19))
-    assert repository.resolve("firm") == manifest.descriptor
+    with pytest.raises(DigestMismatch, match=f"{NAME}@sha256:.*the registry returned 400"):
+        put_image(repository, "stable", noise(100_000, seed=19))
+    assert repository.resolve("stable") == manifest.descriptor
 
 
 @pytest.mark.parametrize("status", [405, 413])
-def test_chunks_where_one_request_is_refused(
+def test_chunked_upload_if_a_monolithic_one_is_refused(
     proxy: FaultProxy, repository: RegistryRepository, request: pytest.FixtureRequest, status: int
 ) -> None:
     data = noise(1000, seed=crc32(request.node.name.encode()))
@@ -329,22 +327,22 @@ def test_chunks_where_one_request_is_refused(
     assert proxy.count("PATCH") == 1
 
 
-def test_the_registry_goes_away_halfway(proxy: FaultProxy, repository: RegistryRepository) -> None:
-    manifest = put_image(repository, "steady", b"old")
+def test_failed_upload_leaves_the_tag_unchanged(proxy: FaultProxy, repository: RegistryRepository) -> None:
+    manifest = put_image(repository, "stable", b"old")
     proxy.faults = [Fault("PUT", f"/v2/{NAME}/blobs", ResetUpload(1000), times=99)]
     with pytest.raises(RegistryUnavailable):
-        put_image(repository, "steady", noise(50_000, seed=12))
-    assert repository.resolve("steady") == manifest.descriptor
+        put_image(repository, "stable", noise(50_000, seed=12))
+    assert repository.resolve("stable") == manifest.descriptor
 
 
-def test_a_manifest_whose_parts_are_being_written(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_manifest_whose_blob_is_being_written(proxy: FaultProxy, repository: RegistryRepository) -> None:
     body = b'{"errors":[{"code":"DIGEST_INVALID","message":"provided digest did not match uploaded content"}]}'
     proxy.faults = [Fault("PUT", MANIFESTS, Answer(400, body=body))]
     manifest = put_image(repository, "racing", b"x")
     assert repository.resolve("racing") == manifest.descriptor
 
 
-def test_a_mount_that_is_denied(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
+def test_denied_mount(proxy: FaultProxy, repository: RegistryRepository, waits: list[float]) -> None:
     source = client(waits).repository(Reference(proxy.host, "faults/source"))
     data = noise(1000, seed=13)
     proxy.faults = [Fault("POST", r".*mount=", Answer(403))]
@@ -353,14 +351,14 @@ def test_a_mount_that_is_denied(proxy: FaultProxy, repository: RegistryRepositor
 
 
 @pytest.mark.parametrize("missing", ["Docker-Content-Digest", "Content-Type"])
-def test_head_that_says_too_little(proxy: FaultProxy, repository: RegistryRepository, missing: str) -> None:
+def test_head_without_required_headers(proxy: FaultProxy, repository: RegistryRepository, missing: str) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("HEAD", MANIFESTS, Rewrite({missing: None}))]
     assert repository.resolve("1") == manifest.descriptor
     assert proxy.count("GET", MANIFESTS) == 1
 
 
-def test_head_that_is_refused(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_head_not_allowed(proxy: FaultProxy, repository: RegistryRepository) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("HEAD", MANIFESTS, Answer(405), times=2)]
     assert repository.resolve("1") == manifest.descriptor
@@ -368,35 +366,35 @@ def test_head_that_is_refused(proxy: FaultProxy, repository: RegistryRepository)
         repository.resolve("2")
 
 
-def test_head_with_the_digest_of_something_else(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_head_with_a_wrong_digest_header(proxy: FaultProxy, repository: RegistryRepository) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("HEAD", MANIFESTS, Rewrite({"Docker-Content-Digest": described(b"y").digest}))]
     with pytest.raises(DigestMismatch):
         repository.resolve(manifest.digest)
 
 
-def test_a_connection_that_was_closed_while_idle(proxy: FaultProxy, repository: RegistryRepository) -> None:
+def test_connection_closed_while_idle(proxy: FaultProxy, repository: RegistryRepository) -> None:
     manifest = put_image(repository, "1", b"x")
     proxy.faults = [Fault("GET", MANIFESTS, Reset())]
     assert repository.get_manifest("1") == manifest
     assert repository.get_manifest("1") == manifest
 
 
-def test_a_manifest_whose_layer_is_not_there(repository: RegistryRepository) -> None:
-    old = put_image(repository, "solid", b"old")
+def test_manifest_with_a_missing_layer(repository: RegistryRepository) -> None:
+    old = put_image(repository, "stable", b"old")
     manifest = Manifest.build(old.config, [described(noise(1000, seed=20))])
-    with pytest.raises(ImageToolsError, match=f"{NAME}:solid: .*BLOB_UNKNOWN"):
-        repository.put_manifest(manifest, "solid")
-    assert repository.resolve("solid") == old.descriptor
+    with pytest.raises(ImageToolsError, match=f"{NAME}:stable: .*BLOB_UNKNOWN"):
+        repository.put_manifest(manifest, "stable")
+    assert repository.resolve("stable") == old.descriptor
 
 
-def test_an_index_whose_image_is_not_there(proxy: FaultProxy, repository: RegistryRepository, tmp_path: Path) -> None:
+def test_index_with_a_missing_image(proxy: FaultProxy, repository: RegistryRepository, tmp_path: Path) -> None:
     images = [
         small_image(tmp_path, {"a": name.encode()}, platform=f"linux/{name}") for name in ("amd64", "arm64", "s390x")
     ]
-    whole = multi_image(images)
-    copy_image(whole, repository, "many")
-    assert load_image_or_index(repository, "many").digest == whole.digest
+    index = multi_image(images)
+    copy_image(index, repository, "many")
+    assert load_image_or_index(repository, "many").digest == index.digest
     missing = images[1].digest
     proxy.faults = [Fault("GET", f"{MANIFESTS}{missing}", Answer(404), times=99)]
     with pytest.raises(NotFound, match=f"{NAME}@{missing}: not found"):

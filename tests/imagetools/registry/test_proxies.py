@@ -1,4 +1,4 @@
-"""Registries behind a forward proxy that the environment names."""
+"""Forward proxies configured by the environment."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 HOST = "registry.test:5000"
 PLAIN = "plain.test:5000"
-"""RegistrySettings that only the proxy knows."""
+"""Hosts that only the proxy can resolve."""
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
-def test_plain_requests(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_http_requests(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
     with ForwardProxy({HOST: registry.host}) as proxy:
         monkeypatch.setenv(variable, f"http://{proxy.host}")
         repository = RegistryClient(RegistryOptions(plain_http=True)).repository(Reference(HOST, "proxied"))
@@ -33,8 +33,8 @@ def test_plain_requests(registry: Registry, monkeypatch: pytest.MonkeyPatch, var
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy"])
-def test_tunnels(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
-    """The certificate that is checked is the registry's, by the same settings as without a proxy."""
+def test_https_tunnels(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    """The certificate of the registry is verified, with the same settings as without a proxy."""
     with ForwardProxy({HOST: tls_registry.host}) as proxy:
         monkeypatch.setenv(variable, f"http://{proxy.host}")
         reference = Reference(HOST, "proxied")
@@ -46,34 +46,34 @@ def test_tunnels(tls_registry: Registry, monkeypatch: pytest.MonkeyPatch, variab
             RegistryClient().repository(reference).resolve("1")
 
 
-@pytest.mark.parametrize("excepted", ["127.0.0.1", "other.test,127.0.0.0/8", "*"])
+@pytest.mark.parametrize("no_proxy", ["127.0.0.1", "other.test,127.0.0.0/8", "*"])
 @pytest.mark.parametrize("variable", ["NO_PROXY", "no_proxy"])
-def test_exceptions(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str, excepted: str) -> None:
+def test_no_proxy(registry: Registry, monkeypatch: pytest.MonkeyPatch, variable: str, no_proxy: str) -> None:
     with ForwardProxy() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.host}")
         repository = RegistryClient(RegistryOptions(plain_http=True)).repository(Reference(registry.host, "proxied"))
         put_image(repository, "1")
-        asked = len(proxy.seen)
-        assert asked
-        monkeypatch.setenv(variable, excepted)
+        requests = len(proxy.seen)
+        assert requests
+        monkeypatch.setenv(variable, no_proxy)
         repository.resolve("1")
-        assert len(proxy.seen) == asked
+        assert len(proxy.seen) == requests
 
 
-def test_an_exception_for_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_for_a_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     with ForwardProxy() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.host}")
         monkeypatch.setenv("NO_PROXY", ".invalid")
-        client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(attempts_unreachable=1))
-        with pytest.raises(RegistryUnavailable, match="host is not known"):
+        client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(max_attempts_unreachable=1))
+        with pytest.raises(RegistryUnavailable, match="unknown host"):
             client.repository(Reference("registry.invalid", "a")).resolve("1")
         assert not proxy.seen
 
 
-def test_a_proxy_that_asks_for_a_login(
+def test_proxy_authentication(
     tls_registry: Registry, registry: Registry, opm: Opm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The login goes to the proxy alone, and its password is never shown."""
+    """Only the proxy receives the password, and it is never printed."""
     options = {HOST: RegistryOptions(ca_file=tls_registry.ca_file), PLAIN: RegistryOptions(plain_http=True)}
     hosts = {HOST: tls_registry.host, PLAIN: registry.host}
     flags = {HOST: f"--ca-file={tls_registry.ca_file}", PLAIN: "--use-http"}
@@ -82,18 +82,18 @@ def test_a_proxy_that_asks_for_a_login(
             monkeypatch.setenv(variable, f"http://me:pr0xy-w0rd@{proxy.host}")
         for name in hosts:
             put_image(RegistryClient(options[name]).repository(Reference(name, "login")), "1")
-        address = f"http://me:wr0ng-w0rd@{proxy.host}"
-        opm = replace(opm, env={"HTTPS_PROXY": address, "HTTP_PROXY": address})
+        url = f"http://me:wr0ng-w0rd@{proxy.host}"
+        opm = replace(opm, env={"HTTPS_PROXY": url, "HTTP_PROXY": url})
         for name in hosts:
             done = opm.attempt("image", "inspect", f"{name}/login:1", flags[name], "--debug")
-            assert "the proxy on the way asks for a login" in " ".join(done.stderr.split())
+            assert "proxy authentication required" in " ".join(done.stderr.split())
             assert "wr0ng-w0rd" not in done.stdout + done.stderr
 
 
-def test_a_proxy_that_has_no_way(monkeypatch: pytest.MonkeyPatch, registry: Registry) -> None:
+def test_proxy_refuses_the_connection(monkeypatch: pytest.MonkeyPatch, registry: Registry) -> None:
     with ForwardProxy({HOST: registry.host}) as proxy:
         proxy.refused = 403
         monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.host}")
         client = RegistryClient(retry=RetryPolicy(sleep=lambda _: None))
-        with pytest.raises(RegistryUnavailable, match="the proxy answered 403"):
+        with pytest.raises(RegistryUnavailable, match="the proxy returned 403"):
             client.repository(Reference(HOST, "a")).resolve("1")

@@ -1,4 +1,4 @@
-"""Who is trusted, and who we are: certs.d, --cert-dir and --ca-file, with registries that ask for certificates."""
+"""Certificate authorities and client certificates: certs.d, --cert-dir and --ca-file."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def strict() -> Iterator[Registry]:
-    """A https registry that lets in who has a certificate of its authority, and nobody else."""
+def mtls_registry() -> Iterator[Registry]:
+    """Return an HTTPS registry that requires client certificates of its authority."""
     with Registry(tls=True, known_clients=True) as started:
         yield started
 
@@ -45,14 +45,16 @@ def client(home: Path, options: RegistryOptions | None = None) -> RegistryClient
     )
 
 
-def fill(directory: Path, registry: Registry, *, authority: bool = True, known: bool = True) -> Path:
-    """Put the registry's authority and the client's certificate into a directory."""
+def add_certificates(
+    directory: Path, registry: Registry, *, authority: bool = True, client_certificate: bool = True
+) -> Path:
+    """Copy the certificate authority of a registry and a client certificate into a directory."""
     directory.mkdir(parents=True)
     if authority:
         shutil.copy(registry.ca_file, directory / "authority.crt")
-    if known:
-        shutil.copy(registry.client.certificate, directory / "me.cert")
-        shutil.copy(registry.client.key, directory / "me.key")
+    if client_certificate:
+        shutil.copy(registry.client.certificate, directory / "client.cert")
+        shutil.copy(registry.client.key, directory / "client.key")
     return directory
 
 
@@ -60,91 +62,96 @@ def certs_d(home: Path, registry: Registry) -> Path:
     return home / ".config/containers/certs.d" / registry.host
 
 
-def test_certs_d(strict: Registry, home: Path) -> None:
-    fill(certs_d(home, strict), strict)
-    repository = client(home).repository(Reference(strict.host, "certs/d"))
+def test_certs_d(mtls_registry: Registry, home: Path) -> None:
+    add_certificates(certs_d(home, mtls_registry), mtls_registry)
+    repository = client(home).repository(Reference(mtls_registry.host, "certs/d"))
     manifest = put_image(repository, "1", noise(1000))
     assert repository.get_manifest("1") == manifest
 
 
-def test_a_directory_by_flag(strict: Registry, home: Path, tmp_path: Path) -> None:
-    """It takes the place of certs.d, as it does for skopeo, and ca_file adds to both."""
-    fill(certs_d(home, strict), strict, known=False)
-    directory = fill(tmp_path / "certificates", strict)
-    repository = client(home, RegistryOptions(cert_dir=directory)).repository(Reference(strict.host, "by/flag"))
+def test_cert_dir_and_ca_file(mtls_registry: Registry, home: Path, tmp_path: Path) -> None:
+    """``cert_dir`` replaces certs.d, as in skopeo; ``ca_file`` adds to both."""
+    add_certificates(certs_d(home, mtls_registry), mtls_registry, client_certificate=False)
+    directory = add_certificates(tmp_path / "certificates", mtls_registry)
+    reference = Reference(mtls_registry.host, "cert/dir")
+    repository = client(home, RegistryOptions(cert_dir=directory)).repository(reference)
     manifest = put_image(repository, "1", noise(1000))
     inspected = skopeo("inspect", "--cert-dir", str(directory), "--format={{.Digest}}", f"docker://{repository.name}:1")
     assert inspected == manifest.digest
-    mine = fill(tmp_path / "mine", strict, authority=False)
-    options = RegistryOptions(cert_dir=mine, ca_file=strict.ca_file)
-    assert client(home, options).repository(Reference(strict.host, "by/flag")).resolve("1") == manifest.descriptor
+    client_only = add_certificates(tmp_path / "client", mtls_registry, authority=False)
+    options = RegistryOptions(cert_dir=client_only, ca_file=mtls_registry.ca_file)
+    assert (
+        client(home, options).repository(Reference(mtls_registry.host, "cert/dir")).resolve("1") == manifest.descriptor
+    )
     with pytest.raises(InsecureTransport, match="not trusted") as caught:
-        client(home, RegistryOptions(cert_dir=mine)).repository(Reference(strict.host, "by/flag")).resolve("1")
-    assert f"certs.d/{strict.host}" in str(caught.value.hint)
+        client(home, RegistryOptions(cert_dir=client_only)).repository(
+            Reference(mtls_registry.host, "cert/dir")
+        ).resolve("1")
+    assert f"certs.d/{mtls_registry.host}" in str(caught.value.hint)
 
 
-def test_who_we_are_is_also_told_where_nothing_is_checked(strict: Registry, home: Path, tmp_path: Path) -> None:
-    options = RegistryOptions(cert_dir=fill(tmp_path / "mine", strict, authority=False), verify_tls=False)
-    assert not client(home, options).repository(Reference(strict.host, "a")).has_blob(described(b"x"))
+def test_client_certificate_without_verification(mtls_registry: Registry, home: Path, tmp_path: Path) -> None:
+    options = RegistryOptions(
+        cert_dir=add_certificates(tmp_path / "client", mtls_registry, authority=False), verify_tls=False
+    )
+    assert not client(home, options).repository(Reference(mtls_registry.host, "a")).has_blob(described(b"x"))
 
 
-def test_without_a_client_certificate(strict: Registry, home: Path) -> None:
-    fill(certs_d(home, strict), strict, known=False)
-    with pytest.raises(AuthenticationFailed, match="asks for a client certificate that it knows") as caught:
-        client(home).repository(Reference(strict.host, "a")).resolve("1")
+def test_missing_client_certificate(mtls_registry: Registry, home: Path) -> None:
+    add_certificates(certs_d(home, mtls_registry), mtls_registry, client_certificate=False)
+    with pytest.raises(AuthenticationFailed, match="requires a client certificate that it trusts") as caught:
+        client(home).repository(Reference(mtls_registry.host, "a")).resolve("1")
     assert "cert_dir" in str(caught.value.hint)
 
 
-def test_with_a_client_certificate_of_somebody_else(strict: Registry, home: Path, tmp_path: Path) -> None:
-    directory = fill(certs_d(home, strict), strict, known=False)
-    made = certificate_authority(tmp_path, "Somebody else")
-    shutil.copy(made.certificate, directory / "me.cert")
-    shutil.copy(made.key, directory / "me.key")
-    with pytest.raises(AuthenticationFailed, match="asks for a client certificate that it knows"):
-        client(home).repository(Reference(strict.host, "a")).resolve("1")
+def test_client_certificate_of_another_authority(mtls_registry: Registry, home: Path, tmp_path: Path) -> None:
+    directory = add_certificates(certs_d(home, mtls_registry), mtls_registry, client_certificate=False)
+    other = certificate_authority(tmp_path, "Other authority")
+    shutil.copy(other.certificate, directory / "client.cert")
+    shutil.copy(other.key, directory / "client.key")
+    with pytest.raises(AuthenticationFailed, match="requires a client certificate that it trusts"):
+        client(home).repository(Reference(mtls_registry.host, "a")).resolve("1")
 
 
-def test_certificates_of_one_registry_are_not_those_of_another(
-    strict: Registry, tls_registry: Registry, home: Path
-) -> None:
-    fill(certs_d(home, strict), strict)
+def test_certificates_apply_to_one_registry_only(mtls_registry: Registry, tls_registry: Registry, home: Path) -> None:
+    add_certificates(certs_d(home, mtls_registry), mtls_registry)
     shared = client(home)
-    assert not shared.repository(Reference(strict.host, "a")).has_blob(described(b"x"))
+    assert not shared.repository(Reference(mtls_registry.host, "a")).has_blob(described(b"x"))
     with pytest.raises(InsecureTransport, match="not trusted"):
         shared.repository(Reference(tls_registry.host, "a")).has_blob(described(b"x"))
 
 
-def test_files_that_can_not_be_used(strict: Registry, home: Path, tmp_path: Path) -> None:
-    reference = Reference(strict.host, "a")
-    directory = fill(certs_d(home, strict), strict)
-    encrypted = ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", str(strict.client.key)]
-    subprocess.run([*encrypted, "-out", str(directory / "me.key")], check=True, capture_output=True)
-    with pytest.raises(ImageToolsError, match=r"me\.cert: can't be used with me\.key"):
+def test_invalid_files(mtls_registry: Registry, home: Path, tmp_path: Path) -> None:
+    reference = Reference(mtls_registry.host, "a")
+    directory = add_certificates(certs_d(home, mtls_registry), mtls_registry)
+    encrypted = ["openssl", "rsa", "-aes256", "-passout", "pass:x", "-in", str(mtls_registry.client.key)]
+    subprocess.run([*encrypted, "-out", str(directory / "client.key")], check=True, capture_output=True)
+    with pytest.raises(ImageToolsError, match=r"client\.cert: cannot be loaded with client\.key"):
         client(home).repository(reference).resolve("1")
-    (directory / "me.key").unlink()
-    with pytest.raises(ImageToolsError, match=r"me\.cert has no me\.key beside it"):
+    (directory / "client.key").unlink()
+    with pytest.raises(ImageToolsError, match=r"client\.cert: client\.key not found next to it"):
         client(home).repository(reference).resolve("1")
-    (directory / "me.cert").unlink()
+    (directory / "client.cert").unlink()
     (directory / "authority.crt").write_text("no certificate")
-    with pytest.raises(ImageToolsError, match=r"authority\.crt: holds no PEM"):
+    with pytest.raises(ImageToolsError, match=r"authority\.crt: not a PEM certificate"):
         client(home).repository(reference).resolve("1")
-    with pytest.raises(ImageToolsError, match="missing is not there"):
+    with pytest.raises(ImageToolsError, match="missing does not exist"):
         client(home, RegistryOptions(cert_dir=tmp_path / "missing"))
 
 
-def test_the_command_takes_the_flag(strict: Registry, opm: Opm, tmp_path: Path) -> None:
+def test_cert_dir_flag(mtls_registry: Registry, opm: Opm, tmp_path: Path) -> None:
     require("openssl")
-    directory = fill(tmp_path / "certificates", strict)
-    reference = Reference(strict.host, "by/command")
+    directory = add_certificates(tmp_path / "certificates", mtls_registry)
+    reference = Reference(mtls_registry.host, "cert/flag")
     manifest = put_image(RegistryClient(RegistryOptions(cert_dir=directory)).repository(reference), "1")
     assert manifest.digest in opm("image", "inspect", f"{reference}:1", "--cert-dir", "certificates")
     failed = opm.attempt("image", "inspect", f"{reference}:1", "--cert-dir=nowhere")
     assert failed.returncode == 1
-    assert failed.stderr.startswith("Error: certificate directory nowhere is not there\n")
+    assert failed.stderr.startswith("Error: certificate directory nowhere does not exist\n")
 
 
-def test_who_we_are_is_not_told_where_a_registry_redirects_to(home: Path, tmp_path: Path) -> None:
-    """The registry's authority is trusted there, too, and only the registry gets to see our certificate."""
+def test_redirect_target_gets_no_client_certificate(home: Path, tmp_path: Path) -> None:
+    """The authority of the registry is trusted there, but only the registry gets the client certificate."""
     authority = certificate_authority(tmp_path)
     server = server_certificate(tmp_path, authority)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.certificate)
@@ -165,8 +172,8 @@ def test_who_we_are_is_not_told_where_a_registry_redirects_to(home: Path, tmp_pa
     directory.mkdir()
     for source, name in (
         (authority.certificate, "ca.crt"),
-        (authority.certificate, "me.cert"),
-        (authority.key, "me.key"),
+        (authority.certificate, "client.cert"),
+        (authority.key, "client.key"),
     ):
         shutil.copy(source, directory / name)
     with WebServer(Handler, context) as storage:

@@ -204,12 +204,12 @@ def test_a_base_is_mounted_not_moved(
     client = RegistryClient(RegistryOptions(plain_http=True))
     tool = RegistryTool(client, store)
     tool.push(image, reference)
-    before = client.traffic
+    before = client.transfer_stats
     added = write_layer([LayerFile("database/index.db", b"new")], tmp_path)
     target = Reference(registry.host, f"{reference.repository}/target", "2.0")
     tool.push(tool.inspect(reference).append([added]), target)
-    assert client.traffic.read - before.read < 5000
-    assert client.traffic.written - before.written < 5000
+    assert client.transfer_stats.read - before.read < 5000
+    assert client.transfer_stats.written - before.written < 5000
     assert len(tool.inspect(target).manifest.layers) == 3
 
 

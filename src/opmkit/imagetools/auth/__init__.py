@@ -1,4 +1,4 @@
-"""Credentials for registries, from the files and helpers that docker and podman keep them in."""
+"""Registry credentials from the files and credential helpers of docker and podman."""
 
 from opmkit.imagetools.auth.credentials import Credentials
 from opmkit.imagetools.auth.keychain import Keychain

@@ -1,4 +1,4 @@
-"""What a registry or its token server is shown."""
+"""Registry credentials."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user's name and password, or in their place an identity token or a registry token.
+    """A user name with a password, or a token. Secrets are not part of ``repr``.
 
-    An identity token (an OAuth2 refresh token) is for the token server, a registry token (a bearer token) is good for
-    the registry as it is. ``source`` says where they were found. ``repr`` shows no secret.
+    Attributes:
+        username: User name; empty with a token.
+        password: Password.
+        identity_token: OAuth2 refresh token, for the token server.
+        registry_token: Bearer token, for the registry itself.
+        source: The file or program that provided the credentials.
     """
 
     username: str
@@ -21,6 +25,6 @@ class Credentials:
     source: str = ""
 
     def basic(self) -> str:
-        """The value of an Authorization header (RFC 7617)."""
+        """Return the value of an Authorization header (RFC 7617)."""
         pair = f"{self.username}:{self.password}".encode()
         return f"Basic {base64.b64encode(pair).decode()}"

@@ -1,4 +1,4 @@
-"""Where credentials are looked for, and in which order."""
+"""Lookup of credentials in files and credential helpers, in order of precedence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.auth.auth_file import AuthFile, server_key
-from opmkit.imagetools.auth.helpers import ask_helper
+from opmkit.imagetools.auth.credential_helper import run_credential_helper
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.registry_config import AUTH_FILES_HELPER
@@ -37,14 +37,15 @@ def check_authfile(path: Path) -> None:
 
 
 class Keychain:
-    """Credentials by registry and repository; safe to share between threads.
+    """Credentials by registry and repository. Thread-safe.
 
-    With ``authfile`` that file alone is asked. Else ``helpers`` gives the names of credential helpers, asked in their
-    order; AUTH_FILES_HELPER stands for the files. A file named by ``REGISTRY_AUTH_FILE``, or else the one in
-    ``DOCKER_CONFIG``, is the only one, as it is for podman. Without these variables the places are those of
-    containers-auth.json(5): ``$XDG_RUNTIME_DIR/containers/auth.json`` (``/run/containers/UID/auth.json`` without that
-    variable), ``$XDG_CONFIG_HOME/containers/auth.json``, ``~/.docker/config.json`` and ``~/.dockercfg``. Files are read
-    when they are first needed, and the first that has something for the registry wins.
+    As in podman, the file named by ``REGISTRY_AUTH_FILE``, or else the one in ``DOCKER_CONFIG``, is the only one.
+    Without these variables the files are those of containers-auth.json(5): ``$XDG_RUNTIME_DIR/containers/auth.json``
+    (``/run/containers/UID/auth.json`` without that variable), ``$XDG_CONFIG_HOME/containers/auth.json``,
+    ``~/.docker/config.json`` and ``~/.dockercfg``. Files are read on first use. The first match wins.
+
+    Attributes:
+        paths: The credentials files in order of precedence, whether they exist or not.
     """
 
     def __init__(
@@ -54,63 +55,71 @@ class Keychain:
         *,
         helpers: Callable[[], tuple[str, ...]] = lambda: (AUTH_FILES_HELPER,),
     ) -> None:
-        """Fix the places; nothing is read yet."""
+        """Create a keychain, without reading any file yet.
+
+        Args:
+            authfile: A file to use exclusively.
+            environ: The environment variables.
+            helpers: A function that returns the names of credential helpers in order of precedence, among which
+                AUTH_FILES_HELPER stands for the files.
+        """
         self._authfile = authfile
         self._helpers = helpers if authfile is None else lambda: (AUTH_FILES_HELPER,)
-        self.places: tuple[Path, ...] = (authfile,) if authfile else tuple(_places(environ))
-        self._from_environment = Path(environ[_VARIABLE]) if environ.get(_VARIABLE) and not authfile else None
+        self.paths: tuple[Path, ...] = (authfile,) if authfile else tuple(_default_paths(environ))
+        self._from_variable = Path(environ[_VARIABLE]) if environ.get(_VARIABLE) and not authfile else None
         self._files: dict[Path, AuthFile | None] = {}
-        self._ask = cache(ask_helper)
+        self._run_helper = cache(run_credential_helper)
         self._lock = threading.Lock()
 
     def find(self, registry: str, repository: str) -> Credentials | None:
-        """The credentials for a repository, None where there are none.
+        """Return the credentials for a repository, or None if there are none.
 
-        Raises ImageToolsError for a broken file, and for an explicit ``authfile`` that isn't there.
+        Raises:
+            ImageToolsError: A file is invalid, or the explicit ``authfile`` does not exist.
         """
         with self._lock:
             for helper in self._helpers():
                 if helper == AUTH_FILES_HELPER:
-                    found = self._in_files(registry, repository)
+                    credentials = self._find_in_files(registry, repository)
                 else:
-                    found = self._ask(helper, server_key(registry))
-                if found:
-                    return found
+                    credentials = self._run_helper(helper, server_key(registry))
+                if credentials:
+                    return credentials
             return None
 
-    def _in_files(self, registry: str, repository: str) -> Credentials | None:
-        for place in self.places:
-            file = self._read(place)
-            if file and (found := file.find(registry, repository, self._ask)):
-                return found
+    def _find_in_files(self, registry: str, repository: str) -> Credentials | None:
+        for path in self.paths:
+            file = self._read(path)
+            if file and (credentials := file.find(registry, repository, self._run_helper)):
+                return credentials
         return None
 
-    def _read(self, place: Path) -> AuthFile | None:
-        if place not in self._files:
-            self._files[place] = AuthFile.read(place) if self._may_read(place) else None
-            if self._files[place] is None and place == self._from_environment:  # podman and skopeo go on, too
-                _log.warning("%s: credentials file %s does not exist; using no credentials", _VARIABLE, place)
-        if self._files[place] is None and place == self._authfile:
-            check_authfile(place)
-        return self._files[place]
+    def _read(self, path: Path) -> AuthFile | None:
+        if path not in self._files:
+            self._files[path] = AuthFile.read(path) if self._is_readable(path) else None
+            if self._files[path] is None and path == self._from_variable:  # podman and skopeo continue as well
+                _log.warning("%s: credentials file %s does not exist; using no credentials", _VARIABLE, path)
+        if self._files[path] is None and path == self._authfile:
+            check_authfile(path)
+        return self._files[path]
 
-    def _may_read(self, place: Path) -> bool:
-        """Whether to look into a file: of several, one that is somebody else's, as in a container, is passed by."""
-        if len(self.places) == 1 or os.access(place, os.R_OK) or not os.access(place, os.F_OK):
+    def _is_readable(self, path: Path) -> bool:
+        """Return False, with a warning, for one of several files that another user owns, as in some containers."""
+        if len(self.paths) == 1 or os.access(path, os.R_OK) or not os.access(path, os.F_OK):
             return True
-        _log.warning("credentials file %s can't be read and is left out", place)
+        _log.warning("credentials file %s: permission denied; skipping it", path)
         return False
 
 
-def _places(environ: Mapping[str, str]) -> list[Path]:
-    if named := environ.get(_VARIABLE):
-        return [Path(named)]
-    if folder := environ.get("DOCKER_CONFIG"):
-        return [Path(folder, "config.json")]
+def _default_paths(environ: Mapping[str, str]) -> list[Path]:
+    if path := environ.get(_VARIABLE):
+        return [Path(path)]
+    if directory := environ.get("DOCKER_CONFIG"):
+        return [Path(directory, "config.json")]
     runtime = environ.get("XDG_RUNTIME_DIR")
-    places = [Path(runtime, "containers/auth.json") if runtime else Path(f"/run/containers/{os.getuid()}/auth.json")]
+    paths = [Path(runtime, "containers/auth.json") if runtime else Path(f"/run/containers/{os.getuid()}/auth.json")]
     if config := config_home(environ):
-        places.append(config / "containers/auth.json")
-    if own := home(environ):
-        places += [own / ".docker/config.json", own / ".dockercfg"]
-    return places
+        paths.append(config / "containers/auth.json")
+    if user_home := home(environ):
+        paths += [user_home / ".docker/config.json", user_home / ".dockercfg"]
+    return paths

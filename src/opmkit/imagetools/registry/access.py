@@ -1,4 +1,4 @@
-"""Which rights on which repository a request needs: the scopes of the distribution token specification."""
+"""Access rights on repositories, as scopes of the distribution token specification."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ PUSH = frozenset({"pull", "push"})
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Rights on the repository ``place``, and the right to pull from ``mount_from`` of the same registry."""
+    """Rights on a repository, and optionally the right to pull from ``mount_from`` of the same registry."""
 
-    place: RepositoryLocation
+    location: RepositoryLocation
     actions: frozenset[str] = PULL
     mount_from: str = ""
 
     @property
     def registry(self) -> str:
         """The registry's name in references."""
-        return self.place.registry
+        return self.location.registry
 
     @property
     def repository(self) -> str:
         """The repository's name in its registry."""
-        return self.place.repository
+        return self.location.repository
 
     @property
     def name(self) -> str:
-        """Registry and repository."""
-        return self.place.name
+        """Registry and repository, separated by a slash."""
+        return self.location.name
 
-    def mounting(self, repository: str) -> Access:
-        """The same, and pulling from ``repository``."""
+    def with_mount_from(self, repository: str) -> Access:
+        """Return a copy with the right to pull from ``repository``."""
         return replace(self, mount_from=repository)
 
     def covers(self, other: Access) -> bool:
-        """Whether whoever has these rights has the other ones."""
-        same = self.place == other.place
-        return same and self.actions >= other.actions and other.mount_from in ("", self.mount_from)
+        """Return whether these rights include the other ones."""
+        if self.location != other.location:
+            return False
+        return self.actions >= other.actions and other.mount_from in ("", self.mount_from)
 
     def scopes(self) -> tuple[str, ...]:
-        """``repository:NAME:pull,push``, one for each repository."""
-        own = f"repository:{self.place.repository}:{','.join(sorted(self.actions))}"
-        return (own, f"repository:{self.mount_from}:pull") if self.mount_from else (own,)
+        """Return one scope per repository, such as ``repository:NAME:pull,push``."""
+        scope = f"repository:{self.repository}:{','.join(sorted(self.actions))}"
+        return (scope, f"repository:{self.mount_from}:pull") if self.mount_from else (scope,)

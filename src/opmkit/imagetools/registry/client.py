@@ -1,4 +1,4 @@
-"""The way to registries."""
+"""Registry client entry point."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from opmkit.imagetools.registry_config import RegistrySettings
 if TYPE_CHECKING:
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.registry.messages import TransferStats
+    from opmkit.imagetools.registry.transfer_stats import TransferStats
     from opmkit.imagetools.registry_config import RepositoryLocation
 
 
 class RegistryClient:
-    """Repositories of any registries, with shared connections, tokens and count of traffic.
+    """A client of all registries, with shared connections and tokens. Thread-safe.
 
-    Safe to use from several threads; as a context manager it closes its connections.
+    As a context manager it closes its connections.
     """
 
     def __init__(
@@ -33,47 +33,52 @@ class RegistryClient:
         retry: RetryPolicy | None = None,
         settings: RegistrySettings | None = None,
     ) -> None:
-        """Set up by ``options``, and by ``hosts`` for the machine's settings. Nothing is sent yet.
+        """Create a client, without sending anything yet.
 
-        Raises ImageToolsError for certificates in ``options`` that can't be used.
+        Raises:
+            ImageToolsError: A certificate file in ``options`` cannot be read or is invalid.
         """
         options = options or RegistryOptions()
-        self._hosts = settings or RegistrySettings()
-        keychain = Keychain(options.authfile, helpers=self._hosts.credential_helpers)
-        self._transport = Transport(options, retry or RetryPolicy(), keychain, self._hosts)
+        self._settings = settings or RegistrySettings()
+        keychain = Keychain(options.authfile, helpers=self._settings.credential_helpers)
+        self._transport = Transport(options, retry or RetryPolicy(), keychain, self._settings)
         self._failed_mirrors: dict[str, ImageToolsError] = {}
 
     def repository(self, reference: Reference) -> RegistryRepository:
-        """Where to read the image from that a reference names: its repository, or mirrors of it before that.
+        """Return the repository of a reference for reading, including its mirrors.
 
-        Which mirrors there are depends on whether it has a digest. Raises ImageToolsError for settings of the machine
-        that can't be understood, and NotFound for a short name that could mean several things.
+        Whether a mirror applies depends on whether the reference has a digest.
+
+        Raises:
+            ImageToolsError: A settings file of the machine is invalid.
+            NotFound: The reference is an ambiguous short name.
         """
-        reference = self._hosts.resolve_short_name(reference)
-        target = self._at(self._hosts.push_location(reference))
-        sources = [self._at(place) for place in self._hosts.pull_locations(reference)]
-        alone = [source.place for source in sources] == [target.place]
-        return target if alone else MirroredRepository(target, sources, self._failed_mirrors)
+        reference = self._settings.resolve_short_name(reference)
+        target = self._repository_at(self._settings.push_location(reference))
+        sources = [self._repository_at(location) for location in self._settings.pull_locations(reference)]
+        if [source.location for source in sources] == [target.location]:
+            return target
+        return MirroredRepository(target, sources, self._failed_mirrors)
 
     def target(self, reference: Reference) -> RegistryRepository:
-        """The repository that a reference names itself, where images are sent to; its tag and digest don't matter."""
-        return self._at(self._hosts.push_location(self._hosts.resolve_short_name(reference)))
+        """Return the repository of a reference for writing, without mirrors; its tag and digest are ignored."""
+        return self._repository_at(self._settings.push_location(self._settings.resolve_short_name(reference)))
 
     @property
-    def traffic(self) -> TransferStats:
+    def transfer_stats(self) -> TransferStats:
         """The bytes read from and written to the network so far."""
-        return self._transport.meter.traffic
+        return self._transport.counter.stats
 
     def close(self) -> None:
         """Close the connections."""
         self._transport.close()
 
-    def _at(self, place: RepositoryLocation) -> RegistryRepository:
-        insecure = place.insecure or not self._transport.options.verify_tls
-        return RegistryRepository(self._transport, replace(place, insecure=insecure))
+    def _repository_at(self, location: RepositoryLocation) -> RegistryRepository:
+        insecure = location.insecure or not self._transport.options.verify_tls
+        return RegistryRepository(self._transport, replace(location, insecure=insecure))
 
     def __enter__(self) -> Self:
-        """The client itself."""
+        """Return the client."""
         return self
 
     def __exit__(self, *_: object) -> None:

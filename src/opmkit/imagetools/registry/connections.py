@@ -1,7 +1,7 @@
-"""HTTP connections that bound the time, the size and the number of response headers, and end at a signal.
+"""HTTP connections that limit the time, size and number of response headers, and close on a signal.
 
-http.client bounds single lines, and urllib3 single reads: a header that arrives byte by byte, informational responses
-(RFC 9110, section 15.2) and trailers could go on without end.
+http.client limits single lines, and urllib3 single reads: a header that arrives byte by byte, informational responses
+(RFC 9110, section 15.2) and trailers could continue forever.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 MAX_HEADER_SIZE = 256 << 10
 """Bytes of a response header, including the informational responses before it, and of a trailer."""
 MAX_INFORMATIONAL = 20
-"""Informational responses to one request."""
+"""Informational responses per request."""
 
-_body_deadline: ContextVar[Deadline | None] = ContextVar("body_deadline", default=None)
+_current_deadline: ContextVar[Deadline | None] = ContextVar("body_deadline", default=None)
 
 
 class HeaderLimitExceeded(http.client.HTTPException):
@@ -39,30 +39,30 @@ class HeaderLimitExceeded(http.client.HTTPException):
 
 
 @contextmanager
-def reading_until(deadline: Deadline) -> Iterator[None]:
-    """Let what this thread reads of response bodies within the block time out at ``deadline``."""
-    token = _body_deadline.set(deadline)
+def body_deadline(deadline: Deadline) -> Iterator[None]:
+    """Limit the time in which this thread reads response bodies within the block."""
+    token = _current_deadline.set(deadline)
     try:
         yield
     finally:
-        _body_deadline.reset(token)
+        _current_deadline.reset(token)
 
 
 def pool_classes() -> Mapping[str, type[HTTPConnectionPool]]:
-    """Return the connection pools by scheme, in the form of ``urllib3.PoolManager.pool_classes_by_scheme``."""
+    """Return the connection pool classes by scheme, for ``urllib3.PoolManager.pool_classes_by_scheme``."""
     return {"http": _Pool, "https": _TLSPool}
 
 
-class _TimedSocket(io.RawIOBase):
-    """The bytes that a socket receives, with a time limit for all of them instead of for each read.
+class _DeadlineReader(io.RawIOBase):
+    """A reader of a socket with a time limit for all reads together instead of for each.
 
-    That of the header is the socket's timeout when the response begins; that of the body is `reading_until`.
+    The limit for a header is the timeout of the socket when the response begins; for a body it is `body_deadline`.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._timeout = sock.gettimeout()
-        self._header_end = None if self._timeout is None else time.monotonic() + self._timeout
+        self._header_deadline = None if self._timeout is None else time.monotonic() + self._timeout
         self._stream = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
@@ -72,12 +72,12 @@ class _TimedSocket(io.RawIOBase):
         return self._stream.fileno()
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        left = self._left()
-        if left is None:
+        seconds = self._seconds_left()
+        if seconds is None:
             return self._stream.readinto(buffer)
-        if left <= 0:
+        if seconds <= 0:
             raise TimeoutError("timed out")
-        self._socket.settimeout(left)
+        self._socket.settimeout(seconds)
         try:
             return self._stream.readinto(buffer)
         finally:
@@ -87,15 +87,15 @@ class _TimedSocket(io.RawIOBase):
         self._stream.close()
         super().close()
 
-    def _left(self) -> float | None:
-        deadline = _body_deadline.get()
+    def _seconds_left(self) -> float | None:
+        deadline = _current_deadline.get()
         if deadline is None:
-            return None if self._header_end is None else self._header_end - time.monotonic()
-        return deadline.left() if self._timeout is None else min(self._timeout, deadline.left())
+            return None if self._header_deadline is None else self._header_deadline - time.monotonic()
+        return deadline.remaining() if self._timeout is None else min(self._timeout, deadline.remaining())
 
 
-class _BoundedLines(io.BufferedReader):
-    """A buffered reader that bounds the lines read in a row: those of headers and trailers."""
+class _HeaderLimitReader(io.BufferedReader):
+    """A buffered reader that limits consecutive lines, which are those of headers and trailers."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         super().__init__(raw)
@@ -124,42 +124,42 @@ class _BoundedLines(io.BufferedReader):
         return super().readinto(buffer)
 
 
-class _Receiver:
-    """What http.client needs of a socket: its `makefile`."""
+class _SocketAdapter:
+    """A socket as http.client uses it for responses: its `makefile`."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
 
     def makefile(self, mode: str = "rb", buffering: int | None = None) -> io.BufferedReader:
-        return _BoundedLines(_TimedSocket(self._socket))
+        return _HeaderLimitReader(_DeadlineReader(self._socket))
 
 
 class _Response(http.client.HTTPResponse):
-    """A response with a bounded header."""
+    """A response with a limited header."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
-        super().__init__(_Receiver(sock), *args, **kwargs)  # type: ignore[arg-type] # it only calls makefile
+        super().__init__(_SocketAdapter(sock), *args, **kwargs)  # type: ignore[arg-type] # only makefile is called
 
 
 class _Connection(HTTPConnection):
-    """A connection with bounded response headers, which a signal shuts down in whatever thread it is used."""
+    """A connection with limited response headers that closes on a signal, whatever thread uses it."""
 
     response_class = _Response
 
     def connect(self) -> None:
-        interrupts.cancel_on_signal(self, lambda connection: _shut(connection.sock))  # within a TLS handshake
+        interrupts.cancel_on_signal(self, lambda connection: _shut_down(connection.sock))  # during a TLS handshake
         super().connect()
-        interrupts.cancel_on_signal(self.sock, _shut)  # a response may outlive its connection
+        interrupts.cancel_on_signal(self.sock, _shut_down)  # a response may outlive its connection
 
 
 class _TLSConnection(_Connection, HTTPSConnection):
-    """The same with TLS."""
+    """The same over TLS."""
 
 
-def _shut(connection: socket.socket | None) -> None:
+def _shut_down(connection: socket.socket | None) -> None:
     if connection is not None:
-        with suppress(OSError):  # it is closed already
-            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # that of TLS is not safe between threads
+        with suppress(OSError):  # already closed
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)  # the method of ssl.SSLSocket is not thread-safe
 
 
 class _Pool(HTTPConnectionPool):

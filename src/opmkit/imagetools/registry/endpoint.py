@@ -1,4 +1,4 @@
-"""The URLs of a repository's API (OCI distribution-spec 1.1)."""
+"""URLs of a repository's API (OCI distribution-spec 1.1)."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ _DOCKER_HUB, _DOCKER_HUB_HOST = "docker.io", "registry-1.docker.io"
 
 
 def registry_host(registry: str) -> str:
-    """The host that serves a registry, by its name in references."""
+    """Return the host that serves a registry, given its name in references."""
     return _DOCKER_HUB_HOST if registry == _DOCKER_HUB else registry
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The repository at ``place``, spoken to by ``scheme`` (``http`` or ``https``)."""
+    """The API of a repository under ``scheme`` (``http`` or ``https``)."""
 
     scheme: str
-    place: RepositoryLocation
+    location: RepositoryLocation
 
     @property
     def name(self) -> str:
-        """Registry and repository, as in references."""
-        return self.place.name
+        """Registry and repository, separated by a slash."""
+        return self.location.name
 
     def manifest(self, identifier: str) -> str:
-        """The URL of a manifest or index by tag or digest."""
+        """Return the URL of a manifest or index by tag or digest."""
         return self._url(self._container().manifest_url(identifier))
 
     def blob(self, digest: str) -> str:
-        """The URL of a blob."""
+        """Return the URL of a blob."""
         return self._url(self._container().get_blob_url(digest))
 
     def uploads(self) -> str:
-        """The URL where the upload of a blob begins."""
+        """Return the URL that starts the upload of a blob."""
         return self._url(self._container().upload_blob_url())
 
-    def tags(self, page: int) -> str:
-        """The URL of the list of tags, ``page`` at a time."""
-        return self._url(self._container().tags_url(N=page))
+    def tags(self, page_size: int) -> str:
+        """Return the URL of the list of tags."""
+        return self._url(self._container().tags_url(N=page_size))
 
-    def subject(self, identifier: str) -> str:
-        """The full reference, for messages."""
+    def reference(self, identifier: str) -> str:
+        """Return the full reference of a tag or digest, for messages."""
         return f"{self.name}@{identifier}" if ":" in identifier else f"{self.name}:{identifier}"
 
     def _container(self) -> oras.container.Container:
-        """oras' view of the repository; set part by part, because it would take ``localhost`` for a namespace."""
-        namespace, _, last = self.place.repository.rpartition("/")
-        container = oras.container.Container(last, registry=registry_host(self.place.registry))
+        # Parsing the name would read localhost as a namespace.
+        namespace, _, last = self.location.repository.rpartition("/")
+        container = oras.container.Container(last, registry=registry_host(self.location.registry))
         container.namespace = namespace
         return container
 
-    def _url(self, rest: str) -> str:
-        return f"{self.scheme}://{rest}"
+    def _url(self, path: str) -> str:
+        return f"{self.scheme}://{path}"

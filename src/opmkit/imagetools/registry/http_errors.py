@@ -1,5 +1,6 @@
-"""From a failed request to the error that tells a user what happened and what to do. No error quotes a URL's query
-or a header, since these may carry secrets.
+"""Translation of HTTP failures into errors with hints.
+
+Messages never quote the query of a URL or a header, since these may contain secrets.
 """
 
 from __future__ import annotations
@@ -35,80 +36,82 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.registry.messages import Request, Response
 
-_NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
-_CLIENT_CERTIFICATE = re.compile(r"ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA)$")
-"""What OpenSSL calls a server's alert about the certificate of the client, be it missing or not good enough."""
-_TLS_EXPECTED = b"HTTP request to an HTTPS server"
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 509})
-_WRONG_CONTENT = frozenset({"DIGEST_INVALID", "SIZE_INVALID"})
-_TUNNEL_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
-"""What http.client says when a proxy makes no connection to a host."""
-_UNREACHED = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
-_DETAIL_LENGTH = 300
+_PLAIN_HTTP_REASONS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST"})
+"""OpenSSL's reasons if the server does not use TLS."""
+_CLIENT_CERTIFICATE_REASON = re.compile(r"ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA)$")
+"""OpenSSL's reasons if the server rejects the client's certificate, or requires one."""
+_HTTPS_REQUIRED = b"HTTP request to an HTTPS server"
+_TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 509})
+_CONTENT_ERRORS = frozenset({"DIGEST_INVALID", "SIZE_INVALID"})
+_PROXY_REFUSED = re.compile(r"Tunnel connection failed: (\d{3})")
+"""The message of http.client if a proxy refuses to connect to the host."""
+_UNREACHABLE = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
+_MAX_DETAIL_LENGTH = 300
 
 
-def refusal(request: Request, answer: Response) -> ImageToolsError:
-    """The error for a status that the request has no use for; callers add the hints for 401 and 403."""
-    code, detail = _registry_error(answer)
-    message = f"{request.subject}: the registry answered {answer.status} ({detail})"
-    if answer.status in (401, 403):
+def error_from_response(request: Request, response: Response) -> ImageToolsError:
+    """Return the error for an unexpected status code. For 401 and 403 the caller adds the hint."""
+    code, detail = _registry_error(response)
+    message = f"{request.subject}: the registry returned {response.status} ({detail})"
+    if response.status in (401, 403):
         return AuthenticationFailed(f"{request.subject}: access denied ({detail})")
-    if answer.status == 404:
+    if response.status == 404:
         return NotFound(
             f"{request.subject}: not found in the registry ({detail})", hint="check the name and the tag or digest"
         )
-    if answer.status == 407:
-        return _proxy_login(request)
-    if answer.status in _PASSING:
-        limited = "the registry limits how much it is asked: wait, or log in for a higher limit"
+    if response.status == 407:
+        return _proxy_authentication_required(request)
+    if response.status in _TRANSIENT_STATUSES:
+        rate_limited = response.status == 429
         return TransientError(
             message,
-            hint=limited if answer.status == 429 else "try again later",
-            retry_after=_retry_after(answer.headers),
+            hint="wait, or log in for a higher rate limit" if rate_limited else "try again later",
+            retry_after=_retry_after(response.headers),
         )
-    if answer.status == 400 and _TLS_EXPECTED in answer.body:
+    if response.status == 400 and _HTTPS_REQUIRED in response.body:
         return InsecureTransport(
-            f"{request.subject}: {urlsplit(request.url).netloc} speaks HTTPS", hint=Hint("omit {}", Setting.PLAIN_HTTP)
+            f"{request.subject}: {urlsplit(request.url).netloc} requires HTTPS",
+            hint=Hint("omit {}", Setting.PLAIN_HTTP),
         )
-    if code in _WRONG_CONTENT and "/manifests/" in request.url:
-        # Not of the manifest, whose digest is made of it: docker-registry says so while another client writes a part.
+    if code in _CONTENT_ERRORS and "/manifests/" in request.url:
+        # The digest is computed from the manifest: docker-registry returns this while another client writes a blob.
         return TransientError(message, hint="try again later")
-    if code in _WRONG_CONTENT:
-        return DigestMismatch(message, hint="the content changed while it was sent; try again")
-    hint = Hint("omit {} if the registry speaks HTTPS", Setting.PLAIN_HTTP) if request.url.startswith("http:") else ""
+    if code in _CONTENT_ERRORS:
+        return DigestMismatch(message, hint="the content changed during the upload; try again")
+    hint = Hint("omit {} if the registry supports HTTPS", Setting.PLAIN_HTTP) if request.url.startswith("http:") else ""
     return ImageToolsError(message, hint=hint)
 
 
-def no_answer(request: Request, error: Exception) -> ImageToolsError:
-    """The error for a request that got no answer, or half of one."""
+def error_from_exception(request: Request, error: Exception) -> ImageToolsError:
+    """Return the error for a request without a response, or with an incomplete one."""
     host = urlsplit(request.url).netloc
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return InsecureTransport(
-                f"{request.subject}: the certificate of {host} is not trusted ({cause.verify_message})",
+                f"{request.subject}: the certificate of {host} is not trusted: {cause.verify_message}",
                 hint=Hint.any_of(
                     Hint("trust its certificate authority with {}", Setting.CA_FILE),
                     f"add the certificate authority to certs.d/{host} as *.crt",
                     Hint("skip verification with {}", Setting.SKIP_TLS_VERIFY),
                 ),
             )
-        if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
+        if isinstance(cause, ssl.SSLError) and cause.reason in _PLAIN_HTTP_REASONS:
             return InsecureTransport(
-                f"{request.subject}: {host} doesn't speak HTTPS",
+                f"{request.subject}: {host} does not support HTTPS",
                 hint=Hint("use {} for a registry without TLS", Setting.PLAIN_HTTP),
             )
-        if isinstance(cause, ssl.SSLError) and _CLIENT_CERTIFICATE.search(cause.reason or ""):
+        if isinstance(cause, ssl.SSLError) and _CLIENT_CERTIFICATE_REASON.search(cause.reason or ""):
             return AuthenticationFailed(
-                f"{request.subject}: {host} asks for a client certificate that it knows",
+                f"{request.subject}: {host} requires a client certificate that it trusts",
                 hint=Hint.any_of(
                     f"put *.cert and *.key into certs.d/{host}", Hint("pass their directory with {}", Setting.CERT_DIR)
                 ),
             )
-        if (refused := _TUNNEL_REFUSED.match(str(cause))) and refused[1] == "407":
-            return _proxy_login(request)
+        if (refused := _PROXY_REFUSED.match(str(cause))) and refused[1] == "407":
+            return _proxy_authentication_required(request)
         if isinstance(cause, requests.exceptions.InvalidURL):
-            return RegistryUnavailable(f"{request.subject}: {host} refers to an address that can't be used")
+            return RegistryUnavailable(f"{request.subject}: {host} sent an invalid URL")
         if isinstance(cause, HeaderLimitExceeded):
             return RegistryUnavailable(
                 f"{request.subject}: invalid response from {host}: {cause}",
@@ -116,23 +119,23 @@ def no_answer(request: Request, error: Exception) -> ImageToolsError:
             )
     reason, unreachable = _reason(causes)
     return TransientError(
-        f"{request.subject}: the connection to {host} failed ({reason})",
+        f"{request.subject}: connection to {host} failed: {reason}",
         hint="check the registry's name, the network and the proxy settings",
         unreachable=unreachable,
     )
 
 
-def _proxy_login(request: Request) -> ImageToolsError:
+def _proxy_authentication_required(request: Request) -> ImageToolsError:
     return RegistryUnavailable(
-        f"{request.subject}: the proxy on the way asks for a login, and takes none that it was given",
-        hint="write it into the proxy's address in the environment: http://NAME:PASSWORD@HOST:PORT",
+        f"{request.subject}: proxy authentication required",
+        hint="set user name and password in the proxy's URL in the environment: http://NAME:PASSWORD@HOST:PORT",
     )
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what led to it, down to what the operating system said; what was handled before isn't of it.
+    """Yield the error and its causes down to the one of the operating system, not what was handled before that.
 
-    urllib3 has some errors only as an argument of its own.
+    Some errors of urllib3 contain their cause only as an argument.
     """
     while error is not None:
         yield error
@@ -143,35 +146,35 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(causes: list[BaseException]) -> tuple[str, bool]:
-    """Why nothing came, in a few words, and whether the host was not reached at all."""
-    unreached = any(isinstance(each, _UNREACHED) for each in causes)
+    """Return why the connection failed, and whether the host could not be reached at all."""
+    unreachable = any(isinstance(cause, _UNREACHABLE) for cause in causes)
     for cause in reversed(causes):
         if isinstance(cause, socket.gaierror):
-            return "the host is not known", True
-        if refused := _TUNNEL_REFUSED.match(str(cause)):
-            return f"the proxy answered {refused[1]}", False
+            return "unknown host", True
+        if refused := _PROXY_REFUSED.match(str(cause)):
+            return f"the proxy returned {refused[1]}", False
         if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror.lower(), unreached
+            return cause.strerror.lower(), unreachable
         if isinstance(cause, (urllib3.exceptions.TimeoutError, TimeoutError)):
-            return "no answer in time", unreached
+            return "timed out", unreachable
         if isinstance(cause, urllib3.exceptions.IncompleteRead):
-            return "it ended early", False
-    return "it broke", False
+            return "the response ended early", False
+    return "connection lost", False
 
 
-def _registry_error(answer: Response) -> tuple[str, str]:
-    """The code of the first error in the body, and code and message together as the registry has them."""
+def _registry_error(response: Response) -> tuple[str, str]:
+    """Return the code of the first error in the body, and its code and message as one text."""
     try:
-        first = json.loads(answer.body)["errors"][0]
-        code, message = str(first["code"]), str(first.get("message") or "")
+        error = json.loads(response.body)["errors"][0]
+        code, message = str(error["code"]), str(error.get("message") or "")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return "", responses.get(answer.status, "no more is said")
+        return "", responses.get(response.status, "no details")
     text = f"{code}: {message}" if message else code
-    return code, escape_controls(text[:_DETAIL_LENGTH])
+    return code, escape_controls(text[:_MAX_DETAIL_LENGTH])
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Retry-After (RFC 9110, section 10.2.3), seconds or a date, as seconds from now."""
+    """Return Retry-After (RFC 9110, section 10.2.3), a number of seconds or a date, as seconds from now."""
     value = headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])

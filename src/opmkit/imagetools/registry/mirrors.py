@@ -24,10 +24,9 @@ _log = logging.getLogger(__name__)
 
 
 class MirroredRepository(RegistryRepository):
-    """A repository whose content is read from the first of several places that gives it.
+    """A repository that is read from the first of several locations that has the content, and written to itself.
 
-    It bears the name of the one that references name, and what is sent to it goes there. The place that gave something
-    is asked first from then on; a mirror that fails otherwise than by not having it is asked no more.
+    The location that succeeded last is tried first. A mirror that fails otherwise than by 404 is not tried again.
     """
 
     def __init__(
@@ -36,108 +35,114 @@ class MirroredRepository(RegistryRepository):
         sources: Sequence[RegistryRepository],
         failed: dict[str, ImageToolsError],
     ) -> None:
-        """Read from ``sources``, in their order.
+        """Create a repository.
 
-        ``failed`` is shared by the repositories of a client: the errors of mirrors that are asked no more, by registry
-        where it can't be reached, else by name.
+        Args:
+            target: The repository to write to.
+            sources: The repositories to read from: mirrors in order of precedence, then the repository itself.
+            failed: The errors of failed mirrors, shared by all repositories of a client: by registry if it is
+                unavailable, else by REGISTRY/REPOSITORY.
         """
-        super().__init__(target._transport, target.place)
+        super().__init__(target._transport, target.location)
         self._sources = sources
         self._failed = failed
-        self._best = sources[0]
+        self._last_used = sources[0]
 
     @property
-    def places(self) -> tuple[RepositoryLocation, ...]:
-        """Where what is read may come from, best first."""
-        return tuple(source.place for source in self._sources)
+    def locations(self) -> tuple[RepositoryLocation, ...]:
+        """The locations that images are read from, in order of precedence."""
+        return tuple(source.location for source in self._sources)
 
     def resolve(self, identifier: str) -> Descriptor:
-        """The descriptor behind a tag or digest."""
-        return self._first(identifier, lambda source: source.resolve(identifier))
+        """Resolve a tag or digest."""
+        return self._read_first(identifier, lambda source: source.resolve(identifier))
 
     def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
-        """The manifest or index, verified."""
-        return self._first(identifier, lambda source: source.get_manifest(identifier))
+        """Get a manifest or index, verified against its digest."""
+        return self._read_first(identifier, lambda source: source.get_manifest(identifier))
 
     def get_config(self, descriptor: Descriptor) -> bytes:
-        """A small blob, verified."""
-        return self._first(descriptor.digest, lambda source: source.get_config(descriptor))
+        """Read a small blob into memory and verify it."""
+        return self._read_first(descriptor.digest, lambda source: source.get_config(descriptor))
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """A blob's content, verified while it is read; where a mirror breaks off, another place goes on."""
-        stream = _BlobOfMany(self._sources[-1], partial(self._start, descriptor), self._note)
+        """Open a blob; reading it to the end verifies it. If a mirror fails, another location continues."""
+        stream = _FailoverStream(self._sources[-1], partial(self._open_at, descriptor), self._record_failure)
         return verify_stream(cast("BinaryIO", stream), descriptor, self.name)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether one of the places has the blob."""
+        """Return whether the blob exists at one of the locations."""
 
-        def find(source: RegistryRepository) -> bool:
+        def check(source: RegistryRepository) -> bool:
             if not source.has_blob(descriptor):
                 raise NotFound(f"{source.name}@{descriptor.digest}: not found")
             return True
 
         try:
-            return self._first(descriptor.digest, find)
+            return self._read_first(descriptor.digest, check)
         except NotFound:
             return False
 
     def tags(self) -> Iterator[str]:
-        """The tags, by what isn't a mirror: those may have a few of them only."""
+        """List the tags of the repository itself, since mirrors may lack some."""
         return self._sources[-1].tags()
 
-    def _start(self, descriptor: Descriptor, offset: int) -> tuple[RegistryRepository, BlobStream]:
-        """A blob from ``offset`` on, and where it comes from."""
-        return self._first(descriptor.digest, lambda source: (source, source.blob_from(descriptor, offset)))
+    def _open_at(self, descriptor: Descriptor, offset: int) -> tuple[RegistryRepository, BlobStream]:
+        """Open a blob at ``offset``; return its source as well."""
+        return self._read_first(
+            descriptor.digest, lambda source: (source, source.open_unverified_blob(descriptor, offset))
+        )
 
-    def _first(self, identifier: str, read: Callable[[RegistryRepository], T]) -> T:
-        """What ``read`` gives for the first source where it succeeds; an error that tells of each, if none does."""
-        failures: dict[RegistryRepository, ImageToolsError] = {}
-        for source in sorted(self._sources, key=lambda source: source is not self._best):
+    def _read_first(self, identifier: str, read: Callable[[RegistryRepository], T]) -> T:
+        """Return the result of ``read`` for the first source that succeeds; raise the errors of all if none does."""
+        errors: dict[RegistryRepository, ImageToolsError] = {}
+        for source in sorted(self._sources, key=lambda source: source is not self._last_used):
             is_mirror = source is not self._sources[-1]
-            before = self._failed.get(source.place.registry) or self._failed.get(source.name)
-            if is_mirror and before:
-                failures[source] = before
+            earlier = self._failed.get(source.location.registry) or self._failed.get(source.name)
+            if is_mirror and earlier:
+                errors[source] = earlier
                 continue
             try:
-                found = read(source)
+                result = read(source)
             except ImageToolsError as error:
-                failures[source] = error
+                errors[source] = error
                 if is_mirror:
-                    self._note(source, error)
+                    self._record_failure(source, error)
             else:
-                self._best = source
-                return found
-        raise self._failure(identifier, [failures[source] for source in self._sources])
+                self._last_used = source
+                return result
+        raise self._combined_error(identifier, [errors[source] for source in self._sources])
 
-    def _note(self, mirror: RegistryRepository, error: ImageToolsError) -> None:
+    def _record_failure(self, mirror: RegistryRepository, error: ImageToolsError) -> None:
         if isinstance(error, NotFound):
-            _log.debug("%s; the next place for %s is asked", error.message, self.name)
+            _log.debug("%s; trying the next location of %s", error.message, self.name)
             return
-        _log.warning("%s; another place for %s is asked", error.message, self.name)
+        _log.warning("%s; trying another location of %s", error.message, self.name)
         if not isinstance(error, DigestMismatch):
-            self._failed[mirror.place.registry if isinstance(error, RegistryUnavailable) else mirror.name] = error
+            self._failed[mirror.location.registry if isinstance(error, RegistryUnavailable) else mirror.name] = error
 
-    def _failure(self, identifier: str, failures: list[ImageToolsError]) -> ImageToolsError:
-        last, reasons = failures[-1], "; ".join(failure.message for failure in failures)
-        hint = Hint.any_of(*(failure.hint for failure in reversed(failures)))
-        message = f"{self._endpoint.subject(identifier)}, by the settings for {self.place.registry}: {reasons}"
-        return type(last)(message, hint=hint)
+    def _combined_error(self, identifier: str, errors: list[ImageToolsError]) -> ImageToolsError:
+        """Return one error of the type that the repository itself raised."""
+        reasons = "; ".join(error.message for error in errors)
+        hint = Hint.any_of(*(error.hint for error in reversed(errors)))
+        message = f"{self._endpoint.reference(identifier)}: all locations configured for it failed: {reasons}"
+        return type(errors[-1])(message, hint=hint)
 
 
-class _BlobOfMany(io.RawIOBase):
-    """The content that ``start`` gives from an offset on, started anew with ``note`` of a mirror that broke off."""
+class _FailoverStream(io.RawIOBase):
+    """A blob that ``open_at`` opens at an offset, again from another source after a mirror failed."""
 
     def __init__(
         self,
         last: RegistryRepository,
-        start: Callable[[int], tuple[RegistryRepository, BlobStream]],
-        note: Callable[[RegistryRepository, ImageToolsError], None],
+        open_at: Callable[[int], tuple[RegistryRepository, BlobStream]],
+        record_failure: Callable[[RegistryRepository, ImageToolsError], None],
     ) -> None:
         self._last = last
-        self._start = start
-        self._note = note
+        self._open_at = open_at
+        self._record_failure = record_failure
         self._offset = 0
-        self._source, self._stream = start(0)
+        self._source, self._stream = open_at(0)
 
     def readable(self) -> bool:
         return True
@@ -147,16 +152,16 @@ class _BlobOfMany(io.RawIOBase):
             return self.readall()
         while True:
             try:
-                piece = self._stream.read(size)
+                data = self._stream.read(size)
             except RegistryUnavailable as error:
                 if self._source is self._last:
                     raise
-                self._note(self._source, error)
+                self._record_failure(self._source, error)
                 self._stream.close()
-                self._source, self._stream = self._start(self._offset)
+                self._source, self._stream = self._open_at(self._offset)
             else:
-                self._offset += len(piece)
-                return piece
+                self._offset += len(data)
+                return data
 
     def close(self) -> None:
         self._stream.close()

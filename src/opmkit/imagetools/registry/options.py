@@ -1,4 +1,4 @@
-"""How registries are spoken to."""
+"""Options of the registry client."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RegistryOptions:
-    """The choices of one :class:`RegistryClient`.
+    """Options of a `RegistryClient`.
 
-    ``plain_http`` and ``verify_tls`` hold for every registry, whatever the settings of the machine say. Without
-    ``verify_tls`` every registry is insecure in the sense of registries.conf: any certificate is accepted, and plain
-    HTTP where HTTPS is not spoken. ``ca_file``
-    (PEM) is trusted beside the certificates that are trusted anyway. ``cert_dir`` (``*.crt``, ``*.cert`` with
-    ``*.key``) takes the place of the directories for single registries. ``authfile`` is the only place for credentials
-    where it is given. ``deadline`` is how many seconds one call may go on, retries and waits included; the transfer of
-    a blob gets more by its size. Blobs above ``chunked_above`` bytes are sent in pieces of ``chunk_size`` bytes,
-    smaller ones in one request.
+    Attributes:
+        plain_http: Use HTTP instead of HTTPS for all registries.
+        verify_tls: Whether to verify certificates. Without verification all registries are insecure in the sense of
+            registries.conf: any certificate is accepted, and HTTP if the registry does not support HTTPS.
+        ca_file: A PEM file of certificate authorities to trust in addition to those of the system and certs.d.
+        cert_dir: A directory with ``*.crt``, and ``*.cert`` with ``*.key``, instead of certs.d.
+        authfile: The only credentials file to use.
+        deadline: Seconds for a call, including retries; transfers of blobs get more time by their size.
+        chunked_above: Size of a blob in bytes above which it is sent in chunks instead of one request.
+        chunk_size: Size of a chunk in bytes.
     """
 
     plain_http: bool = False
@@ -36,14 +38,18 @@ class RegistryOptions:
     chunk_size: int = 16 << 20
 
     def certificates(self) -> Certificates:
-        """Those of ``ca_file`` and ``cert_dir``; raises ImageToolsError if there is no such directory."""
-        given = Certificates((self.ca_file,) if self.ca_file else ())
+        """Return the certificates of ``ca_file`` and ``cert_dir``.
+
+        Raises:
+            ImageToolsError: ``cert_dir`` does not exist.
+        """
+        certificates = Certificates((self.ca_file,) if self.ca_file else ())
         if self.cert_dir is None:
-            return given
-        found = Certificates.read(self.cert_dir)
-        if found is None:
+            return certificates
+        directory = Certificates.read(self.cert_dir)
+        if directory is None:
             raise ImageToolsError(
-                f"certificate directory {self.cert_dir} is not there",
-                hint="name one that holds *.crt for authorities, or *.cert and *.key for yourself",
+                f"certificate directory {self.cert_dir} does not exist",
+                hint="name a directory with *.crt of authorities, or *.cert and *.key of a client",
             )
-        return found.with_more(given)
+        return directory.merge(certificates)

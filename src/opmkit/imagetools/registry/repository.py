@@ -1,4 +1,4 @@
-"""A repository of a registry as a place where images live."""
+"""Repository of a registry, over HTTP (OCI distribution-spec 1.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, NotFound, pr
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.messages import Request, Response, content_length
-from opmkit.imagetools.registry.uploads import Upload
+from opmkit.imagetools.registry.uploads import BlobUpload
 from opmkit.imagetools.repository import TAG_MOVE_WINDOW, check_tag, verify_stream
 from opmkit.imagetools.spec import (
     MAX_CONFIG_SIZE,
@@ -30,202 +30,202 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import BlobOpener, ImageSource
     from opmkit.imagetools.spec import IndexManifest, Manifest
 
-TAGS_PAGE = 1000
-TAGS_LIMIT = 1_000_000
-_TAGS_BODY = 4 << 20
+MAX_TAGS = 1_000_000
+_TAGS_PAGE_SIZE = 1000
+_MAX_TAGS_BODY = 4 << 20
 _HEAD_REFUSED = (400, 405, 406, 415, 501)
 _ACCEPT = {"Accept": ", ".join(media_types.ACCEPT)}
 _log = logging.getLogger(__name__)
 
 
 class RegistryRepository:
-    """One repository over HTTP (OCI distribution-spec 1.1); see :class:`opmkit.imagetools.repository.Repository`."""
+    """A repository of a registry; implements `opmkit.imagetools.repository.Repository`."""
 
-    def __init__(self, transport: Transport, place: RepositoryLocation) -> None:
-        """Nothing is sent yet."""
-        self.place = place
+    def __init__(self, transport: Transport, location: RepositoryLocation) -> None:
+        """Create a repository, without sending anything yet."""
+        self.location = location
         self._transport = transport
-        self._endpoint = transport.endpoint(place)
-        self._pull = Access(place)
-        self._push = Access(place, PUSH)
+        self._endpoint = transport.endpoint(location)
+        self._pull = Access(location)
+        self._push = Access(location, PUSH)
 
     @property
     def name(self) -> str:
-        """Registry and repository."""
+        """Registry and repository, separated by a slash."""
         return self._endpoint.name
 
     @property
-    def places(self) -> tuple[RepositoryLocation, ...]:
-        """Where what is read comes from."""
-        return (self.place,)
+    def locations(self) -> tuple[RepositoryLocation, ...]:
+        """The locations that images are read from."""
+        return (self.location,)
 
     def __repr__(self) -> str:
-        """Class and name."""
+        """Return the class and the name."""
         return f"RegistryRepository({self.name!r})"
 
     def resolve(self, identifier: str) -> Descriptor:
-        """The descriptor behind a tag or digest, by HEAD; by GET from registries that tell too little that way."""
-        answer = self._transport.call(self._manifest_request("HEAD", identifier, ok=(200, *_HEAD_REFUSED)))
-        digest = answer.headers.get("Docker-Content-Digest", "")
-        size = content_length(answer.headers)
-        media_type = _media_type(answer)
-        if answer.status != 200 or not is_digest(digest) or size is None or not media_type:
-            return self._descriptor(identifier)
+        """Resolve a tag or digest by HEAD, or by GET if the registry does not support that or omits headers."""
+        response = self._transport.send(self._manifest_request("HEAD", identifier, ok=(200, *_HEAD_REFUSED)))
+        digest = response.headers.get("Docker-Content-Digest", "")
+        size = content_length(response.headers)
+        media_type = _media_type(response)
+        if response.status != 200 or not is_digest(digest) or size is None or not media_type:
+            return self._resolve_by_get(identifier)
         if is_digest(identifier) and digest != identifier:
-            raise self._mismatch(identifier)
+            raise self._digest_mismatch(identifier)
         return Descriptor(media_type, digest, size)
 
     def get_manifest(self, identifier: str) -> Manifest | IndexManifest:
-        """The manifest or index, checked against the digest it was asked by or, for a tag, that the registry names."""
-        answer = self._fetch_manifest(identifier)
-        with prefix_errors(self._endpoint.subject(identifier)):
-            return parse_manifest(answer.body, _media_type(answer) or None)
+        """Get a manifest or index, verified against its digest or, for a tag, against the registry's digest header."""
+        response = self._fetch_manifest(identifier)
+        with prefix_errors(self._endpoint.reference(identifier)):
+            return parse_manifest(response.body, _media_type(response) or None)
 
     def get_config(self, descriptor: Descriptor) -> bytes:
-        """A blob of at most MAX_CONFIG_SIZE bytes, verified."""
+        """Read a blob of at most MAX_CONFIG_SIZE bytes and verify it."""
         if descriptor.size > MAX_CONFIG_SIZE:
             raise LimitExceeded(
-                f"{self._endpoint.subject(descriptor.digest)}: a configuration of {descriptor.size} bytes is longer "
-                f"than the {MAX_CONFIG_SIZE} that are read"
+                f"{self._endpoint.reference(descriptor.digest)}: a configuration of {descriptor.size} bytes exceeds "
+                f"the limit of {MAX_CONFIG_SIZE}"
             )
         with self.open_blob(descriptor) as stream:
             return stream.read()
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
-        """A blob's content from the network, verified while it is read, resumed where the connection breaks."""
-        return verify_stream(cast("BinaryIO", self.blob_from(descriptor, 0)), descriptor, self.name)
+        """Open a blob; reading it to the end verifies it. The download resumes if the connection breaks."""
+        return verify_stream(cast("BinaryIO", self.open_unverified_blob(descriptor, 0)), descriptor, self.name)
 
-    def blob_from(self, descriptor: Descriptor, offset: int) -> BlobStream:
-        """A blob's content from ``offset`` on, not verified."""
-        subject = self._endpoint.subject(descriptor.digest)
+    def open_unverified_blob(self, descriptor: Descriptor, offset: int) -> BlobStream:
+        """Open a blob at ``offset``, without verification."""
+        subject = self._endpoint.reference(descriptor.digest)
         request = Request("GET", self._endpoint.blob(descriptor.digest), subject, self._pull)
         return BlobStream(self._transport, request, descriptor.size, offset)
 
     def has_blob(self, descriptor: Descriptor) -> bool:
-        """Whether the blob is there, by HEAD."""
+        """Return whether the blob exists."""
         return self._has_blob(descriptor, self._pull)
 
     def put_blob(self, descriptor: Descriptor, opener: BlobOpener, *, mount_from: ImageSource | None = None) -> None:
-        """Send a blob, unless it is there or can be mounted from ``mount_from``."""
+        """Upload a blob, unless it exists or can be mounted from ``mount_from``."""
         if not self._has_blob(descriptor, self._push):
-            source = self._mountable(mount_from)
-            Upload(self._transport, self._endpoint, self._push, descriptor, opener).run(source)
+            repository = self._mountable_repository(mount_from)
+            BlobUpload(self._transport, self._endpoint, self._push, descriptor, opener).run(repository)
 
     def put_manifest(
         self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
-        """Store a manifest under its digest, or together with ``tag`` in one request.
+        """Upload a manifest by its digest, or together with ``tag`` in one request; see `Repository.put_manifest`.
 
         Raises:
-            DigestMismatch: if the registry reports success, but has another manifest there, or none.
+            TagMoved: The tag names something else than ``replacing``.
+            DigestMismatch: The registry reports success, but has another manifest, or none.
         """
         identifier = tag or manifest.digest
         clock = self._transport.retry.clock
-        checked = clock()
+        checked_at = clock()
 
         def body() -> bytes:
-            """The body of one attempt; none of them is sent without a look at the tag right before."""
-            nonlocal checked
-            checked = clock()
+            """Return the body of an attempt, after a check of the tag right before it is sent."""
+            nonlocal checked_at
+            checked_at = clock()
             if replacing is not None:
                 check_tag(self, identifier, replacing, manifest.digest)
             return manifest.raw
 
-        answer = self._transport.call(
+        response = self._transport.send(
             Request(
                 "PUT",
                 self._endpoint.manifest(identifier),
-                self._endpoint.subject(identifier),
+                self._endpoint.reference(identifier),
                 self._push,
                 {"Content-Type": manifest.media_type},
                 body,
                 ok=(201,),
             )
         )
-        if replacing is not None and (took := clock() - checked) > TAG_MOVE_WINDOW:
-            subject = self._endpoint.subject(identifier)
+        if replacing is not None and (seconds := clock() - checked_at) > TAG_MOVE_WINDOW:
             _log.warning(
-                "%s: the registry took %.1f s to move the tag; what another writer published in that time may be lost",
-                subject,
-                took,
+                "%s: moving the tag took %.1f s; an update by another writer in that time may be lost",
+                self._endpoint.reference(identifier),
+                seconds,
             )
-        if answer.headers.get("Docker-Content-Digest") != manifest.digest:
+        if response.headers.get("Docker-Content-Digest") != manifest.digest:
             self._check_stored(identifier, manifest.digest)
         return manifest.descriptor
 
     def tags(self) -> Iterator[str]:
-        """The tags, in the registry's order; LimitExceeded beyond TAGS_LIMIT."""
-        found: list[str] = []
+        """List the tags in the registry's order.
 
-        def take(answer: Response) -> bool:
-            page = answer.json(self.name).get("tags")
-            if not isinstance(page, list):
-                return False
-            found.extend(tag for tag in page if isinstance(tag, str))
-            if len(found) > TAGS_LIMIT:
-                raise LimitExceeded(f"{self.name}: more than {TAGS_LIMIT} tags")
-            return bool(page)
-
-        first = Request("GET", self._endpoint.tags(TAGS_PAGE), self.name, self._pull, limit=_TAGS_BODY)
-        self._transport.pages(first, take)
-        return iter(found)
+        Raises:
+            LimitExceeded: There are more than MAX_TAGS tags.
+        """
+        tags: list[str] = []
+        url = self._endpoint.tags(_TAGS_PAGE_SIZE)
+        for response in self._transport.pages(Request("GET", url, self.name, self._pull, limit=_MAX_TAGS_BODY)):
+            page = response.json(self.name).get("tags")
+            if not isinstance(page, list) or not page:
+                break
+            tags.extend(tag for tag in page if isinstance(tag, str))
+            if len(tags) > MAX_TAGS:
+                raise LimitExceeded(f"{self.name}: more than {MAX_TAGS} tags")
+        return iter(tags)
 
     def _check_stored(self, identifier: str, digest: str) -> None:
-        """Raise DigestMismatch unless the registry itself, not a mirror of it, has the manifest that it accepted."""
-        subject = self._endpoint.subject(identifier)
+        """Raise DigestMismatch unless the registry itself, not a mirror, has the manifest that it accepted."""
+        subject = self._endpoint.reference(identifier)
         hint = "push again; if the error persists, report it to the operator of the registry"
         try:
-            found = RegistryRepository.resolve(self, identifier).digest
+            stored = RegistryRepository.resolve(self, identifier).digest
         except NotFound:
             raise DigestMismatch(
                 f"{subject}: the registry accepted the manifest {digest} but did not store it", hint=hint
             ) from None
-        if found != digest:
+        if stored != digest:
             raise DigestMismatch(
-                f"{subject}: the registry accepted the manifest {digest} but has {found} there", hint=hint
+                f"{subject}: the registry accepted the manifest {digest} but stored {stored}", hint=hint
             )
 
     def _has_blob(self, descriptor: Descriptor, access: Access) -> bool:
         digest = descriptor.digest
-        url, subject = self._endpoint.blob(digest), self._endpoint.subject(digest)
-        return self._transport.call(Request("HEAD", url, subject, access, ok=(200, 404))).status == 200
+        url, subject = self._endpoint.blob(digest), self._endpoint.reference(digest)
+        return self._transport.send(Request("HEAD", url, subject, access, ok=(200, 404))).status == 200
 
-    def _mountable(self, source: ImageSource | None) -> str:
-        """The name of ``source`` where it is another repository of the same registry, else nothing."""
+    def _mountable_repository(self, source: ImageSource | None) -> str:
+        """Return the name of ``source`` if it is another repository of the same registry, else ""."""
         if not isinstance(source, RegistryRepository):
             return ""
-        registry, repository = self.place.registry, self.place.repository
-        near = (place.repository for place in source.places if place.registry == registry)
-        return next((name for name in near if name != repository), "")
+        for location in source.locations:
+            if location.registry == self.location.registry and location.repository != self.location.repository:
+                return location.repository
+        return ""
 
     def _manifest_request(self, method: str, identifier: str, ok: tuple[int, ...] = (200,)) -> Request:
-        url, subject = self._endpoint.manifest(identifier), self._endpoint.subject(identifier)
+        url, subject = self._endpoint.manifest(identifier), self._endpoint.reference(identifier)
         return Request(method, url, subject, self._pull, _ACCEPT, ok=ok, limit=MAX_MANIFEST_SIZE)
 
     def _fetch_manifest(self, identifier: str) -> Response:
-        answer = self._transport.call(self._manifest_request("GET", identifier))
-        promised = identifier if is_digest(identifier) else answer.headers.get("Docker-Content-Digest", "")
-        if is_digest(promised):
-            content = new_hash(promised)
-            content.update(answer.body)
-            if content.hexdigest() != promised.partition(":")[2]:
-                raise self._mismatch(identifier)
-        return answer
+        response = self._transport.send(self._manifest_request("GET", identifier))
+        digest = identifier if is_digest(identifier) else response.headers.get("Docker-Content-Digest", "")
+        if is_digest(digest):
+            content = new_hash(digest)
+            content.update(response.body)
+            if content.hexdigest() != digest.partition(":")[2]:
+                raise self._digest_mismatch(identifier)
+        return response
 
-    def _descriptor(self, identifier: str) -> Descriptor:
-        """The descriptor made from the manifest itself."""
-        answer = self._fetch_manifest(identifier)
-        digest = identifier if is_digest(identifier) else sha256_digest(answer.body)
-        with prefix_errors(self._endpoint.subject(identifier)):
-            media_type = parse_manifest(answer.body, _media_type(answer) or None).media_type
-        return Descriptor(media_type, digest, len(answer.body))
+    def _resolve_by_get(self, identifier: str) -> Descriptor:
+        response = self._fetch_manifest(identifier)
+        digest = identifier if is_digest(identifier) else sha256_digest(response.body)
+        with prefix_errors(self._endpoint.reference(identifier)):
+            media_type = parse_manifest(response.body, _media_type(response) or None).media_type
+        return Descriptor(media_type, digest, len(response.body))
 
-    def _mismatch(self, identifier: str) -> DigestMismatch:
+    def _digest_mismatch(self, identifier: str) -> DigestMismatch:
         return DigestMismatch(
-            f"{self._endpoint.subject(identifier)}: the registry sends a manifest with another digest than it should",
-            hint="try again; if it stays so, the copy in the registry is damaged: push it anew",
+            f"{self._endpoint.reference(identifier)}: digest mismatch: the registry sent another manifest",
+            hint="try again; if the error persists, the image in the registry is damaged: push it again",
         )
 
 
-def _media_type(answer: Response) -> str:
-    return answer.headers.get("Content-Type", "").partition(";")[0].strip()
+def _media_type(response: Response) -> str:
+    return response.headers.get("Content-Type", "").partition(";")[0].strip()

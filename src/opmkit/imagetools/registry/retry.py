@@ -1,4 +1,4 @@
-"""What is tried again, how often, and when it is given up."""
+"""Retries with exponential back-off."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _log = logging.getLogger(__name__)
 
 
 class TransientError(RegistryUnavailable):
-    """A failure that may pass.
+    """A failure that a retry may solve.
 
-    ``retry_after`` is how many seconds the registry asks to wait; ``unreachable`` means that nobody answered at all, so
-    that more than a few attempts are in vain.
+    Attributes:
+        retry_after: Seconds that the registry asks to wait.
+        unreachable: Whether the server could not be reached at all, so that fewer retries are worthwhile.
     """
 
     def __init__(
         self, message: str, *, hint: Hint | str = "", retry_after: float | None = None, unreachable: bool = False
     ) -> None:
-        """Keep the texts for the error that is raised in the end."""
+        """Create an error."""
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
         self.unreachable = unreachable
@@ -38,63 +39,71 @@ class TransientError(RegistryUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment of ``clock`` after which nothing is begun."""
+    """A time of ``clock`` after which no attempt starts."""
 
-    moment: float
+    expires_at: float
     clock: Callable[[], float]
 
-    def left(self) -> float:
-        """Seconds until then; never less than 0."""
-        return max(0.0, self.moment - self.clock())
+    def remaining(self) -> float:
+        """Return the seconds until the deadline, at least 0."""
+        return max(0.0, self.expires_at - self.clock())
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential back-off with jitter between attempts, all times in seconds.
+    """Exponential back-off with jitter; all times are in seconds.
 
-    A wait that the registry asks for is kept, up to ``longest_asked``. Time and chance can be set for tests.
+    Attributes:
+        max_attempts: Attempts in total.
+        max_attempts_unreachable: Attempts in total if the server cannot be reached.
+        initial_wait: Maximum wait before the second attempt; it doubles with each further one.
+        max_wait: Maximum wait.
+        max_retry_after: Maximum wait if the registry sends Retry-After.
+        clock: Monotonic clock.
+        sleep: Function that waits.
+        jitter: Random fraction, from 0 to 1, of the variable half of a wait.
     """
 
-    attempts: int = 6
-    attempts_unreachable: int = 3
-    first_wait: float = 0.4
-    longest_wait: float = 15.0
-    longest_asked: float = 60.0
+    max_attempts: int = 6
+    max_attempts_unreachable: int = 3
+    initial_wait: float = 0.4
+    max_wait: float = 15.0
+    max_retry_after: float = 60.0
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = interrupts.sleep
-    chance: Callable[[], float] = random.random
+    jitter: Callable[[], float] = random.random
 
     def deadline(self, seconds: float) -> Deadline:
-        """The deadline of an operation that starts now."""
+        """Return the deadline of an operation that starts now."""
         return Deadline(self.clock() + seconds, self.clock)
 
     def run(self, operation: Callable[[], T], deadline: Deadline) -> T:
-        """Do ``operation`` until it raises no :class:`TransientError`.
+        """Call an idempotent operation until it raises no TransientError, and return its result.
 
-        Raises RegistryUnavailable when the attempts are used up or the next one would start after the deadline; other
-        errors pass at once. The operation must bear repetition.
+        Raises:
+            RegistryUnavailable: All attempts failed, or the next one would start after the deadline.
         """
         attempt = 1
         while True:
             try:
                 return operation()
-            except TransientError as failure:
-                wait = self._wait(attempt, failure)
-                limit = self.attempts_unreachable if failure.unreachable else self.attempts
-                if attempt >= limit or wait > deadline.left():
-                    raise _given_up(failure, attempt, wait) from None
-                _log.debug("%s; next attempt in %.1f s", failure.message, wait)
+            except TransientError as error:
+                wait = self._wait(attempt, error)
+                max_attempts = self.max_attempts_unreachable if error.unreachable else self.max_attempts
+                if attempt >= max_attempts or wait > deadline.remaining():
+                    raise _final_error(error, attempt, wait) from None
+                _log.debug("%s; next attempt in %.1f s", error.message, wait)
             self.sleep(wait)
             attempt += 1
 
-    def _wait(self, attempt: int, failure: TransientError) -> float:
-        if failure.retry_after is not None:
-            return min(failure.retry_after, self.longest_asked)
-        longest = min(self.first_wait * 2.0 ** (attempt - 1), self.longest_wait)
-        return longest * (1 + self.chance()) / 2
+    def _wait(self, attempt: int, error: TransientError) -> float:
+        if error.retry_after is not None:
+            return min(error.retry_after, self.max_retry_after)
+        longest = min(self.initial_wait * 2.0 ** (attempt - 1), self.max_wait)
+        return longest * (1 + self.jitter()) / 2
 
 
-def _given_up(failure: TransientError, attempts: int, wait: float) -> RegistryUnavailable:
-    asked = f"; it asks to wait {wait:.0f} s more" if failure.retry_after else ""
-    tried = f"; given up after {attempts} attempts" if attempts > 1 else ""
-    return RegistryUnavailable(f"{failure.message}{asked}{tried}", hint=failure.hint)
+def _final_error(error: TransientError, attempts: int, wait: float) -> RegistryUnavailable:
+    retry_after = f"; the registry asks to retry after {wait:.0f} s" if error.retry_after else ""
+    attempted = f"; gave up after {attempts} attempts" if attempts > 1 else ""
+    return RegistryUnavailable(f"{error.message}{retry_after}{attempted}", hint=error.hint)

@@ -1,4 +1,4 @@
-"""Whether registries that are called insecure speak HTTPS or HTTP, found out by the first request to each."""
+"""Detection of whether insecure registries support HTTPS or only HTTP."""
 
 from __future__ import annotations
 
@@ -20,50 +20,51 @@ _HTTP, _HTTPS = "http", "https"
 
 
 class SchemeProbe:
-    """What hosts speak.
+    """The schemes that hosts support, detected by the first request to each.
 
-    HTTPS is tried first: a host that doesn't speak it gets nothing but a TLS greeting. Then the same request goes out
-    by HTTP, without the probes that other clients begin with, and what works is remembered for the host. Only insecure
-    registries are ever spoken to by HTTP, or all with ``plain_http``.
+    HTTPS is tried first: a host without it gets nothing but a TLS handshake. Then the same request is sent over HTTP,
+    without a separate probe, and the scheme that works is remembered. HTTP is only used for insecure registries, or
+    for all of them with ``plain_http``.
     """
 
     def __init__(self, *, plain_http: bool) -> None:
-        """Nothing is known yet."""
-        self.first = _HTTP if plain_http else _HTTPS
-        self._spoken: dict[str, str] = {}
+        """Create a probe."""
+        self.default = _HTTP if plain_http else _HTTPS
+        self._detected: dict[str, str] = {}
 
-    def spoken(self, host: str, place: RepositoryLocation) -> str:
-        """The scheme for requests to the repository ``place`` on its host, as far as is known."""
-        return self._spoken.get(host, self.first) if place.insecure else self.first
+    def scheme(self, host: str, location: RepositoryLocation) -> str:
+        """Return the scheme detected for the host of a location, else the default."""
+        return self._detected.get(host, self.default) if location.insecure else self.default
 
-    def try_on(
-        self, url: str, place: RepositoryLocation, send: Callable[[str], requests.Response]
+    def send(
+        self, url: str, location: RepositoryLocation, send: Callable[[str], requests.Response]
     ) -> requests.Response:
-        """What ``send`` gives for ``url``, which is of the registry of ``place`` or another server that it names."""
+        """Call ``send`` with the URL under the right scheme. URLs on other hosts than the registry's are unchanged."""
         parts = urlsplit(url)
         host = parts.netloc
-        if not place.insecure or parts.scheme != _HTTPS or self.first == _HTTP or host != registry_host(place.registry):
+        is_registry = host == registry_host(location.registry)
+        if not location.insecure or parts.scheme != _HTTPS or self.default == _HTTP or not is_registry:
             return send(url)
-        plain = parts._replace(scheme=_HTTP).geturl()
-        if known := self._spoken.get(host):
-            return send(url if known == _HTTPS else plain)
+        http_url = parts._replace(scheme=_HTTP).geturl()
+        if detected := self._detected.get(host):
+            return send(url if detected == _HTTPS else http_url)
         try:
             response = send(url)
         except (InsecureTransport, TransientError) as error:
-            return self._fall_back(host, plain, send, error)
-        self._spoken[host] = _HTTPS
+            return self._fall_back(host, http_url, send, error)
+        self._detected[host] = _HTTPS
         return response
 
     def _fall_back(
-        self, host: str, plain: str, send: Callable[[str], requests.Response], error: ImageToolsError
+        self, host: str, http_url: str, send: Callable[[str], requests.Response], https_error: ImageToolsError
     ) -> requests.Response:
-        """The answer by HTTP; ``error``, that of HTTPS, if there is none or one that says that HTTPS is expected."""
+        """Send over HTTP; raise ``https_error`` if that fails, or the server reports that it expects HTTPS."""
         try:
-            response = send(plain)
+            response = send(http_url)
         except ImageToolsError:
-            raise error from None
+            raise https_error from None
         if response.status_code == 400:
             response.close()
-            raise error
-        self._spoken[host] = _HTTP
+            raise https_error
+        self._detected[host] = _HTTP
         return response

@@ -1,67 +1,79 @@
-"""Connections to registries: how many, and which certificates are trusted and shown."""
+"""HTTP sessions and their TLS settings."""
 
 from __future__ import annotations
 
 import ssl
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
+import requests
+import urllib3
 from requests.adapters import HTTPAdapter
 
 from opmkit import __version__
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry.connections import pool_classes
-from opmkit.imagetools.registry.provider import Registry
 from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    import requests
-
-_POOL = 16
-"""Connections kept open to one host; as many as threads that use it at a time."""
+_POOL_SIZE = 16
+"""Idle connections to keep per host, at least the number of threads that use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TLSConfig:
-    """Whether a server's certificate is checked, by which authorities beside the system's, and who we are to it."""
+    """Whether to verify server certificates, additional authorities to trust, and client certificates."""
 
     verify: bool = True
     certificates: Certificates = field(default_factory=Certificates)
 
-    def without_client(self) -> TLSConfig:
-        """The same without certificates of our own."""
+    def without_client_certificates(self) -> TLSConfig:
+        """Return a copy without client certificates."""
         return replace(self, certificates=replace(self.certificates, clients=()))
 
     def context(self) -> ssl.SSLContext:
-        """What TLS connections are made with; ImageToolsError for a file that can't be used."""
-        context = ssl.create_default_context() if self.verify else _unverified()
+        """Create an SSL context.
+
+        Raises:
+            ImageToolsError: A certificate file cannot be read or is invalid.
+        """
+        context = ssl.create_default_context() if self.verify else _unverified_context()
         for path in self.certificates.authorities if self.verify else ():
-            with _Using(path, "holds no PEM certificate", "give a PEM file of certificate authorities"):
+            with _certificate_errors(path, "not a PEM certificate", "give a PEM file of certificate authorities"):
                 context.load_verify_locations(cafile=path)
         for path, key in self.certificates.clients:
-            with _Using(path, f"can't be used with {key.name}", "give a PEM certificate and its key, not encrypted"):
+            with _certificate_errors(
+                path, f"cannot be loaded with {key.name}", "give a PEM certificate and its unencrypted key"
+            ):
                 context.load_cert_chain(path, key, password=lambda: "")
         return context
 
 
 class SessionPool:
-    """The sessions of a client, one for each :class:`TLSConfig`; safe to share between threads."""
+    """The HTTP sessions of a client, one per `TLSConfig`. Thread-safe."""
 
     def __init__(self, *, plain_http: bool) -> None:
-        """``plain_http`` is for clients that don't use TLS, and need no certificates loaded."""
+        """Create a pool; with ``plain_http`` no certificates are loaded."""
         self._plain_http = plain_http
         self._sessions: dict[TLSConfig, requests.Session] = {}
         self._lock = threading.Lock()
 
-    def session(self, trust: TLSConfig) -> requests.Session:
-        """The session for a trust; ImageToolsError for certificates that can't be used."""
+    def session(self, config: TLSConfig) -> requests.Session:
+        """Return the session for a configuration.
+
+        Raises:
+            ImageToolsError: A certificate file cannot be read or is invalid.
+        """
         with self._lock:
-            if trust not in self._sessions:
-                self._sessions[trust] = self._new(trust)
-            return self._sessions[trust]
+            if config not in self._sessions:
+                self._sessions[config] = self._create(config)
+            return self._sessions[config]
 
     def close(self) -> None:
         """Close all connections."""
@@ -69,28 +81,31 @@ class SessionPool:
             for session in self._sessions.values():
                 session.close()
 
-    def _new(self, trust: TLSConfig) -> requests.Session:
-        """A session of oras', with its cookie policy.
-
-        ``.netrc`` is never read, since requests would let it take the place of the registry's credentials. Redirects
-        are not followed: requests reads their bodies to the end, however long, even if told not to follow.
-        """
-        session: requests.Session = Registry(insecure=self._plain_http, tls_verify=trust.verify).session
-        session.trust_env = False
-        session.get_redirect_target = lambda response: None  # type: ignore[assignment,method-assign]
+    def _create(self, config: TLSConfig) -> requests.Session:
+        session = _Session()
+        session.trust_env = False  # an entry in ~/.netrc would replace the registry's credentials
+        # Harbor treats clients that accept cookies as browsers, and asks for CSRF tokens.
+        session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         session.headers.update({"User-Agent": f"opmkit/{__version__}", "Accept-Encoding": "identity"})
-        adapter = _Adapter(None if self._plain_http else trust.context())
+        if not config.verify:
+            urllib3.disable_warnings()
+        adapter = _Adapter(None if self._plain_http else config.context())
         session.mount("https://", adapter)
         session.mount("http://", adapter)
         return session
 
 
+class _Session(requests.Session):
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Return None: requests reads the bodies of redirects without a limit, even with allow_redirects=False."""
+
+
 class _Adapter(HTTPAdapter):
-    """Keeps enough connections, which bound response headers, and makes those with TLS by ``context``."""
+    """A transport adapter with connections that limit response headers."""
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
         self._context = context
-        super().__init__(pool_maxsize=_POOL)
+        super().__init__(pool_maxsize=_POOL_SIZE)
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
         super().init_poolmanager(connections, maxsize, block, **kwargs, ssl_context=self._context)
@@ -102,24 +117,17 @@ class _Adapter(HTTPAdapter):
         return manager
 
 
-@dataclass(frozen=True, slots=True)
-class _Using:
-    """Turns what goes wrong with a file of certificates into an error that names it."""
-
-    path: Path
-    reason: str
-    hint: str
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            reason = self.reason if isinstance(error, ssl.SSLError) else error.strerror
-            raise ImageToolsError(f"certificate file {self.path}: {reason}", hint=self.hint) from error
+@contextmanager
+def _certificate_errors(path: Path, reason: str, hint: str) -> Iterator[None]:
+    """Translate OSErrors about a file of certificates; ``reason`` is that of SSL errors."""
+    try:
+        yield
+    except OSError as error:
+        reason = reason if isinstance(error, ssl.SSLError) else error.strerror or str(error)
+        raise ImageToolsError(f"certificate file {path}: {reason}", hint=hint) from error
 
 
-def _unverified() -> ssl.SSLContext:
+def _unverified_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

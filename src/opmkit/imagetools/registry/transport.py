@@ -1,4 +1,4 @@
-"""HTTP with registries: authenticated, with timeouts, every failure a typed error."""
+"""HTTP transport for registries, with authentication, timeouts, retries and typed errors."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from urllib.parse import urlsplit
 
 import requests
 import urllib3.exceptions
-from requests.utils import get_environ_proxies
+from requests.utils import get_environ_proxies, parse_header_links
 
 from opmkit.imagetools import interrupts
 from opmkit.imagetools.errors import AuthenticationFailed, ImageToolsError, LimitExceeded, RegistryUnavailable
 from opmkit.imagetools.registry.authenticator import Authenticator
-from opmkit.imagetools.registry.connections import reading_until
+from opmkit.imagetools.registry.connections import body_deadline
 from opmkit.imagetools.registry.endpoint import Endpoint, registry_host
-from opmkit.imagetools.registry.http_errors import no_answer, refusal
-from opmkit.imagetools.registry.messages import Meter, Request, Response, content_length, http_url
-from opmkit.imagetools.registry.provider import Registry
+from opmkit.imagetools.registry.http_errors import error_from_exception, error_from_response
+from opmkit.imagetools.registry.messages import Request, Response, content_length, http_url
 from opmkit.imagetools.registry.retry import TransientError
 from opmkit.imagetools.registry.scheme_probe import SchemeProbe
 from opmkit.imagetools.registry.tls import SessionPool, TLSConfig
+from opmkit.imagetools.registry.transfer_stats import TransferCounter
 from opmkit.imagetools.registry_config import Certificates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from opmkit.imagetools.auth import Keychain
     from opmkit.imagetools.registry.options import RegistryOptions
@@ -34,119 +34,147 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry_config import RegistrySettings, RepositoryLocation
 
 CONNECT_TIMEOUT, READ_TIMEOUT = 10.0, 60.0
-"""Seconds that a connection, or the next piece of an answer, may take."""
-SLOWEST = 16 << 10
-"""Bytes a second below which a transfer is too slow, once the time that a call may take is used up."""
+"""Seconds for a connection, and for the next bytes of a response."""
+MIN_TRANSFER_RATE = 16 << 10
+"""Bytes per second that extend the deadline of a call that transfers a blob."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_REDIRECT_LIMIT = 5
-_PIECE = 1 << 16
+_MAX_REDIRECTS = 5
+_READ_SIZE = 1 << 16
 _log = logging.getLogger(__name__)
 
 
 class Transport:
-    """Sends requests: by the settings for their registries, with tokens by scope or credentials by what a registry asks
-    for, with timeouts, retries by a policy and typed errors. Counts what it moves. Proxies come from the environment.
-    """
+    """The HTTP transport of a client. Thread-safe. Proxies are configured by the environment."""
 
     def __init__(
-        self, options: RegistryOptions, retry: RetryPolicy, keychain: Keychain, hosts: RegistrySettings
+        self, options: RegistryOptions, retry: RetryPolicy, keychain: Keychain, settings: RegistrySettings
     ) -> None:
-        """Nothing is sent yet; raises ImageToolsError for certificates in ``options`` that can't be used."""
+        """Create a transport, without sending anything yet.
+
+        Raises:
+            ImageToolsError: A certificate file in ``options`` cannot be read or is invalid.
+        """
         self.options = options
         self.retry = retry
-        self.meter = Meter()
-        self._hosts = hosts
-        self._given = options.certificates()
+        self.counter = TransferCounter()
+        self._settings = settings
+        self._certificates = options.certificates()
         self._sessions = SessionPool(plain_http=options.plain_http)
-        self._schemes = SchemeProbe(plain_http=options.plain_http)
-        self._authenticator = Authenticator(keychain, self.once, retry.clock, plain_http=options.plain_http)
-        if self._given != Certificates():
-            self._sessions.session(TLSConfig(options.verify_tls, self._given))
+        self._probe = SchemeProbe(plain_http=options.plain_http)
+        self._authenticator = Authenticator(keychain, self.send_once, retry.clock, plain_http=options.plain_http)
+        if self._certificates != Certificates():
+            self._sessions.session(TLSConfig(options.verify_tls, self._certificates))
 
-    def endpoint(self, place: RepositoryLocation) -> Endpoint:
-        """The URLs of a repository."""
-        return Endpoint(self._schemes.first, place)
+    def endpoint(self, location: RepositoryLocation) -> Endpoint:
+        """Return the URLs of a repository."""
+        return Endpoint(self._probe.default, location)
 
     def close(self) -> None:
         """Close the connections."""
         self._sessions.close()
 
     def deadline(self, size: int = 0) -> Deadline:
-        """The deadline of a call that starts now and sends ``size`` bytes."""
-        return self.retry.deadline(self.options.deadline + size / SLOWEST)
+        """Return the deadline of a call that starts now and sends ``size`` bytes."""
+        return self.retry.deadline(self.options.deadline + size / MIN_TRANSFER_RATE)
 
-    def call(self, request: Request) -> Response:
-        """Send, read the answer, try again where that may help."""
+    def send(self, request: Request) -> Response:
+        """Send a request, with retries, and read the response."""
         deadline = self.deadline()
-        return self.retry.run(lambda: self.once(request, deadline), deadline)
+        return self.retry.run(lambda: self.send_once(request, deadline), deadline)
 
-    def once(self, request: Request, deadline: Deadline) -> Response:
-        """Send and read the answer, one attempt."""
+    def send_once(self, request: Request, deadline: Deadline) -> Response:
+        """Send a request, without retries, and read the response."""
         with self.open(request, deadline) as response:
-            return self._answer(request, response, deadline)
+            return self._read(request, response, deadline)
 
     def open(self, request: Request, deadline: Deadline) -> requests.Response:
-        """Send, one attempt; the answer's body is still to be read, and the answer to be closed.
+        """Send a request, without retries; the caller reads the body and closes the response.
 
-        A 401 is answered with credentials or a new token, once. Raises TransientError, AuthenticationFailed,
-        NotFound, InsecureTransport and other ImageToolsErrors for what doesn't.
+        After a 401 response the request is sent once more, with credentials or a new token.
+
+        Raises:
+            TransientError: A retry may help.
+            AuthenticationFailed: The registry denies access.
+            NotFound: The registry returned 404.
+            InsecureTransport: The scheme or the certificate is not as expected.
         """
-        _refuse_blocked(request)
+        _check_blocked(request)
         access = request.access
-        header = None if request.for_token else self._authenticator.header(access, deadline)
-        response = self._follow(request, header, deadline)
+        authorization = None if request.for_token else self._authenticator.authorization(access, deadline)
+        response = self._send_following_redirects(request, authorization, deadline)
         if response.status_code == 401 and self._is_registry(response.url, request):
-            asked = response.headers.get("WWW-Authenticate", "")
-            self._drop(response, deadline)
-            header = self._authenticator.answer(asked, access, header, deadline)
-            response = self._follow(request, header, deadline)
+            challenge = response.headers.get("WWW-Authenticate", "")
+            self._drain(response, deadline)
+            authorization = self._authenticator.respond(challenge, access, authorization, deadline)
+            response = self._send_following_redirects(request, authorization, deadline)
         if response.status_code in request.ok:
             return response
-        raise self._refusal(request, response, deadline)
+        raise self._error(request, response, deadline)
 
-    def pages(self, first: Request, take: Callable[[Response], bool]) -> None:
-        """Hand each page of a list to ``take``, along the Link headers, until there is none or it says no."""
-        try:
-            _Pages(self, first)._do_paginated_request(
-                first.url, lambda response: take(self._answer(first, response, self.deadline()))
-            )
-        except ValueError as error:  # oras follows a link that is no URL
-            raise RegistryUnavailable(f"{first.subject}: the registry's list goes on nowhere") from error
+    def pages(self, request: Request) -> Iterator[Response]:
+        """Yield the pages of a list, following the Link headers (RFC 8288) with the relation ``next``."""
+        while True:
+            response = self.send(request)
+            yield response
+            links = parse_header_links(response.headers.get("Link", ""))
+            url = next((link["url"] for link in links if link.get("rel") == "next"), "")
+            if not url:
+                return
+            request = replace(request, url=http_url(request.url, url, request.subject))
 
-    def _follow(self, request: Request, authorization: str | None, deadline: Deadline) -> requests.Response:
-        """Send, and follow redirects; only the registry itself ever sees its Authorization header.
+    def read_body(self, request: Request, response: requests.Response, size: int, deadline: Deadline) -> bytes:
+        """Read at most ``size`` bytes of a response's body, none only at its end.
 
-        A token server may not lead to another host, since requests to it have credentials in themselves.
+        Raises:
+            TransientError: The connection broke, or the deadline passed.
         """
+        try:
+            with body_deadline(deadline):
+                data: bytes = response.raw.read1(size) or b""
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            response.close()
+            interrupts.check()
+            raise (error_from_exception(request, error) if deadline.remaining() else _timed_out(request)) from None
+        self.counter.count(read=len(data))
+        if not deadline.remaining():
+            response.close()
+            raise _timed_out(request)
+        return data
+
+    def _send_following_redirects(
+        self, request: Request, authorization: str | None, deadline: Deadline
+    ) -> requests.Response:
+        """Send a request. Only the registry receives the Authorization header, not the hosts that it redirects to."""
         url = request.url
-        for _ in range(_REDIRECT_LIMIT):
-            response = self._reach(request, url, authorization, deadline)
+        for _ in range(_MAX_REDIRECTS):
+            response = self._send_by_scheme(request, url, authorization, deadline)
             if response.status_code not in _REDIRECTS or "Location" not in response.headers:
                 return response
-            self._drop(response, deadline)
+            self._drain(response, deadline)
             target = http_url(response.url, response.headers["Location"], request.subject)
             if request.for_token and _origin(target) != _origin(response.url):
-                raise RegistryUnavailable(f"{request.subject}: it redirects to another host, which gets no credentials")
+                # Requests for tokens contain credentials.
+                raise RegistryUnavailable(f"{request.subject}: refusing to follow a redirect to another host")
             url = target
-        raise RegistryUnavailable(f"{request.subject}: the registry redirects more than {_REDIRECT_LIMIT} times")
+        raise RegistryUnavailable(f"{request.subject}: more than {_MAX_REDIRECTS} redirects")
 
-    def _reach(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> requests.Response:
-        """Send by the scheme that the host speaks."""
-
+    def _send_by_scheme(
+        self, request: Request, url: str, authorization: str | None, deadline: Deadline
+    ) -> requests.Response:
         def send(url: str) -> requests.Response:
-            trusted = self._is_registry(url, request)
-            return self._send(request, url, authorization if trusted else None, deadline)
+            is_registry = self._is_registry(url, request)
+            return self._send(request, url, authorization if is_registry else None, deadline)
 
-        return self._schemes.try_on(url, request.access.place, send)
+        return self._probe.send(url, request.access.location, send)
 
     def _send(self, request: Request, url: str, authorization: str | None, deadline: Deadline) -> requests.Response:
-        left = max(deadline.left(), 1.0)
+        seconds = max(deadline.remaining(), 1.0)
         body = request.body() if request.body else None
         if isinstance(body, bytes):
-            self.meter.count(written=len(body))
-        trust = self._trust(request, url)
-        session = self._sessions.session(trust)
+            self.counter.count(written=len(body))
+        tls = self._tls_config(request, url)
+        session = self._sessions.session(tls)
         try:
             response = session.request(
                 request.method,
@@ -154,106 +182,76 @@ class Transport:
                 data=body,
                 headers=dict(request.headers) | ({"Authorization": authorization} if authorization else {}),
                 stream=True,
-                timeout=(min(CONNECT_TIMEOUT, left), min(READ_TIMEOUT, left)),
-                verify=trust.verify,
+                timeout=(min(CONNECT_TIMEOUT, seconds), min(READ_TIMEOUT, seconds)),
+                verify=tls.verify,
                 proxies=get_environ_proxies(url),
             )
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             interrupts.check()
-            raise no_answer(replace(request, url=url), error) from None
+            raise error_from_exception(replace(request, url=url), error) from None
         _log.debug("%s %s: %d", request.method, urlsplit(url).path, response.status_code)
         return response
 
-    def _trust(self, request: Request, url: str) -> TLSConfig:
-        """What TLS connections to ``url`` are made with: the trust in the registry holds for its token server, too.
+    def _tls_config(self, request: Request, url: str) -> TLSConfig:
+        """Return the TLS settings for ``url``.
 
-        It also holds where the registry redirects to, but there we don't show who we are.
+        The registry's settings also apply to its token server and to hosts that it redirects to, but the latter get no
+        client certificate.
         """
-        place = request.access.place
-        found = (
-            self._given if self.options.cert_dir else self._hosts.certificates(place.registry).with_more(self._given)
-        )
-        trust = TLSConfig(self.options.verify_tls and not place.insecure, found)
-        return trust if request.for_token or self._is_registry(url, request) else trust.without_client()
+        location = request.access.location
+        certificates = self._certificates
+        if not self.options.cert_dir:
+            certificates = self._settings.certificates(location.registry).merge(certificates)
+        config = TLSConfig(self.options.verify_tls and not location.insecure, certificates)
+        if request.for_token or self._is_registry(url, request):
+            return config
+        return config.without_client_certificates()
 
-    def _answer(self, request: Request, response: requests.Response, deadline: Deadline) -> Response:
+    def _read(self, request: Request, response: requests.Response, deadline: Deadline) -> Response:
         body = bytearray()
-        while piece := self.read(request, response, _PIECE, deadline):
-            body += piece
+        while data := self.read_body(request, response, _READ_SIZE, deadline):
+            body += data
             if len(body) > request.limit:
-                raise LimitExceeded(f"{request.subject}: the answer is longer than {request.limit} bytes")
+                raise LimitExceeded(f"{request.subject}: the response exceeds the limit of {request.limit} bytes")
         return Response(response.status_code, response.headers, bytes(body))
 
-    def read(self, request: Request, response: requests.Response, size: int, deadline: Deadline) -> bytes:
-        """What has come of an answer's body, at most ``size`` bytes; nothing only at its end.
-
-        Raises TransientError if the connection breaks, or the deadline passes while the body trickles in.
-        """
-        try:
-            with reading_until(deadline):
-                piece: bytes = response.raw.read1(size) or b""
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            response.close()
-            interrupts.check()
-            raise (no_answer(request, error) if deadline.left() else _too_slow(request)) from None
-        self.meter.count(read=len(piece))
-        if not deadline.left():
-            response.close()
-            raise _too_slow(request)
-        return piece
-
-    def _refusal(self, request: Request, response: requests.Response, deadline: Deadline) -> ImageToolsError:
-        answer = Response(response.status_code, response.headers, b"")
+    def _error(self, request: Request, response: requests.Response, deadline: Deadline) -> ImageToolsError:
+        result = Response(response.status_code, response.headers, b"")
         with response, suppress(RegistryUnavailable, LimitExceeded):
-            answer = self._answer(request, response, deadline)
-        error = refusal(request, answer)
+            result = self._read(request, response, deadline)
+        error = error_from_response(request, result)
         if not isinstance(error, AuthenticationFailed) or request.for_token:
             return error
         if not self._is_registry(response.url, request):
             host = urlsplit(response.url).netloc
-            return RegistryUnavailable(f"{request.subject}: {host}, where the registry redirects to, denies access")
-        return self._authenticator.denied(request.access, error.message)
+            return RegistryUnavailable(f"{request.subject}: access denied by {host}, where the registry redirects to")
+        return self._authenticator.access_denied(request.access, error.message)
 
-    def _drop(self, response: requests.Response, deadline: Deadline) -> None:
-        """Be done with an answer; a short one is read to its end, so that the connection can be used again."""
+    def _drain(self, response: requests.Response, deadline: Deadline) -> None:
+        """Close a response; read a short body to its end, so that the connection can be reused."""
         length = content_length(response.headers)
-        with response, reading_until(deadline), suppress(urllib3.exceptions.HTTPError, OSError):
-            if length is not None and length < _PIECE:
-                self.meter.count(read=len(response.raw.read(_PIECE)))
+        with response, body_deadline(deadline), suppress(urllib3.exceptions.HTTPError, OSError):
+            if length is not None and length < _READ_SIZE:
+                self.counter.count(read=len(response.raw.read(_READ_SIZE)))
 
     def _is_registry(self, url: str, request: Request) -> bool:
-        """Whether ``url`` is the registry's own, and not that of a token server or of where it redirects to."""
-        place = request.access.place
-        host = registry_host(place.registry)
-        return not request.for_token and _origin(url) == (self._schemes.spoken(host, place), host)
+        """Return whether ``url`` is on the registry, not on its token server or a host that it redirects to."""
+        location = request.access.location
+        host = registry_host(location.registry)
+        return not request.for_token and _origin(url) == (self._probe.scheme(host, location), host)
 
 
-class _Pages(Registry):  # type: ignore[misc] # oras has no types
-    """oras' provider, for its way through the pages of a list; ``first`` tells what each page needs."""
-
-    def __init__(self, transport: Transport, first: Request) -> None:
-        super().__init__()
-        self._transport = transport
-        self._first = first
-
-    def do_request(self, url: str, method: str = "GET", **_: object) -> requests.Response:
-        """What oras sends with; the body is left to be read, so that its reader can bound it."""
-        transport, request = self._transport, replace(self._first, url=url)
-        deadline = transport.deadline()
-        return transport.retry.run(lambda: transport.open(request, deadline), deadline)
-
-
-def _refuse_blocked(request: Request) -> None:
-    place = request.access.place
-    if place.blocked_by:
+def _check_blocked(request: Request) -> None:
+    location = request.access.location
+    if location.blocked_by:
         raise ImageToolsError(
-            f"{request.subject}: {place.name} is blocked in {place.blocked_by}",
-            hint="take the image from elsewhere, or take back `blocked = true` there",
+            f"{request.subject}: {location.name} is blocked in {location.blocked_by}",
+            hint="use another registry, or remove `blocked = true` there",
         )
 
 
-def _too_slow(request: Request) -> TransientError:
-    return TransientError(f"{request.subject}: the answer comes too slowly", hint="try again later")
+def _timed_out(request: Request) -> TransientError:
+    return TransientError(f"{request.subject}: timed out: the response is too slow", hint="try again later")
 
 
 def _origin(url: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Sending a blob to a registry: mounted from another repository, in one request, or in pieces."""
+"""Upload of a blob: mounted from another repository, in one request, or in chunks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
 from opmkit.imagetools.errors import AuthenticationFailed, DigestMismatch, NotFound, RegistryUnavailable
-from opmkit.imagetools.registry.messages import Meter, Request, Response, http_url
+from opmkit.imagetools.registry.messages import Request, Response, http_url
 from opmkit.imagetools.registry.retry import TransientError
 
 if TYPE_CHECKING:
@@ -18,24 +18,25 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry.access import Access
     from opmkit.imagetools.registry.endpoint import Endpoint
     from opmkit.imagetools.registry.retry import Deadline
+    from opmkit.imagetools.registry.transfer_stats import TransferCounter
     from opmkit.imagetools.registry.transport import Transport
     from opmkit.imagetools.repository import BlobOpener
     from opmkit.imagetools.spec import Descriptor
 
-_PIECE = 1 << 17
-"""Bytes handed to the network at a time; each has to leave within the connection's timeout."""
-_NOT_AT_ONCE = frozenset({405, 411, 413, 501})
-"""How registries, and proxies before them, refuse a blob in one request."""
+_WRITE_SIZE = 1 << 17
+"""Bytes to write at a time; each write must finish within the connection's timeout."""
+_MONOLITHIC_REFUSED = frozenset({405, 411, 413, 501})
+"""Status codes with which registries, and proxies in front of them, refuse a blob in one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """``size`` bytes of a stream, in the form in which requests streams a body whose length is known."""
+    """``size`` bytes of a stream, as an iterable with a length, which requests sends with a Content-Length."""
 
     opener: BlobOpener
     size: int
     subject: str
-    meter: Meter
+    counter: TransferCounter
 
     def __len__(self) -> int:
         return self.size
@@ -44,17 +45,17 @@ class _Body:
         left = self.size
         with self.opener() as stream:
             while left:
-                piece = stream.read(min(left, _PIECE))
-                if not piece:
-                    raise DigestMismatch(f"{self.subject}: the content to send is {left} bytes short of its descriptor")
-                left -= len(piece)
-                self.meter.count(written=len(piece))
-                yield piece
+                data = stream.read(min(left, _WRITE_SIZE))
+                if not data:
+                    raise DigestMismatch(f"{self.subject}: size mismatch: the content is {left} bytes too short")
+                left -= len(data)
+                self.counter.count(written=len(data))
+                yield data
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
-    """The transfer of one blob to ``endpoint``; ``access`` has the right to push there."""
+class BlobUpload:
+    """The upload of one blob to ``endpoint``, with ``access`` to push there."""
 
     transport: Transport
     endpoint: Endpoint
@@ -63,69 +64,71 @@ class Upload:
     opener: BlobOpener
 
     def run(self, mount_from: str = "") -> None:
-        """Make the blob be there; ``mount_from`` is a repository of the same registry that may have it.
+        """Upload the blob, from the start after each transient failure.
 
-        A broken transfer is started anew.
+        Args:
+            mount_from: A repository of the same registry to mount the blob from, if it exists there.
         """
         deadline = self.transport.deadline(self.descriptor.size)
         self.transport.retry.run(lambda: self._attempt(mount_from, deadline), deadline)
 
     def _attempt(self, mount_from: str, deadline: Deadline) -> None:
-        session = self._mount(mount_from, deadline) if mount_from else self._begin(deadline)
-        if session is None:
+        session_url = self._mount(mount_from, deadline) if mount_from else self._start(deadline)
+        if session_url is None:
             return
         if self.descriptor.size <= self.transport.options.chunked_above:
-            if self._send_whole(session, deadline):
+            if self._send_monolithic(session_url, deadline):
                 return
-            session = self._begin(deadline)
-        self._send_chunks(session, deadline)
+            session_url = self._start(deadline)
+        self._send_chunks(session_url, deadline)
 
     def _mount(self, repository: str, deadline: Deadline) -> str | None:
-        """Ask the registry to take the blob from its other repository; None if it did, else an upload session."""
+        """Mount the blob from another repository; return None, or the URL of an upload session if it is not there."""
         query = urlencode({"mount": self.descriptor.digest, "from": repository})
-        url, access = f"{self.endpoint.uploads()}?{query}", self.access.mounting(repository)
+        url, access = f"{self.endpoint.uploads()}?{query}", self.access.with_mount_from(repository)
         request = Request("POST", url, self._subject, access, ok=(201, 202))
         try:
-            answer = self._insist(request, deadline)
+            response = self._send_with_retries(request, deadline)
         except (AuthenticationFailed, NotFound):
-            return self._begin(deadline)
-        return None if answer.status == 201 else self._location(url, answer)
+            return self._start(deadline)
+        return None if response.status == 201 else self._session_url(url, response)
 
-    def _begin(self, deadline: Deadline) -> str:
+    def _start(self, deadline: Deadline) -> str:
         url = self.endpoint.uploads()
-        return self._location(url, self._insist(Request("POST", url, self._subject, self.access, ok=(202,)), deadline))
+        request = Request("POST", url, self._subject, self.access, ok=(202,))
+        return self._session_url(url, self._send_with_retries(request, deadline))
 
-    def _insist(self, request: Request, deadline: Deadline) -> Response:
-        """The answer to what begins a transfer, tried again by itself: where requests fail often, each step counts."""
-        return self.transport.retry.run(lambda: self.transport.once(request, deadline), deadline)
+    def _send_with_retries(self, request: Request, deadline: Deadline) -> Response:
+        """Send a request with its own retries, besides those of the whole upload, for very unreliable registries."""
+        return self.transport.retry.run(lambda: self.transport.send_once(request, deadline), deadline)
 
-    def _send_whole(self, session: str, deadline: Deadline) -> bool:
-        """Whether the registry took the blob in one request."""
-        answer = self._exchange(
+    def _send_monolithic(self, session_url: str, deadline: Deadline) -> bool:
+        """Send the blob in one request; return whether the registry accepts that."""
+        response = self._send(
             "PUT",
-            self._closing(session),
+            self._closing_url(session_url),
             deadline,
-            body=_Body(self.opener, self.descriptor.size, self._subject, self.transport.meter),
-            ok=(201, *_NOT_AT_ONCE),
+            body=_Body(self.opener, self.descriptor.size, self._subject, self.transport.counter),
+            ok=(201, *_MONOLITHIC_REFUSED),
         )
-        return answer.status == 201
+        return response.status == 201
 
-    def _send_chunks(self, session: str, deadline: Deadline) -> None:
-        meter, start = self.transport.meter, 0
+    def _send_chunks(self, session_url: str, deadline: Deadline) -> None:
+        counter, start = self.transport.counter, 0
         with self.opener() as stream:
             while chunk := stream.read(self.transport.options.chunk_size):
-                answer = self._exchange(
+                response = self._send(
                     "PATCH",
-                    session,
+                    session_url,
                     deadline,
-                    body=_Body(partial(io.BytesIO, chunk), len(chunk), self._subject, meter),
+                    body=_Body(partial(io.BytesIO, chunk), len(chunk), self._subject, counter),
                     headers={"Content-Range": f"{start}-{start + len(chunk) - 1}"},
                     ok=(202,),
                 )
-                session, start = self._location(session, answer), start + len(chunk)
-        self._exchange("PUT", self._closing(session), deadline, ok=(201,))
+                session_url, start = self._session_url(session_url, response), start + len(chunk)
+        self._send("PUT", self._closing_url(session_url), deadline, ok=(201,))
 
-    def _exchange(
+    def _send(
         self,
         method: str,
         url: str,
@@ -135,28 +138,28 @@ class Upload:
         body: _Body | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Response:
-        octets = {"Content-Type": "application/octet-stream", **(headers or {})} if body else {}
-        factory = (lambda: body) if body else None
-        request = Request(method, url, self._subject, self.access, octets, factory, ok)
+        headers = {"Content-Type": "application/octet-stream", **(headers or {})} if body else {}
+        create_body = (lambda: body) if body else None
+        request = Request(method, url, self._subject, self.access, headers, create_body, ok)
         try:
-            return self.transport.once(request, deadline)
+            return self.transport.send_once(request, deadline)
         except NotFound as error:
-            raise TransientError(f"{error.message}: it has forgotten the upload", hint="try again later") from error
+            raise TransientError(f"{error.message}: upload session lost", hint="try again later") from error
 
-    def _location(self, url: str, answer: Response) -> str:
-        """Where the upload goes on."""
-        if "Location" not in answer.headers:
-            raise RegistryUnavailable(f"{self._subject}: the registry doesn't say where to send the content")
-        location = urlsplit(http_url(url, answer.headers["Location"], self._subject))
-        asked = urlsplit(url)
-        if location.netloc == asked.netloc:
-            # A registry behind a proxy that ends TLS may not know that it is spoken to with it.
-            location = location._replace(scheme=asked.scheme)
+    def _session_url(self, url: str, response: Response) -> str:
+        """Return the URL at which the upload continues."""
+        if "Location" not in response.headers:
+            raise RegistryUnavailable(f"{self._subject}: invalid response: no Location for the upload")
+        location = urlsplit(http_url(url, response.headers["Location"], self._subject))
+        request_url = urlsplit(url)
+        if location.netloc == request_url.netloc:
+            # A registry behind a proxy that terminates TLS may not know that clients use HTTPS.
+            location = location._replace(scheme=request_url.scheme)
         return location.geturl()
 
-    def _closing(self, session: str) -> str:
-        return f"{session}{'&' if '?' in session else '?'}{urlencode({'digest': self.descriptor.digest})}"
+    def _closing_url(self, session_url: str) -> str:
+        return f"{session_url}{'&' if '?' in session_url else '?'}{urlencode({'digest': self.descriptor.digest})}"
 
     @property
     def _subject(self) -> str:
-        return self.endpoint.subject(self.descriptor.digest)
+        return self.endpoint.reference(self.descriptor.digest)

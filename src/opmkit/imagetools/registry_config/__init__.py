@@ -1,4 +1,4 @@
-"""Where registries are found and whom to trust there: the settings that podman, skopeo and docker keep in files."""
+"""Registry settings shared with podman, skopeo and docker: registries.conf, certs.d and short-name aliases."""
 
 from opmkit.imagetools.registry_config.certificates import Certificates
 from opmkit.imagetools.registry_config.location import RepositoryLocation

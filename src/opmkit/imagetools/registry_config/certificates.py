@@ -1,4 +1,4 @@
-"""Certificates for one registry, from a directory as containers-certs.d(5) and docker have it."""
+"""Certificates for a registry, from a directory in the layout of containers-certs.d(5) and docker."""
 
 from __future__ import annotations
 
@@ -10,48 +10,54 @@ from opmkit.imagetools.errors import ImageToolsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_AUTHORITY, _CLIENT, _KEY = ".crt", ".cert", ".key"
+_CA_SUFFIX, _CERTIFICATE_SUFFIX, _KEY_SUFFIX = ".crt", ".cert", ".key"
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM files: ``authorities`` to trust beside the system's, ``clients`` (certificate and key) to be known by."""
+    """Paths of PEM files: additional certificate authorities, and client certificates with their keys."""
 
     authorities: tuple[Path, ...] = ()
     clients: tuple[tuple[Path, Path], ...] = ()
 
     @classmethod
     def read(cls, directory: Path) -> Certificates | None:
-        """What ``directory`` holds: ``*.crt``, and ``*.cert`` with ``*.key``; None if there is no such directory.
+        """List ``*.crt`` files, and ``*.cert`` files with ``*.key``, without opening them.
 
-        Only names are looked at. Raises ImageToolsError for a client certificate without its key, or the reverse.
+        Returns:
+            The certificates, or None if the directory does not exist.
+
+        Raises:
+            ImageToolsError: The directory is unreadable, or a client certificate or key lacks its counterpart.
         """
         try:
-            found = {path.name: path for path in sorted(directory.iterdir())}
+            files = {path.name: path for path in sorted(directory.iterdir())}
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise ImageToolsError(
                 f"certificate directory {directory}: {error.strerror}", hint="make it readable, or remove it"
             ) from error
-        for path in found.values():
-            _check_pair(path, found)
-        authorities = tuple(path for path in found.values() if path.suffix == _AUTHORITY)
-        clients = tuple((path, path.with_suffix(_KEY)) for path in found.values() if path.suffix == _CLIENT)
+        for path in files.values():
+            _check_pair(path, files)
+        authorities = tuple(path for path in files.values() if path.suffix == _CA_SUFFIX)
+        clients = tuple(
+            (path, path.with_suffix(_KEY_SUFFIX)) for path in files.values() if path.suffix == _CERTIFICATE_SUFFIX
+        )
         return cls(authorities, clients)
 
-    def with_more(self, more: Certificates) -> Certificates:
-        """These and more."""
-        return Certificates(self.authorities + more.authorities, self.clients + more.clients)
+    def merge(self, other: Certificates) -> Certificates:
+        """Return the certificates of both."""
+        return Certificates(self.authorities + other.authorities, self.clients + other.clients)
 
 
-def _check_pair(path: Path, found: dict[str, Path]) -> None:
-    other = {_CLIENT: _KEY, _KEY: _CLIENT}.get(path.suffix)
-    if other is None or path.with_suffix(other).name in found:
+def _check_pair(path: Path, files: dict[str, Path]) -> None:
+    counterpart = {_CERTIFICATE_SUFFIX: _KEY_SUFFIX, _KEY_SUFFIX: _CERTIFICATE_SUFFIX}.get(path.suffix)
+    if counterpart is None or path.with_suffix(counterpart).name in files:
         return
-    what = "the client certificate" if path.suffix == _CLIENT else "the key"
-    hint = f"add {path.with_suffix(other)}"
+    missing = path.with_suffix(counterpart)
+    is_certificate = path.suffix == _CERTIFICATE_SUFFIX
     raise ImageToolsError(
-        f"{what} {path} has no {path.with_suffix(other).name} beside it",
-        hint=f"{hint}; an authority's certificate is named *.crt" if path.suffix == _CLIENT else hint,
+        f"{'client certificate' if is_certificate else 'client key'} {path}: {missing.name} not found next to it",
+        hint=f"add {missing}{', or name the certificate of an authority *.crt' if is_certificate else ''}",
     )

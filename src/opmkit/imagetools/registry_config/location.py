@@ -1,4 +1,4 @@
-"""The repositories that are really asked, which need not be those that references name."""
+"""Location of a repository after mirrors and prefixes of registries.conf are applied."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RepositoryLocation:
-    """A repository of a registry, and how it may be spoken to.
+    """A repository of a registry to send requests to.
 
-    ``insecure`` allows certificates that nobody vouches for, and plain HTTP where HTTPS is not spoken. ``blocked_by``
-    names the file that forbids its use, if one does.
+    Attributes:
+        registry: Host, with an optional port.
+        repository: The repository's name in the registry.
+        insecure: Whether untrusted certificates, and plain HTTP as a fallback, are accepted.
+        blocked_by: The settings file that blocks the repository, "" if none does.
     """
 
     registry: str
@@ -20,5 +23,5 @@ class RepositoryLocation:
 
     @property
     def name(self) -> str:
-        """Registry and repository, as in references."""
+        """Registry and repository, separated by a slash."""
         return f"{self.registry}/{self.repository}"

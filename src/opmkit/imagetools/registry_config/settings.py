@@ -1,4 +1,4 @@
-"""What the settings of this machine and user come to, for a reference or a registry."""
+"""Lookup of registry settings by reference: mirrors, short names, certificates and credential helpers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from opmkit.imagetools.errors import ImageToolsError, InvalidReference, NotFound
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry_config.certificates import Certificates
 from opmkit.imagetools.registry_config.files import (
-    SYSTEM,
+    SYSTEM_DIRECTORY,
     certificate_directories,
-    read_recorded_aliases,
-    read_settings,
+    load_recorded_aliases,
+    load_registries_conf,
 )
 from opmkit.imagetools.registry_config.location import RepositoryLocation
 
@@ -25,110 +25,112 @@ if TYPE_CHECKING:
     from opmkit.imagetools.registry_config.registries_conf import RegistriesConf, Registry
 
 AUTH_FILES_HELPER = "containers-auth.json"
-"""Stands among credential helpers for the files of credentials."""
+"""The name among credential helpers that stands for credentials files (containers-registries.conf(5))."""
 
 _log = logging.getLogger(__name__)
 
 
 class RegistrySettings:
-    """The settings for registries, read when they are first needed and once; safe to share between threads.
+    """The registry settings of this machine and user, loaded on first use. Thread-safe.
 
-    Every method raises ImageToolsError, with file and line, for settings that can't be understood.
+    All methods raise ImageToolsError, with file and line, if a settings file is invalid.
     """
 
-    def __init__(self, environ: Mapping[str, str] = os.environ, *, system: Path = SYSTEM) -> None:
-        """``system`` is the directory of the machine's settings, ``/etc``."""
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, system: Path = SYSTEM_DIRECTORY) -> None:
+        """Create settings from ``environ`` and the directory ``system``, without reading any file yet."""
         self._environ = environ
         self._system = system
-        self._read: RegistriesConf | None = None
-        self._recorded: Mapping[str, str] | None = None
+        self._loaded_conf: RegistriesConf | None = None
+        self._loaded_aliases: Mapping[str, str] | None = None
         self._lock = threading.Lock()
         self._certificates: dict[str, Certificates] = {}
 
     def resolve_short_name(self, reference: Reference) -> Reference:
-        """The reference that a short name stands for; others stay as they are.
+        """Resolve a short name by alias, else by the only unqualified-search registry, else to Docker Hub.
 
-        An alias decides, else the only ``unqualified-search-registries`` entry, else docker's default. Several entries
-        leave open what is meant: NotFound.
+        References with a registry are returned unchanged.
+
+        Raises:
+            NotFound: Several unqualified-search registries are configured, so that the name is ambiguous.
         """
         name = reference.short_name
         if not name:
             return reference
-        registries = dict.fromkeys(self._settings.search or ())
+        registries = dict.fromkeys(self._conf.search_registries or ())
         if alias := self._alias(name):
-            full = Reference.parse(alias)
+            resolved = Reference.parse(alias)
         elif len(registries) == 1:
-            full = Reference.parse(f"{next(iter(registries))}/{name}")
+            resolved = Reference.parse(f"{next(iter(registries))}/{name}")
         elif not registries:
             return reference
         else:
             candidates = ", ".join(f"{registry}/{name}" for registry in registries)
-            raise NotFound(f"{name}: several registries may be meant", hint=f"write one of {candidates}")
-        _log.debug("short name %s: %s", name, full.name)
-        return Reference(full.registry, full.repository, reference.tag, reference.digest)
+            raise NotFound(f"{name}: ambiguous short name", hint=f"write one of {candidates}")
+        _log.debug("short name %s: %s", name, resolved.name)
+        return Reference(resolved.registry, resolved.repository, reference.tag, reference.digest)
 
     def pull_locations(self, reference: Reference) -> tuple[RepositoryLocation, ...]:
-        """Where to look for an image, in this order: the mirrors for it, then the place itself."""
-        registry = self._settings.registry_for(reference.name)
+        """Return the locations to read an image from, in this order: its mirrors, then the repository itself."""
+        registry = self._conf.registry_for(reference.name)
         if registry is None:
             return (RepositoryLocation(reference.registry, reference.repository),)
         mirrors = [
-            self._place(registry, mirror.location, reference, mirror.insecure)
+            self._location(registry, mirror.location, reference, mirror.insecure)
             for mirror in registry.mirrors
             if (mirror.for_digests if reference.digest else mirror.for_tags)
         ]
-        return (*mirrors, self._place(registry, registry.location, reference, registry.insecure, own=True))
+        own = self._location(registry, registry.location, reference, registry.insecure, is_mirror=False)
+        return (*mirrors, own)
 
     def push_location(self, reference: Reference) -> RepositoryLocation:
-        """Where to send an image: where its name says, since mirrors and locations are for reading alone."""
-        registry = self._settings.registry_for(reference.name)
-        insecure, blocked_by = (registry.insecure, _blocking(registry)) if registry else (False, "")
+        """Return the location to write an image to; mirrors and ``location`` apply to reading only."""
+        registry = self._conf.registry_for(reference.name)
+        insecure, blocked_by = (registry.insecure, _blocked_by(registry)) if registry else (False, "")
         return RepositoryLocation(reference.registry, reference.repository, insecure, blocked_by)
 
     def certificates(self, registry: str) -> Certificates:
-        """What the first directory for the registry holds that is there (containers-certs.d(5), docker's last)."""
+        """Return the certificates from the first directory that exists for the registry, /etc/docker/certs.d last."""
         if registry not in self._certificates:
-            folders = (path / registry for path in certificate_directories(self._environ, self._system))
-            found = (Certificates.read(folder) for folder in folders if os.access(folder, os.F_OK))
-            self._certificates[registry] = next(filter(None, found), Certificates())
+            directories = (path / registry for path in certificate_directories(self._environ, self._system))
+            existing = (Certificates.read(directory) for directory in directories if os.access(directory, os.F_OK))
+            self._certificates[registry] = next(filter(None, existing), Certificates())
         return self._certificates[registry]
 
     def credential_helpers(self) -> tuple[str, ...]:
-        """The names of the programs to ask for credentials, AUTH_FILES_HELPER standing for the files."""
-        return self._settings.helpers or (AUTH_FILES_HELPER,)
+        """Return the names of credential helpers in order of precedence, including AUTH_FILES_HELPER."""
+        return self._conf.credential_helpers or (AUTH_FILES_HELPER,)
 
     @property
-    def _settings(self) -> RegistriesConf:
+    def _conf(self) -> RegistriesConf:
         with self._lock:
-            if self._read is None:
-                self._read = read_settings(self._environ, self._system)
-            return self._read
+            if self._loaded_conf is None:
+                self._loaded_conf = load_registries_conf(self._environ, self._system)
+            return self._loaded_conf
 
     def _alias(self, name: str) -> str:
-        """The name that a short name is an alias of, "" if it is none."""
-        aliases = self._settings.aliases
+        """Return the full name of a short name, "" if there is no alias."""
+        aliases = self._conf.aliases
         with self._lock:
-            if self._recorded is None:
-                self._recorded = read_recorded_aliases(self._environ)
-        return self._recorded.get(name, aliases.get(name, ""))
+            if self._loaded_aliases is None:
+                self._loaded_aliases = load_recorded_aliases(self._environ)
+        return self._loaded_aliases.get(name, aliases.get(name, ""))
 
-    def _place(
-        self, registry: Registry, location: str, reference: Reference, insecure: bool, *, own: bool = False
+    def _location(
+        self, registry: Registry, location: str, reference: Reference, insecure: bool, *, is_mirror: bool = True
     ) -> RepositoryLocation:
-        """Where ``reference``, to which ``registry`` applies, is in ``location``."""
-        name = location + reference.name[registry.matched(reference.name) :] if location else reference.name
+        """Return where ``location``, of a mirror or of ``registry``, has the repository of ``reference``."""
+        name = location + reference.name[registry.match_length(reference.name) :] if location else reference.name
         host, _, repository = name.partition("/")
         try:
             Reference(host, repository)
         except InvalidReference as error:
             raise ImageToolsError(
-                f"{reference}: the location {location} makes {name} of its name, which is none of an image",
+                f"{reference}: location {location} leads to the invalid name {name}",
                 hint=f"correct the entry for {registry.prefix} in {registry.file}",
             ) from error
-        there = self._settings.registry_for(name)
-        blockers = (entry for entry in (registry if own else None, there) if entry)
-        return RepositoryLocation(host, repository, insecure, next(filter(None, map(_blocking, blockers)), ""))
+        entries = (None if is_mirror else registry, self._conf.registry_for(name))
+        return RepositoryLocation(host, repository, insecure, next(filter(None, map(_blocked_by, entries)), ""))
 
 
-def _blocking(registry: Registry) -> str:
-    return str(registry.file) if registry.blocked else ""
+def _blocked_by(registry: Registry | None) -> str:
+    return str(registry.file) if registry and registry.blocked else ""

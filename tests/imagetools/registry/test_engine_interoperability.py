@@ -1,4 +1,4 @@
-"""What podman, buildah and docker push is read here, and what is pushed here is read by skopeo."""
+"""Images pushed by podman, buildah and docker, and images pushed for skopeo and podman."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def tool(tmp_path: Path) -> RegistryTool:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Path:
-    """A folder that a bundle image is built from."""
-    folder = tmp_path / "context"
+    """Return the build context of a bundle image."""
+    directory = tmp_path / "context"
     for name, content in (("manifests/csv.yaml", CSV), ("metadata/annotations.yaml", b"annotations: {}\n")):
-        (folder / name).parent.mkdir(parents=True)
-        (folder / name).write_bytes(content)
-    (folder / "Dockerfile").write_text(DOCKERFILE)
-    return folder
+        (directory / name).parent.mkdir(parents=True)
+        (directory / name).write_bytes(content)
+    (directory / "Dockerfile").write_text(DOCKERFILE)
+    return directory
 
 
-def check(tool: RegistryTool, reference: Reference, media_type: str) -> None:
+def check_image(tool: RegistryTool, reference: Reference, media_type: str) -> None:
     descriptor = tool.resolve(reference)
     assert descriptor.media_type == media_type
     inspected = json.loads(skopeo("inspect", "--tls-verify=false", f"docker://{reference}"))
@@ -68,7 +68,7 @@ def test_pushed_by_podman_and_buildah(
     with Engine(program, registry.host) as engine:
         engine.run(build, "--format", form, "--tag", str(reference), str(context))
         engine.run("push", str(reference))
-    check(tool, reference, media_type)
+    check_image(tool, reference, media_type)
 
 
 def test_pushed_by_docker(registry: Registry, tool: RegistryTool, context: Path) -> None:
@@ -76,28 +76,26 @@ def test_pushed_by_docker(registry: Registry, tool: RegistryTool, context: Path)
     with DockerDaemon() as docker:
         docker.run("build", "--tag", str(reference), str(context))
         docker.run("push", str(reference))
-    check(tool, reference, media_types.DOCKER_MANIFEST)
+    check_image(tool, reference, media_types.DOCKER_MANIFEST)
 
 
-def test_a_manifest_list_pushed_by_podman(registry: Registry, tool: RegistryTool, context: Path) -> None:
+def test_manifest_list_pushed_by_podman(registry: Registry, tool: RegistryTool, context: Path) -> None:
     reference = Reference(registry.host, "engines/list", "1.0")
     with Engine("podman", registry.host) as engine:
         platforms = "linux/amd64,linux/arm64"
-        engine.run("build", "--no-cache", "--platform", platforms, "--manifest", "several", str(context))
-        engine.run("manifest", "push", "--all", "several", f"docker://{reference}")
-    several = tool.load(reference)
-    assert isinstance(several, ImageIndex)
-    assert sorted(str(image.config.platform) for image in several.images) == ["linux/amd64", "linux/arm64"]
+        engine.run("build", "--no-cache", "--platform", platforms, "--manifest", "demo", str(context))
+        engine.run("manifest", "push", "--all", "demo", f"docker://{reference}")
+    index = tool.load(reference)
+    assert isinstance(index, ImageIndex)
+    assert sorted(str(image.config.platform) for image in index.images) == ["linux/amd64", "linux/arm64"]
     arm = tool.inspect(reference, Platform("linux", "arm64"))
     assert tool.read_tree(arm, ["manifests"]) == {"manifests/csv.yaml": CSV}
 
 
 @pytest.mark.parametrize("media_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
-def test_skopeo_reads_what_is_pushed_here(
-    registry: Registry, tool: RegistryTool, tmp_path: Path, media_type: str
-) -> None:
+def test_read_by_skopeo(registry: Registry, tool: RegistryTool, tmp_path: Path, media_type: str) -> None:
     form = "docker" if media_types.is_docker(media_type) else "oci"
-    reference = Reference(registry.host, "engines/ours", form)
+    reference = Reference(registry.host, "engines/opmkit", form)
     layer = write_layer([LayerFile("manifests/csv.yaml", CSV)], tmp_path)
     image = Image.scratch(media_type=media_type).append([layer], ConfigChanges(labels={"package": "demo"}))
     tool.push(image, reference)
@@ -109,14 +107,12 @@ def test_skopeo_reads_what_is_pushed_here(
     assert (tmp_path / "copy" / "index.json").exists()
 
 
-def test_podman_takes_the_platform_it_wants_from_an_index_pushed_here(
-    registry: Registry, tool: RegistryTool, tmp_path: Path
-) -> None:
+def test_index_pulled_by_podman(registry: Registry, tool: RegistryTool, tmp_path: Path) -> None:
     reference = Reference(registry.host, "engines/index", "1.0")
     layer = write_layer([LayerFile("manifests/csv.yaml", CSV)], tmp_path)
     images = [Image.scratch(Platform("linux", name)).append([layer]) for name in ("amd64", "arm64")]
-    listed = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
-    tool.push(ImageIndex(IndexManifest.build(listed), tuple(images)), reference)
+    manifests = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
+    tool.push(ImageIndex(IndexManifest.build(manifests), tuple(images)), reference)
     with Engine("podman", registry.host) as engine:
         engine.run("pull", "--arch", "arm64", str(reference))
         assert engine.run("image", "inspect", "--format", "{{.Architecture}} {{.Digest}}", str(reference)) in {

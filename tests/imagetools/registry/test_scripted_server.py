@@ -1,4 +1,4 @@
-"""What Debian's registry doesn't do, from small servers that do: paging, redirects, and answers of ill will."""
+"""Pagination, redirects and malicious responses, from scripted servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from opmkit.imagetools.registry.messages import Answer, Request
+    from opmkit.imagetools.registry.messages import Request, Response
 
 Reply = tuple[int, dict[str, str], bytes]
 BLOB = noise(100_000)
@@ -41,18 +41,18 @@ BLOB = noise(100_000)
 
 @dataclass
 class Script:
-    """A server that answers by a function of the request, and keeps what it was asked."""
+    """The behaviour of a server: a function from requests to replies, and the requests received."""
 
     reply: Callable[[str, str], Reply] = lambda method, path: (404, {}, b"")
-    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str, str | None]] = field(default_factory=list)
     connections: int = 0
     host: str = ""
 
     def authorizations(self) -> set[str | None]:
-        return {authorization for _, _, authorization in self.asked}
+        return {authorization for _, _, authorization in self.requests}
 
 
-def serving(script: Script) -> WebServer:
+def serve(script: Script) -> WebServer:
     class Handler(QuietHandler):
         def setup(self) -> None:
             script.connections += 1
@@ -60,7 +60,7 @@ def serving(script: Script) -> WebServer:
 
         def _serve(self) -> None:
             self.request_body()
-            script.asked.append((self.command, self.path, self.headers.get("Authorization")))
+            script.requests.append((self.command, self.path, self.headers.get("Authorization")))
             status, headers, body = script.reply(self.command, self.path)
             self.answer(status, body, headers)
 
@@ -72,7 +72,7 @@ def serving(script: Script) -> WebServer:
 @pytest.fixture
 def main() -> Iterator[Script]:
     script = Script()
-    with serving(script) as server:
+    with serve(script) as server:
         script.host = server.host
         yield script
 
@@ -80,14 +80,14 @@ def main() -> Iterator[Script]:
 @pytest.fixture
 def other() -> Iterator[Script]:
     script = Script()
-    with serving(script) as server:
+    with serve(script) as server:
         script.host = server.host
         yield script
 
 
 @pytest.fixture
 def repository(main: Script, tmp_path: Path) -> RegistryRepository:
-    """A repository of ``main``, with credentials for it."""
+    """Return a repository of ``main``, with credentials."""
     authfile = tmp_path / "auth.json"
     entry = {"auth": base64.b64encode(b"tester:s3cret").decode()}
     authfile.write_text(json.dumps({"auths": {main.host: entry}}))
@@ -96,18 +96,18 @@ def repository(main: Script, tmp_path: Path) -> RegistryRepository:
     return client.repository(Reference(main.host, "team/app"))
 
 
-def basic(reply: Callable[[str, str], Reply], script: Script) -> Callable[[str, str], Reply]:
-    """Answer only requests with credentials."""
+def require_basic(reply: Callable[[str, str], Reply], script: Script) -> Callable[[str, str], Reply]:
+    """Reply to requests with credentials only."""
 
-    def guarded(method: str, path: str) -> Reply:
-        if script.asked[-1][2] is None:
+    def reply_if_authorized(method: str, path: str) -> Reply:
+        if script.requests[-1][2] is None:
             return 401, {"WWW-Authenticate": 'Basic realm="x"'}, b""
         return reply(method, path)
 
-    return guarded
+    return reply_if_authorized
 
 
-def test_tags_come_in_pages(main: Script, repository: RegistryRepository) -> None:
+def test_tags_in_pages(main: Script, repository: RegistryRepository) -> None:
     def reply(method: str, path: str) -> Reply:
         if "last=" not in path:
             link = {"Link": '</v2/team/app/tags/list?n=1000&last=b>; rel="next"'}
@@ -116,7 +116,7 @@ def test_tags_come_in_pages(main: Script, repository: RegistryRepository) -> Non
 
     main.reply = reply
     assert list(repository.tags()) == ["a", "b", "c"]
-    assert [path for _, path, _ in main.asked] == [
+    assert [path for _, path, _ in main.requests] == [
         "/v2/team/app/tags/list?n=1000",
         "/v2/team/app/tags/list?n=1000&last=b",
     ]
@@ -127,48 +127,48 @@ def test_no_tags(main: Script, repository: RegistryRepository) -> None:
     assert list(repository.tags()) == []
 
 
-def test_a_list_of_tags_without_end(main: Script, repository: RegistryRepository) -> None:
+def test_endless_list_of_tags(main: Script, repository: RegistryRepository) -> None:
     page = json.dumps({"tags": ["x" * 10] * 100_000}).encode()
     main.reply = lambda method, path: (200, {"Link": '</v2/team/app/tags/list?again>; rel="next"'}, page)
     with pytest.raises(LimitExceeded, match="more than 1000000 tags"):
         repository.tags()
 
 
-def test_a_page_of_tags_that_is_too_long(main: Script, repository: RegistryRepository) -> None:
+def test_oversized_page_of_tags(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (200, {}, b" " * (5 << 20))
-    with pytest.raises(LimitExceeded, match="longer than"):
+    with pytest.raises(LimitExceeded, match="exceeds the limit"):
         repository.tags()
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"", b"[" * 100_000])
-def test_an_answer_that_is_no_json_object(main: Script, repository: RegistryRepository, body: bytes) -> None:
+def test_response_that_is_not_a_json_object(main: Script, repository: RegistryRepository, body: bytes) -> None:
     main.reply = lambda method, path: (200, {}, body)
-    with pytest.raises(RegistryUnavailable, match="no JSON object"):
+    with pytest.raises(RegistryUnavailable, match="expected a JSON object"):
         repository.tags()
 
 
-def test_the_next_page_nowhere(main: Script, repository: RegistryRepository) -> None:
+def test_next_page_with_an_invalid_url(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (200, {"Link": '<http://[::1>; rel="next"'}, b'{"tags":["a"]}')
-    with pytest.raises(RegistryUnavailable, match="goes on nowhere"):
+    with pytest.raises(RegistryUnavailable, match="invalid URL"):
         repository.tags()
 
 
-def test_the_next_page_elsewhere_gets_no_credentials(
+def test_next_page_on_another_host_gets_no_credentials(
     main: Script, other: Script, repository: RegistryRepository
 ) -> None:
     link = {"Link": f'<http://{other.host}/v2/team/app/tags/list>; rel="next"'}
-    main.reply = basic(lambda method, path: (200, link, b'{"tags":["a"]}'), main)
+    main.reply = require_basic(lambda method, path: (200, link, b'{"tags":["a"]}'), main)
     other.reply = lambda method, path: (200, {}, b'{"tags":["b"]}')
     assert list(repository.tags()) == ["a", "b"]
     assert other.authorizations() == {None}
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_blob_in_other_storage_gets_no_credentials(
+def test_redirect_to_another_host_gets_no_credentials(
     main: Script, other: Script, repository: RegistryRepository, status: int
 ) -> None:
     location = {"Location": f"http://{other.host}/storage?signature=s3cret"}
-    main.reply = basic(lambda method, path: (status, location, b""), main)
+    main.reply = require_basic(lambda method, path: (status, location, b""), main)
     other.reply = lambda method, path: (200, {}, BLOB)
     with repository.open_blob(described(BLOB)) as stream:
         assert stream.read() == BLOB
@@ -176,36 +176,37 @@ def test_a_blob_in_other_storage_gets_no_credentials(
     assert main.authorizations() == {None, f"Basic {base64.b64encode(b'tester:s3cret').decode()}"}
 
 
-def test_a_redirect_within_the_registry_keeps_the_credentials(main: Script, repository: RegistryRepository) -> None:
+def test_redirect_within_the_registry_gets_credentials(main: Script, repository: RegistryRepository) -> None:
     def reply(method: str, path: str) -> Reply:
         return (200, {}, BLOB) if path == "/moved" else (307, {"Location": "/moved"}, b"")
 
-    main.reply = basic(reply, main)
+    main.reply = require_basic(reply, main)
     with repository.open_blob(described(BLOB)) as stream:
         assert stream.read() == BLOB
 
 
 @pytest.mark.parametrize("challenge", ['Basic realm="give"', 'Bearer realm="http://127.0.0.1:1/token"'])
-def test_other_storage_can_not_ask_for_credentials(
+def test_challenge_of_another_host_is_ignored(
     main: Script, other: Script, repository: RegistryRepository, challenge: str
 ) -> None:
     main.reply = lambda method, path: (307, {"Location": f"http://{other.host}/x?signature=s3cret"}, b"")
     other.reply = lambda method, path: (401, {"WWW-Authenticate": challenge}, b"")
-    with pytest.raises(RegistryUnavailable, match=f"{other.host}, where the registry redirects to, denies") as caught:
+    with pytest.raises(
+        RegistryUnavailable, match=f"access denied by {other.host}, where the registry redirects to"
+    ) as caught:
         repository.open_blob(described(BLOB))
     assert other.authorizations() == {None}
     assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "http://[::1", "ftp://x/y", "http://*.x/", "//"])
-def test_a_redirect_to_nowhere(main: Script, repository: RegistryRepository, location: str) -> None:
+def test_redirect_to_an_invalid_url(main: Script, repository: RegistryRepository, location: str) -> None:
     main.reply = lambda method, path: (307, {"Location": location}, b"")
     with pytest.raises(RegistryUnavailable):
         repository.open_blob(described(BLOB))
 
 
-def test_a_redirect_without_end(main: Script, repository: RegistryRepository) -> None:
-    """The body of a redirect is not read."""
+def test_body_of_a_redirect_is_not_read(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (
         (200, {}, BLOB) if path == "/moved" else (307, {"Location": "/moved", "Content-Length": "1000000000"}, b"")
     )
@@ -213,43 +214,43 @@ def test_a_redirect_without_end(main: Script, repository: RegistryRepository) ->
         assert stream.read() == BLOB
 
 
-def test_a_ring_of_redirects(main: Script, repository: RegistryRepository) -> None:
+def test_circular_redirects(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (307, {"Location": path}, b"")
-    with pytest.raises(RegistryUnavailable, match="redirects more than 5 times"):
+    with pytest.raises(RegistryUnavailable, match="more than 5 redirects"):
         repository.resolve("1")
-    assert len(main.asked) == 5
+    assert len(main.requests) == 5
 
 
-def test_an_upload_that_leads_elsewhere_takes_no_credentials(
+def test_upload_to_another_host_gets_no_credentials(
     main: Script, other: Script, repository: RegistryRepository
 ) -> None:
     def reply(method: str, path: str) -> Reply:
         location = {"Location": f"http://{other.host}/upload?state=s3cret"}
         return (202, location, b"") if method == "POST" else (404, {}, b"")
 
-    main.reply = basic(reply, main)
+    main.reply = require_basic(reply, main)
     other.reply = lambda method, path: (201, {}, b"")
     repository.put_blob(described(BLOB), lambda: io.BytesIO(BLOB))
-    assert other.asked == [("PUT", f"/upload?state=s3cret&digest=sha256%3A{described(BLOB).digest[7:]}", None)]
+    assert other.requests == [("PUT", f"/upload?state=s3cret&digest=sha256%3A{described(BLOB).digest[7:]}", None)]
 
 
-def test_an_upload_that_leads_nowhere(main: Script, repository: RegistryRepository) -> None:
+def test_upload_without_a_location(main: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (202 if method == "POST" else 404, {}, b"")
-    with pytest.raises(RegistryUnavailable, match="where to send"):
+    with pytest.raises(RegistryUnavailable, match="no Location"):
         repository.put_blob(described(BLOB), lambda: io.BytesIO(BLOB))
 
 
 @pytest.mark.parametrize(
     ("challenge", "message"),
     [
-        ('Bearer realm="ftp://x/token"', "address that can't be used"),
-        ('Bearer realm="http://[::1"', "address that can't be used"),
-        ("Bearer", "address that can't be used"),
-        ("Negotiate", "not known here"),
-        ("", "not known here"),
+        ('Bearer realm="ftp://x/token"', "invalid URL"),
+        ('Bearer realm="http://[::1"', "invalid URL"),
+        ("Bearer", "invalid URL"),
+        ("Negotiate", "unsupported authentication scheme"),
+        ("", "unsupported authentication scheme"),
     ],
 )
-def test_a_challenge_that_can_not_be_met(
+def test_invalid_or_unsupported_challenge(
     main: Script, repository: RegistryRepository, challenge: str, message: str
 ) -> None:
     main.reply = lambda method, path: (401, {"WWW-Authenticate": challenge}, b"")
@@ -260,23 +261,23 @@ def test_a_challenge_that_can_not_be_met(
 @pytest.mark.parametrize(
     "body", [b'{"token":""}', b'{"token":7}', b'{"token":"a\\r\\nX-Evil: 1"}', '{"token":"\u00e9"}'.encode(), b"{}"]
 )
-def test_a_token_that_is_none(main: Script, other: Script, repository: RegistryRepository, body: bytes) -> None:
+def test_invalid_token(main: Script, other: Script, repository: RegistryRepository, body: bytes) -> None:
     main.reply = lambda method, path: (401, {"WWW-Authenticate": f'Bearer realm="http://{other.host}/t"'}, b"")
     other.reply = lambda method, path: (200, {}, body)
-    with pytest.raises(AuthenticationFailed, match="gives no token"):
+    with pytest.raises(AuthenticationFailed, match="sent no valid token"):
         repository.resolve("1")
 
 
 @pytest.mark.parametrize("status", [400, 401, 403])
-def test_a_token_server_that_refuses(main: Script, other: Script, repository: RegistryRepository, status: int) -> None:
+def test_token_server_denies_access(main: Script, other: Script, repository: RegistryRepository, status: int) -> None:
     main.reply = lambda method, path: (401, {"WWW-Authenticate": f'Bearer realm="http://{other.host}/t"'}, b"")
     other.reply = lambda method, path: (status, {}, b'{"error":"invalid_grant"}')
-    with pytest.raises(AuthenticationFailed, match="the token server refuses access"):
+    with pytest.raises(AuthenticationFailed, match="access denied by the token server"):
         repository.resolve("1")
-    assert len(other.asked) == 1
+    assert len(other.requests) == 1
 
 
-def test_a_token_server_that_leads_elsewhere(main: Script, other: Script, repository: RegistryRepository) -> None:
+def test_token_server_redirects_to_another_host(main: Script, other: Script, repository: RegistryRepository) -> None:
     main.reply = lambda method, path: (
         (307, {"Location": f"http://{other.host}/steal"}, b"")
         if path.startswith("/token")
@@ -284,52 +285,50 @@ def test_a_token_server_that_leads_elsewhere(main: Script, other: Script, reposi
     )
     with pytest.raises(RegistryUnavailable, match="another host"):
         repository.resolve("1")
-    assert other.asked == []
+    assert other.requests == []
 
 
-def test_an_access_token_and_a_scope_of_another_kind(
-    main: Script, other: Script, repository: RegistryRepository
-) -> None:
+def test_access_token_and_scope_of_another_type(main: Script, other: Script, repository: RegistryRepository) -> None:
     realm = f"http://{other.host}/t?client=7"
     challenge = {"WWW-Authenticate": f'Bearer realm="{realm}",service="s",scope="aws repository:x:pull"'}
 
     def reply(method: str, path: str) -> Reply:
-        if main.asked[-1][2] != "Bearer good":
+        if main.requests[-1][2] != "Bearer good":
             return 401, challenge, b""
         return 200, {}, b'{"tags":["a"]}'
 
     main.reply = reply
     other.reply = lambda method, path: (200, {}, b'{"access_token":"good","expires_in":"never"}')
     assert list(repository.tags()) == ["a"]
-    ((_, path, authorization),) = other.asked
+    ((_, path, authorization),) = other.requests
     assert path == "/t?client=7&service=s&scope=repository%3Ateam%2Fapp%3Apull&scope=aws"
     assert authorization == f"Basic {base64.b64encode(b'tester:s3cret').decode()}"
 
 
-def test_no_credentials_without_encryption_to_the_token_server_of_a_https_registry() -> None:
-    class Known(Keychain):
+def test_no_credentials_over_http_to_the_token_server_of_an_https_registry() -> None:
+    class FixedKeychain(Keychain):
         def find(self, registry: str, repository: str) -> Credentials | None:
             return Credentials("tester", "s3cret")
 
-    def fetch(request: Request, deadline: Deadline) -> Answer:
+    def send(request: Request, deadline: Deadline) -> Response:
         raise AssertionError(request)
 
-    authenticator = Authenticator(Known(), fetch, lambda: 0.0, plain_http=False)
-    with pytest.raises(AuthenticationFailed, match="not sent without encryption"):
-        authenticator.answer(
+    authenticator = Authenticator(FixedKeychain(), send, lambda: 0.0, plain_http=False)
+    with pytest.raises(AuthenticationFailed, match="refusing to send credentials over plain HTTP"):
+        authenticator.respond(
             'Bearer realm="http://x/t"', Access(RepositoryLocation("x", "a")), None, Deadline(9, lambda: 0.0)
         )
 
 
-def test_connections_are_used_again(main: Script, repository: RegistryRepository) -> None:
+def test_connections_are_reused(main: Script, repository: RegistryRepository) -> None:
     def reply(method: str, path: str) -> Reply:
-        if path.endswith("/elsewhere"):
+        if path.endswith("/other"):
             return 200, {}, BLOB
         if "/blobs/sha256" in path and method == "GET":
-            return 307, {"Location": "/elsewhere"}, b""
+            return 307, {"Location": "/other"}, b""
         return {"HEAD": (404, {}, b""), "POST": (202, {"Location": "/u"}, b""), "PUT": (201, {}, b"")}[method]
 
-    main.reply = basic(reply, main)
+    main.reply = require_basic(reply, main)
     for _ in range(3):
         repository.put_blob(described(BLOB), lambda: io.BytesIO(BLOB))
         assert not repository.has_blob(described(BLOB))
@@ -342,20 +341,20 @@ def test_proxies_come_from_the_environment(
     main: Script, repository: RegistryRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", f"http://{main.host}")
-    monkeypatch.setenv("no_proxy", "away.invalid")
-    client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(attempts_unreachable=1))
+    monkeypatch.setenv("no_proxy", "direct.invalid")
+    client = RegistryClient(RegistryOptions(plain_http=True), retry=RetryPolicy(max_attempts_unreachable=1))
     main.reply = lambda method, path: (200, {}, b'{"tags":["a"]}')
     assert list(client.repository(Reference("registry.invalid", "a")).tags()) == ["a"]
-    assert main.asked == [("GET", "http://registry.invalid/v2/a/tags/list?n=1000", None)]
+    assert main.requests == [("GET", "http://registry.invalid/v2/a/tags/list?n=1000", None)]
     with pytest.raises(RegistryUnavailable):
-        client.repository(Reference("away.invalid", "a")).tags()
+        client.repository(Reference("direct.invalid", "a")).tags()
 
 
-def test_no_secret_in_the_log(
+def test_log_has_no_secrets(
     main: Script, other: Script, repository: RegistryRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     location = {"Location": f"http://{other.host}/storage?signature=s3cret"}
-    main.reply = basic(lambda method, path: (307, location, b""), main)
+    main.reply = require_basic(lambda method, path: (307, location, b""), main)
     other.reply = lambda method, path: (503, {}, b"")
     with caplog.at_level(logging.DEBUG, logger="opmkit"), pytest.raises(ImageToolsError) as caught:
         repository.open_blob(described(BLOB))
@@ -365,8 +364,8 @@ def test_no_secret_in_the_log(
     assert caught.value.__cause__ is None
 
 
-def stores(digest: str | None, media_type: str = media_types.OCI_MANIFEST) -> Callable[[str, str], Reply]:
-    """Accept every manifest, and have that of ``digest`` or none there; name no digest in the answer to the PUT."""
+def accept_manifests(digest: str | None, media_type: str = media_types.OCI_MANIFEST) -> Callable[[str, str], Reply]:
+    """Accept every manifest without sending its digest, but resolve everything to ``digest``, or to nothing."""
 
     def reply(method: str, path: str) -> Reply:
         if method == "PUT":
@@ -382,45 +381,43 @@ PUSHED = Manifest.build(described(BLOB), ())
 
 
 @pytest.mark.parametrize("tag", ["1", None])
-def test_a_manifest_that_the_registry_accepts_and_does_not_store(
+def test_manifest_that_is_accepted_but_not_stored(
     main: Script, repository: RegistryRepository, tag: str | None
 ) -> None:
-    main.reply = stores(None)
+    main.reply = accept_manifests(None)
     with pytest.raises(DigestMismatch, match=f"accepted the manifest {PUSHED.digest} but did not store it"):
         repository.put_manifest(PUSHED, tag)
-    assert [method for method, _, _ in main.asked] == ["PUT", "HEAD"]
+    assert [method for method, _, _ in main.requests] == ["PUT", "HEAD"]
 
 
-def test_a_tag_that_names_another_manifest_after_the_push(main: Script, repository: RegistryRepository) -> None:
-    main.reply = stores(OTHER_DIGEST)
-    with pytest.raises(DigestMismatch, match=f"team/app:1: .* {PUSHED.digest} but has {OTHER_DIGEST} there"):
+def test_tag_names_another_manifest_after_the_push(main: Script, repository: RegistryRepository) -> None:
+    main.reply = accept_manifests(OTHER_DIGEST)
+    with pytest.raises(DigestMismatch, match=f"team/app:1: .* {PUSHED.digest} but stored {OTHER_DIGEST}"):
         repository.put_manifest(PUSHED, "1")
 
 
-@pytest.mark.parametrize("named", [OTHER_DIGEST, "", "nonsense"])
-def test_a_push_is_verified_unless_the_answer_names_the_digest(
-    main: Script, repository: RegistryRepository, named: str
+@pytest.mark.parametrize("sent_digest", [OTHER_DIGEST, "", "nonsense"])
+def test_push_is_verified_unless_the_response_has_the_digest(
+    main: Script, repository: RegistryRepository, sent_digest: str
 ) -> None:
-    stored = stores(PUSHED.digest)
+    stored = accept_manifests(PUSHED.digest)
 
     def reply(method: str, path: str) -> Reply:
-        return (201, {"Docker-Content-Digest": named}, b"") if method == "PUT" else stored(method, path)
+        return (201, {"Docker-Content-Digest": sent_digest}, b"") if method == "PUT" else stored(method, path)
 
     main.reply = reply
     assert repository.put_manifest(PUSHED, "1") == PUSHED.descriptor
-    assert [method for method, _, _ in main.asked] == ["PUT", "HEAD"]
-    main.asked.clear()
+    assert [method for method, _, _ in main.requests] == ["PUT", "HEAD"]
+    main.requests.clear()
     main.reply = lambda method, path: (201, {"Docker-Content-Digest": PUSHED.digest}, b"")
     assert repository.put_manifest(PUSHED, "1") == PUSHED.descriptor
-    assert [method for method, _, _ in main.asked] == ["PUT"]
+    assert [method for method, _, _ in main.requests] == ["PUT"]
 
 
 @pytest.mark.parametrize("digits", [1, 400, 4000])
-def test_a_token_with_a_lifetime_beyond_any_clock(
-    main: Script, other: Script, repository: RegistryRepository, digits: int
-) -> None:
+def test_token_with_a_huge_lifetime(main: Script, other: Script, repository: RegistryRepository, digits: int) -> None:
     def reply(method: str, path: str) -> Reply:
-        if main.asked[-1][2] != "Bearer good":
+        if main.requests[-1][2] != "Bearer good":
             return 401, {"WWW-Authenticate": f'Bearer realm="http://{other.host}/t"'}, b""
         return 200, {}, b'{"tags":["a"]}'
 
@@ -428,4 +425,4 @@ def test_a_token_with_a_lifetime_beyond_any_clock(
     other.reply = lambda method, path: (200, {}, b'{"token":"good","expires_in":%s}' % (b"9" * digits))
     assert list(repository.tags()) == ["a"]
     assert list(repository.tags()) == ["a"]
-    assert len(other.asked) == 1
+    assert len(other.requests) == 1
