@@ -211,7 +211,7 @@ def test_tokens_that_expire_on_the_way(
 def test_credentials_do_not_follow_to_where_the_registry_sends_us(
     setting: Setting, basic_registry: Registry, tmp_path: Path
 ) -> None:
-    digests = [part.digest for part in bundle_image("a", "1.0.0", tmp_path).manifest.parts]
+    digests = [part.digest for part in bundle_image("a", "1.0.0", tmp_path).manifest.children]
     moves = [
         Fault(
             "GET",

@@ -13,7 +13,7 @@ from opmkit.imagetools.auth.credentials import Credentials
 TIMEOUT = 30.0
 """Seconds for a helper to answer; those of cloud providers use the network."""
 
-_TOKEN_USERNAME = "<token>"  # noqa: S105
+_TOKEN_USERNAME = "<token>"  # noqa: S105 - not a secret
 _NOT_FOUND = "credentials not found"
 _log = logging.getLogger(__name__)
 
