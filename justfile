@@ -23,6 +23,10 @@ test *arguments:
 unit *arguments:
     {{bin}}/pytest -q -n auto -m unit tests/bundle tests/cli tests/imagetools tests/index {{arguments}}
 
+# Run the unit tests with the lowest versions of the dependencies
+lowest *arguments:
+    scripts/test-lowest {{arguments}}
+
 # Run the pipeline from manifests to an index image
 demo *arguments:
     scripts/demo {{arguments}}

@@ -35,10 +35,10 @@ pip_install() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-
 
 # uv installs in seconds what takes pip a minute. Where it fails, for example because only pip knows the package index of
 # the machine, pip does it.
-install_locked() {
+install_requirements() {
   pip_install --require-hashes -r "$root/scripts/installer.lock" &&
-    "$venv/bin/uv" pip install --quiet --system-certs --python "$venv/bin/python" --require-hashes -r "$1" ||
-    pip_install --require-hashes -r "$1"
+    "$venv/bin/uv" pip install --quiet --system-certs --python "$venv/bin/python" -r "$@" ||
+    pip_install -r "$@"
 }
 
 # make_venv LOCKFILE: the environment, brought up to date only when the lock file or pyproject.toml changed.
@@ -52,7 +52,7 @@ make_venv() {
   fi
   if ! cmp -s "$lock" "$stamp" || [ "$root/pyproject.toml" -nt "$stamp" ] || [ ! -x "$venv/bin/opm" ]; then
     say "Installing the dependencies locked in $1"
-    install_locked "$lock"
+    install_requirements "$lock" --require-hashes
     # The demo runs a few commands: they compile what they import in less time than everything takes.
     [ "$1" = requirements.lock ] || "$venv/bin/python" -m compileall -q -j 0 "$venv"/lib/*/site-packages >/dev/null || true
     pip_install --no-build-isolation --no-deps -e "$root"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,15 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypa
     for name in ("HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("OPM_STORE", str(tmp_path / "opm-store"))
+
+
+@pytest.fixture(autouse=True)
+def _reset_logging() -> Iterator[None]:
+    """Undo the logging settings of commands that a test ran in this process, so that ``caplog`` works in the next."""
+    yield
+    logger = logging.getLogger("opmkit")
+    logger.handlers, logger.propagate = [], True
+    logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
