@@ -63,10 +63,13 @@ def layer_source(content: bytes, media_type: str = media_types.OCI_LAYER) -> Lay
 
 
 def layer(*members: Member, compression: str = "") -> LayerSource:
-    """A layer of these entries, plain, ``gzip`` or ``zstd``."""
-    compress = {"": bytes, "gzip": gzip.compress, "zstd": zstandard.ZstdCompressor().compress}[compression]
-    types = {"": media_types.OCI_LAYER, "gzip": media_types.OCI_LAYER_GZIP, "zstd": media_types.OCI_LAYER_ZSTD}
-    return layer_source(compress(tar(members)), types[compression])
+    """A layer of these entries, uncompressed, ``gzip`` or ``zstd``."""
+    content = tar(members)
+    if compression == "gzip":
+        return layer_source(gzip.compress(content), media_types.OCI_LAYER_GZIP)
+    if compression == "zstd":
+        return layer_source(zstandard.ZstdCompressor().compress(content), media_types.OCI_LAYER_ZSTD)
+    return layer_source(content)
 
 
 def small_image(
