@@ -1,3 +1,5 @@
+"""The embedded image store: blobs, images, pruning and concurrent use."""
+
 from __future__ import annotations
 
 import io
@@ -29,35 +31,33 @@ def store(tmp_path: Path) -> ImageStore:
     return ImageStore.open(tmp_path / "store")
 
 
-def blob(content: bytes) -> Descriptor:
+def descriptor_of(content: bytes) -> Descriptor:
     return Descriptor("x", sha256_digest(content), len(content))
 
 
-def blobs(store: ImageStore) -> set[str]:
+def stored_digests(store: ImageStore) -> set[str]:
     return {f"sha256:{path.name}" for path in store.layout.path.glob("blobs/sha256/*")}
 
 
-def leftovers(store: ImageStore) -> list[Path]:
+def partial_files(store: ImageStore) -> list[Path]:
     return list(store.layout.path.glob("ingest/*"))
 
 
 def save(store: ImageStore, scratch: Path, name: str, tag: str, content: bytes = b"1") -> str:
+    """Save an image with one file, and return its digest."""
     directory = scratch / f"{name}-{tag}".replace("/", "-")
     directory.mkdir(exist_ok=True)
     return copy_image(small_image(directory, {"a": content}), store.repository(name), tag).digest
 
 
-def assert_whole(store: ImageStore) -> None:
-    """Everything that the store names is there, byte for byte."""
+def assert_intact(store: ImageStore) -> None:
+    """Check that all blobs of all images exist and match their digests."""
     for stored in store.list():
         image = load_image(store.repository(""), stored.digest)
         assert read_tree(reversed(image.layers), [""])
 
 
-# --- where it is
-
-
-def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPM_STORE", str(tmp_path / "named"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     assert ImageStore.open(tmp_path / "given").layout.path == tmp_path / "given"
@@ -70,7 +70,7 @@ def test_where_the_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert ImageStore.open().layout.path == tmp_path / "relative"
 
 
-def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPM_STORE", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
@@ -83,74 +83,61 @@ def test_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "TMPDIR" in str(caught.value.hint)
 
 
-def test_a_directory_that_can_not_be_made(tmp_path: Path) -> None:
+def test_directory_that_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = ImageStore.open(tmp_path / "file/store")
     with pytest.raises(StoreError, match="file") as caught:
-        store.ingest(blob(b"1"), io.BytesIO(b"1"))
+        store.ingest(descriptor_of(b"1"), io.BytesIO(b"1"))
     assert str(caught.value.hint)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_may_not_be_written(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write to any directory")
+def test_directory_that_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir(mode=0o500)
     with pytest.raises(StoreError) as caught:
-        ImageStore.open(tmp_path / "store").ingest(blob(b"1"), io.BytesIO(b"1"))
+        ImageStore.open(tmp_path / "store").ingest(descriptor_of(b"1"), io.BytesIO(b"1"))
     assert "OPM_STORE" in str(caught.value.hint)
 
 
-def test_the_advice_where_writing_is_not_allowed(tmp_path: Path) -> None:
-    from opmkit.imagetools.store.disk import disk_errors
-
-    with pytest.raises(StoreError, match="Permission denied") as caught, disk_errors(tmp_path):
-        raise PermissionError(13, "Permission denied", str(tmp_path))
-    assert "OPM_STORE" in str(caught.value.hint)
-    with pytest.raises(OSError, match="no errno"), disk_errors(tmp_path):
-        raise OSError("no errno")
-
-
-# --- blobs
-
-
-def test_blobs_come_in_verified(store: ImageStore) -> None:
-    path = store.ingest(blob(b"hello"), io.BytesIO(b"hello"))
+def test_ingested_blobs_are_verified(store: ImageStore) -> None:
+    path = store.ingest(descriptor_of(b"hello"), io.BytesIO(b"hello"))
     assert path.read_bytes() == b"hello"
-    assert store.find_blob(blob(b"hello")) == path
-    assert store.find_blob(blob(b"other")) is None
+    assert store.find_blob(descriptor_of(b"hello")) == path
+    assert store.find_blob(descriptor_of(b"other")) is None
     for content in (b"hellO", b"hello!", b"hell", b""):
-        with pytest.raises(DigestMismatch, match=blob(b"bello").digest):
-            store.ingest(Descriptor("x", blob(b"bello").digest, 5), io.BytesIO(content))
-    assert blobs(store) == {blob(b"hello").digest}
-    assert leftovers(store) == []
+        with pytest.raises(DigestMismatch, match=descriptor_of(b"bello").digest):
+            store.ingest(Descriptor("x", descriptor_of(b"bello").digest, 5), io.BytesIO(content))
+    assert stored_digests(store) == {descriptor_of(b"hello").digest}
+    assert partial_files(store) == []
 
 
-@pytest.mark.parametrize("torn", [b"", b"hel", b"hellO", b"hello!"])
-def test_a_torn_blob_is_dropped_and_comes_again(store: ImageStore, torn: bytes) -> None:
-    path = store.ingest(blob(b"hello"), io.BytesIO(b"hello"))
-    path.write_bytes(torn)
-    assert store.find_blob(blob(b"hello")) is None
+@pytest.mark.parametrize("damaged", [b"", b"hel", b"hellO", b"hello!"])
+def test_damaged_blob_is_replaced(store: ImageStore, damaged: bytes) -> None:
+    path = store.ingest(descriptor_of(b"hello"), io.BytesIO(b"hello"))
+    path.write_bytes(damaged)
+    assert store.find_blob(descriptor_of(b"hello")) is None
     assert not path.exists()
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(torn)
-    store.repository("x").put_blob(blob(b"hello"), lambda: io.BytesIO(b"hello"))
+    path.write_bytes(damaged)
+    store.repository("x").put_blob(descriptor_of(b"hello"), lambda: io.BytesIO(b"hello"))
     assert path.read_bytes() == b"hello"
 
 
-def test_a_stream_that_breaks_leaves_nothing(store: ImageStore) -> None:
-    class Broken(io.BytesIO):
+def test_failed_ingest_leaves_no_files(store: ImageStore) -> None:
+    class FailingStream(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
             if self.tell():
                 raise ConnectionError("gone")
             return super().read(10)
 
     with pytest.raises(ConnectionError):
-        store.ingest(blob(bytes(1 << 20)), Broken(bytes(1 << 20)))
-    assert leftovers(store) == []
-    assert blobs(store) == set()
+        store.ingest(descriptor_of(bytes(1 << 20)), FailingStream(bytes(1 << 20)))
+    assert partial_files(store) == []
+    assert stored_digests(store) == set()
 
 
-def test_a_disk_that_is_full(store: ImageStore) -> None:
-    """The limit on a file's size stands in for the end of the disk."""
+def test_full_disk(store: ImageStore) -> None:
+    """Simulate a full disk with a limit on the size of files."""
     script = """
 import io, resource, sys
 from pathlib import Path
@@ -168,14 +155,11 @@ except StoreError as error:
     command = [sys.executable, "-c", script, str(store.layout.path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(str(store.layout.path))
-    assert leftovers(store) == []
-    assert blobs(store) == set()
+    assert partial_files(store) == []
+    assert stored_digests(store) == set()
 
 
-# --- images
-
-
-def test_saving_listing_removing(store: ImageStore, tmp_path: Path) -> None:
+def test_save_list_and_remove(store: ImageStore, tmp_path: Path) -> None:
     assert store.list() == []
     one = save(store, tmp_path, "quay.io/ns/one", "1")
     two = save(store, tmp_path, "quay.io/ns/two", "1", b"2")
@@ -188,7 +172,7 @@ def test_saving_listing_removing(store: ImageStore, tmp_path: Path) -> None:
     first = store.list()[0]
     assert first.platforms == (Platform("linux", "amd64"),)
     assert first.created == "1970-01-01T00:00:00Z"
-    assert first.size == sum(store.layout.blob_path(digest).stat().st_size for digest in blobs_of(store, one))
+    assert first.size == sum(store.layout.blob_path(digest).stat().st_size for digest in image_digests(store, one))
     assert list(store.repository("quay.io/ns/two").tags()) == ["1", "also"]
     assert store.repository("quay.io/ns/two").resolve(two).digest == two
     with pytest.raises(NotFound, match=r"quay\.io/ns/two:none"):
@@ -196,17 +180,18 @@ def test_saving_listing_removing(store: ImageStore, tmp_path: Path) -> None:
     store.remove(Reference.parse("quay.io/ns/one:1"))
     store.remove(Reference.parse(f"quay.io/ns/two@{two}"))
     assert store.list() == []
-    for gone in ("quay.io/ns/one:1", "quay.io/ns/one", f"quay.io/ns/two@{two}"):
+    for removed in ("quay.io/ns/one:1", "quay.io/ns/one", f"quay.io/ns/two@{two}"):
         with pytest.raises(NotFound, match="not found"):
-            store.remove(Reference.parse(gone))
+            store.remove(Reference.parse(removed))
 
 
-def blobs_of(store: ImageStore, digest: str) -> set[str]:
+def image_digests(store: ImageStore, digest: str) -> set[str]:
+    """Return the digests of a manifest and its children."""
     manifest = store.repository("").get_manifest(digest)
     return {digest, *(part.digest for part in manifest.children)}
 
 
-def test_an_image_of_several_platforms_is_one(store: ImageStore, tmp_path: Path) -> None:
+def test_image_index(store: ImageStore, tmp_path: Path) -> None:
     names = ("linux/amd64", "linux/arm64")
     image = multi_image([small_image(tmp_path, {"a": b"1"}, platform=name) for name in names])
     copy_image(image, store.repository("quay.io/ns/multi"), "1")
@@ -214,52 +199,46 @@ def test_an_image_of_several_platforms_is_one(store: ImageStore, tmp_path: Path)
     assert stored.digest == image.digest
     assert [str(platform) for platform in stored.platforms] == list(names)
     assert store.prune(0) == 0
-    assert_whole(store)
+    assert_intact(store)
 
 
-def test_moving_a_tag(store: ImageStore, tmp_path: Path) -> None:
+def test_move_tag(store: ImageStore, tmp_path: Path) -> None:
     save(store, tmp_path, "quay.io/ns/x", "1", b"old")
     new = save(store, tmp_path, "quay.io/ns/x", "1", b"new")
     assert [image.digest for image in store.list()] == [new]
 
 
-def test_saving_what_lacks_a_part(store: ImageStore, tmp_path: Path) -> None:
+def test_manifest_without_its_blobs(store: ImageStore, tmp_path: Path) -> None:
     image = small_image(tmp_path, {"a": b"1"})
     with pytest.raises(StoreError, match="blob not found"):
         store.repository("x").put_manifest(image.manifest, "1")
     assert store.list() == []
 
 
-# --- pruning
-
-
-def test_pruning_keeps_what_images_need_and_what_is_fresh(store: ImageStore, tmp_path: Path) -> None:
+def test_prune_retains_blobs_of_images_and_recent_blobs(store: ImageStore, tmp_path: Path) -> None:
     digest = save(store, tmp_path, "quay.io/ns/x", "1")
-    needed = blobs_of(store, digest)
-    cached = blob(b"cached")
+    required = image_digests(store, digest)
+    cached = descriptor_of(b"cached")
     path = store.ingest(cached, io.BytesIO(b"cached"))
     abandoned = store.layout.path / "ingest/abandoned"
     abandoned.write_bytes(b"123")
     assert store.prune() == 0
-    for old in (path, abandoned, *(store.layout.blob_path(digest) for digest in needed)):
+    for old in (path, abandoned, *(store.layout.blob_path(digest) for digest in required)):
         os.utime(old, (1, 1))
     assert store.prune() == len(b"cached") + 3
-    assert blobs(store) == needed
-    assert leftovers(store) == []
+    assert stored_digests(store) == required
+    assert partial_files(store) == []
     store.remove(Reference.parse("quay.io/ns/x:1"))
     assert store.prune() > 0
-    assert blobs(store) == set()
+    assert stored_digests(store) == set()
 
 
-def test_a_blob_just_asked_for_is_fresh(store: ImageStore) -> None:
-    path = store.ingest(blob(b"cached"), io.BytesIO(b"cached"))
+def test_prune_retains_recently_used_blobs(store: ImageStore) -> None:
+    path = store.ingest(descriptor_of(b"cached"), io.BytesIO(b"cached"))
     os.utime(path, (1, 1))
-    assert store.find_blob(blob(b"cached"))
+    assert store.find_blob(descriptor_of(b"cached"))
     assert store.prune() == 0
     assert path.exists()
-
-
-# --- several processes
 
 
 def save_many(path: Path, scratch: Path, number: int) -> None:
@@ -273,7 +252,7 @@ def prune_often(path: Path, scratch: Path, number: int) -> None:
     store = ImageStore.open(path)
     for _ in range(30):
         store.prune(grace=30)
-        assert_whole(store)
+        assert_intact(store)
 
 
 def run(target: object, path: Path, scratch: Path, number: int) -> multiprocessing.process.BaseProcess:
@@ -284,7 +263,7 @@ def run(target: object, path: Path, scratch: Path, number: int) -> multiprocessi
     return process
 
 
-def test_several_processes_at_once(store: ImageStore, tmp_path: Path) -> None:
+def test_concurrent_processes(store: ImageStore, tmp_path: Path) -> None:
     processes = [run(save_many, store.layout.path, tmp_path, number) for number in range(3)]
     processes.append(run(prune_often, store.layout.path, tmp_path, 9))
     for process in processes:
@@ -293,8 +272,8 @@ def test_several_processes_at_once(store: ImageStore, tmp_path: Path) -> None:
     names = {image.name for image in store.list()}
     expected = {f"quay.io/ns/p{number}:{turn}" for number in range(3) for turn in range(6)}
     assert names == expected | {"quay.io/ns/contended:1"}
-    assert_whole(store)
-    assert leftovers(store) == []
+    assert_intact(store)
+    assert partial_files(store) == []
 
 
 def save_forever(path: Path, scratch: Path, number: int) -> None:
@@ -305,7 +284,7 @@ def save_forever(path: Path, scratch: Path, number: int) -> None:
         save(store, scratch, "quay.io/ns/x", str(rng.randrange(5)), content)
 
 
-def test_a_kill_leaves_the_store_whole(store: ImageStore, tmp_path: Path) -> None:
+def test_store_is_intact_after_a_kill(store: ImageStore, tmp_path: Path) -> None:
     save(store, tmp_path, "quay.io/ns/old", "1")
     for number in range(8):
         before = store.layout.read_index()
@@ -313,33 +292,33 @@ def test_a_kill_leaves_the_store_whole(store: ImageStore, tmp_path: Path) -> Non
         while store.layout.read_index() == before:
             assert process.is_alive()
             time.sleep(0.001)
-        time.sleep(0.002 * number)  # another moment of a save each time
+        time.sleep(0.002 * number)  # kill each process at another point of a save
         assert process.pid
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        assert_whole(store)
+        assert_intact(store)
     assert "quay.io/ns/old:1" in {image.name for image in store.list()}
     save(store, tmp_path, "quay.io/ns/after", "1")
     store.prune(0)
-    assert leftovers(store) == []
-    assert_whole(store)
-    assert blobs(store) == {part for image in store.list() for part in blobs_of(store, image.digest)}
+    assert partial_files(store) == []
+    assert_intact(store)
+    assert stored_digests(store) == {part for image in store.list() for part in image_digests(store, image.digest)}
 
 
-def test_a_lock_held_too_long(store: ImageStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_timeout(store: ImageStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "LOCK_TIMEOUT_SECONDS", 0.05)
     with store.layout.lock(), pytest.raises(StoreError, match="timed out") as caught:
         store.prune()
     assert "other process" in str(caught.value.hint)
 
 
-def test_old_results_are_pruned(tmp_path: Path) -> None:
+def test_prune_removes_old_cached_results(tmp_path: Path) -> None:
     store = ImageStore.open(tmp_path / "store")
     store.layout.create()
-    result = store.cache_directory("verdicts") / "ab" / "cd.json"
+    result = store.cache_directory("validation") / "ab" / "cd.json"
     result.parent.mkdir(parents=True)
-    result.write_bytes(b"judged")
+    result.write_bytes(b"result")
     assert store.prune() == 0
     os.utime(result, (0, 0))
-    assert store.prune() == len(b"judged")
+    assert store.prune() == len(b"result")
     assert not result.exists()

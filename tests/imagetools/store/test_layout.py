@@ -1,3 +1,5 @@
+"""OCI image layouts on disk, exchanged with skopeo and umoci."""
+
 from __future__ import annotations
 
 import io
@@ -25,15 +27,13 @@ def image(tmp_path: Path) -> Image:
     return small_image(tmp_path, {"manifests/a.yaml": b"a: 1\n", "é/" + "x" * 120: b"\0" * 1000}, labels={"a": "b"})
 
 
-def tool(*command: str) -> str:
+def run(*command: str) -> str:
+    """Run a program and return its standard output."""
     path = require(command[0])
     return subprocess.run([path, *command[1:]], capture_output=True, text=True, check=True, timeout=120).stdout
 
 
-# --- on its own
-
-
-def test_tags_digests_and_the_only_image(image: Image, tmp_path: Path) -> None:
+def test_resolve(image: Image, tmp_path: Path) -> None:
     layout = LayoutRepository(tmp_path / "layout")
     copy_image(image, layout, None)
     assert layout.resolve("").digest == layout.resolve(image.digest).digest == image.digest
@@ -54,7 +54,7 @@ def test_tags_digests_and_the_only_image(image: Image, tmp_path: Path) -> None:
         layout.resolve("sha256:" + "0" * 64)
 
 
-def test_an_index_hides_its_images_from_the_list(tmp_path: Path) -> None:
+def test_children_of_an_index_are_not_listed(tmp_path: Path) -> None:
     image = multi_image([small_image(tmp_path, {"a": b"1"}, platform=name) for name in ("linux/amd64", "linux/arm64")])
     layout = LayoutRepository(tmp_path / "layout")
     for tag in (None, "1", None):
@@ -63,7 +63,7 @@ def test_an_index_hides_its_images_from_the_list(tmp_path: Path) -> None:
     assert load_image(layout, image.images[1].digest) == image.images[1]
 
 
-def test_the_same_image_gives_the_same_layout(image: Image, tmp_path: Path) -> None:
+def test_reproducible(image: Image, tmp_path: Path) -> None:
     for name in ("one", "two"):
         copy_image(image, LayoutRepository(tmp_path / name), "1")
 
@@ -74,7 +74,7 @@ def test_the_same_image_gives_the_same_layout(image: Image, tmp_path: Path) -> N
     assert content("one") == content("two")
 
 
-def test_there_is_no_layout(tmp_path: Path) -> None:
+def test_missing_layout(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(NotFound, match="not an OCI image layout"):
             LayoutRepository(path).resolve("1")
@@ -82,16 +82,16 @@ def test_there_is_no_layout(tmp_path: Path) -> None:
         list(LayoutRepository(tmp_path).tags())
 
 
-def test_a_directory_of_other_things_is_left_alone(image: Image, tmp_path: Path) -> None:
+def test_directory_with_other_files_is_rejected(image: Image, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    (tmp_path / "home/letter").touch()
+    (tmp_path / "home/notes").touch()
     with pytest.raises(StoreError, match="other files"):
         copy_image(image, LayoutRepository(tmp_path / "home"), "1")
-    assert {path.name for path in (tmp_path / "home").iterdir()} - {"opmkit.lock"} == {"letter"}
+    assert {path.name for path in (tmp_path / "home").iterdir()} - {"opmkit.lock"} == {"notes"}
 
 
-def foreign(path: Path, manifests: list[Descriptor] | bytes) -> LayoutRepository:
-    """A layout as another tool might have made it."""
+def create_layout(path: Path, manifests: list[Descriptor] | bytes) -> LayoutRepository:
+    """Create a layout with this index.json or these manifests in it."""
     path.mkdir(exist_ok=True)
     (path / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
     if isinstance(manifests, bytes):
@@ -102,7 +102,7 @@ def foreign(path: Path, manifests: list[Descriptor] | bytes) -> LayoutRepository
     return LayoutRepository(path)
 
 
-def test_a_layout_of_another_tool(image: Image, tmp_path: Path) -> None:
+def test_index_in_an_index(image: Image, tmp_path: Path) -> None:
     inner = LayoutRepository(tmp_path / "layout")
     copy_image(multi_image([image]), inner, "inner")
     index = IndexManifest.build([inner.resolve("inner")])
@@ -110,39 +110,39 @@ def test_a_layout_of_another_tool(image: Image, tmp_path: Path) -> None:
     named = Descriptor(
         index.media_type, index.digest, len(index.raw), annotations={"org.opencontainers.image.ref.name": "v1/x"}
     )
-    layout = foreign(tmp_path / "layout", [named])
+    layout = create_layout(tmp_path / "layout", [named])
     assert load_image(layout, "v1/x").digest == load_image(layout, "").digest == image.digest
     copy_image(image, layout, "mine")
     assert list(layout.tags()) == ["mine", "v1/x"]
 
 
-def test_damaged_layouts(image: Image, tmp_path: Path) -> None:
-    assert list(foreign(tmp_path / "empty", []).tags()) == []
+def test_invalid_layouts(image: Image, tmp_path: Path) -> None:
+    assert list(create_layout(tmp_path / "empty", []).tags()) == []
     with pytest.raises(NotFound, match="contains no image"):
-        foreign(tmp_path / "empty", []).resolve("")
+        create_layout(tmp_path / "empty", []).resolve("")
     (tmp_path / "empty/index.json").unlink()
     assert list(LayoutRepository(tmp_path / "empty").tags()) == []
     with pytest.raises(InvalidImage):
-        foreign(tmp_path / "a", b"{}").resolve("1")
+        create_layout(tmp_path / "a", b"{}").resolve("1")
     with pytest.raises(InvalidImage, match="not an image index"):
-        foreign(tmp_path / "b", image.manifest.raw).resolve("1")
+        create_layout(tmp_path / "b", image.manifest.raw).resolve("1")
     with pytest.raises(LimitExceeded):
-        foreign(tmp_path / "c", b" " * (5 << 20)).resolve("1")
+        create_layout(tmp_path / "c", b" " * (5 << 20)).resolve("1")
     with pytest.raises(NotFound, match=r"blob sha256:[0-9a-f]+ not found"):
-        load_image_or_index(foreign(tmp_path / "d", [image.manifest.descriptor]), "")
+        load_image_or_index(create_layout(tmp_path / "d", [image.manifest.descriptor]), "")
     large = Descriptor(media_types.OCI_MANIFEST, sha256_digest(b""), 1 << 40)
     with pytest.raises(LimitExceeded, match=large.digest):
-        load_image_or_index(foreign(tmp_path / "e", [large]), "")
+        load_image_or_index(create_layout(tmp_path / "e", [large]), "")
 
 
-def test_a_blob_that_is_not_what_it_should_be(image: Image, tmp_path: Path) -> None:
+def test_damaged_blobs(image: Image, tmp_path: Path) -> None:
     layout = LayoutRepository(tmp_path / "layout")
     copy_image(image, layout, "1")
-    for part in (image.manifest.layers[0], image.manifest.config):
-        path = layout.layout.blob_path(part.digest)
+    for blob in (image.manifest.layers[0], image.manifest.config):
+        path = layout.layout.blob_path(blob.digest)
         path.write_bytes(path.read_bytes()[:-1] + b"?")
-        with pytest.raises(DigestMismatch, match=part.digest):
-            layout.get_config(part)
+        with pytest.raises(DigestMismatch, match=blob.digest):
+            layout.get_config(blob)
     with pytest.raises(LimitExceeded):
         layout.get_config(Descriptor("x", image.digest, 1 << 40))
     path = layout.layout.blob_path(image.digest)
@@ -153,57 +153,54 @@ def test_a_blob_that_is_not_what_it_should_be(image: Image, tmp_path: Path) -> N
     assert layout.has_blob(Descriptor("x", image.digest, 1))
 
 
-# --- with other tools
-
-
-@pytest.mark.parametrize("family", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
-def test_skopeo_reads_it(family: str, tmp_path: Path) -> None:
-    image = small_image(tmp_path, {"a": b"1"}, labels={"a": "b"}, media_type=family).as_oci()
+@pytest.mark.parametrize("media_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
+def test_skopeo_reads_a_layout(media_type: str, tmp_path: Path) -> None:
+    image = small_image(tmp_path, {"a": b"1"}, labels={"a": "b"}, media_type=media_type).as_oci()
     copy_image(image, LayoutRepository(tmp_path / "layout"), "1.0")
-    told = json.loads(tool("skopeo", "inspect", f"oci:{tmp_path}/layout:1.0"))
-    assert told["Digest"] == image.digest
-    assert told["Labels"] == {"a": "b"}
-    assert told["Layers"] == [image.manifest.layers[0].digest]
-    tool("skopeo", "copy", "-q", f"oci:{tmp_path}/layout:1.0", f"oci:{tmp_path}/copy:x")
+    inspected = json.loads(run("skopeo", "inspect", f"oci:{tmp_path}/layout:1.0"))
+    assert inspected["Digest"] == image.digest
+    assert inspected["Labels"] == {"a": "b"}
+    assert inspected["Layers"] == [image.manifest.layers[0].digest]
+    run("skopeo", "copy", "-q", f"oci:{tmp_path}/layout:1.0", f"oci:{tmp_path}/copy:x")
     copied = load_image(LayoutRepository(tmp_path / "copy"), "x")
     assert read_tree(copied.layers, [""]) == {"a": b"1"}
     assert copied.digest == image.digest
 
 
-def test_skopeo_copies_every_platform(tmp_path: Path) -> None:
+def test_skopeo_copies_all_platforms(tmp_path: Path) -> None:
     image = multi_image([small_image(tmp_path, {"a": b"1"}, platform=name) for name in ("linux/amd64", "linux/arm64")])
     copy_image(image, LayoutRepository(tmp_path / "layout"), "1")
-    tool("skopeo", "copy", "-q", "--all", f"oci:{tmp_path}/layout:1", f"oci:{tmp_path}/copy:x")
+    run("skopeo", "copy", "-q", "--all", f"oci:{tmp_path}/layout:1", f"oci:{tmp_path}/copy:x")
     assert load_image_or_index(LayoutRepository(tmp_path / "copy"), "x").digest == image.digest
 
 
-def test_skopeo_reads_the_store_by_full_names(image: Image, tmp_path: Path) -> None:
+def test_skopeo_reads_the_store_by_full_name(image: Image, tmp_path: Path) -> None:
     store = ImageStore.open(tmp_path / "store")
     copy_image(image, store.repository("quay.io/ns/name"), "1")
-    told = json.loads(tool("skopeo", "inspect", f"oci:{tmp_path}/store:quay.io/ns/name:1"))
-    assert told["Digest"] == image.digest
+    inspected = json.loads(run("skopeo", "inspect", f"oci:{tmp_path}/store:quay.io/ns/name:1"))
+    assert inspected["Digest"] == image.digest
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_skopeo_writes_it(compression: str, image: Image, tmp_path: Path) -> None:
+def test_skopeo_writes_a_layout(compression: str, image: Image, tmp_path: Path) -> None:
     copy_image(image, LayoutRepository(tmp_path / "layout"), "1")
     options = ["--dest-compress", "--dest-compress-format", compression, "-q"]
-    tool("skopeo", "copy", *options, f"oci:{tmp_path}/layout:1", f"dir:{tmp_path}/dir")
-    tool("skopeo", "copy", "-q", f"dir:{tmp_path}/dir", f"oci:{tmp_path}/back:1")
+    run("skopeo", "copy", *options, f"oci:{tmp_path}/layout:1", f"dir:{tmp_path}/dir")
+    run("skopeo", "copy", "-q", f"dir:{tmp_path}/dir", f"oci:{tmp_path}/back:1")
     back = load_image(LayoutRepository(tmp_path / "back"), "1")
     assert back.config.diff_ids == image.config.diff_ids
     assert read_tree(back.layers, [""]) == read_tree(image.layers, [""])
 
 
-def test_umoci_unpacks_and_changes_it(image: Image, tmp_path: Path) -> None:
+def test_umoci_changes_a_layout(image: Image, tmp_path: Path) -> None:
     layout = LayoutRepository(tmp_path / "layout")
     copy_image(image, layout, "1")
     bundle = tmp_path / "bundle"
-    tool("umoci", "unpack", "--rootless", "--image", f"{tmp_path}/layout:1", str(bundle))
+    run("umoci", "unpack", "--rootless", "--image", f"{tmp_path}/layout:1", str(bundle))
     assert (bundle / "rootfs/manifests/a.yaml").read_bytes() == b"a: 1\n"
     (bundle / "rootfs/manifests/a.yaml").unlink()
     (bundle / "rootfs/manifests/b.yaml").write_bytes(b"b: 2\n")
-    tool("umoci", "repack", "--image", f"{tmp_path}/layout:2", str(bundle))
+    run("umoci", "repack", "--image", f"{tmp_path}/layout:2", str(bundle))
     changed = load_image(layout, "2")
     assert read_tree(reversed(changed.layers), ["manifests"]) == {"manifests/b.yaml": b"b: 2\n"}
     assert load_image(layout, "1").digest == image.digest
