@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions in the form in which an API server judges them: with defaults, whichever version they have.
+"""CustomResourceDefinitions as rules see them: with defaults, in the internal form of the API server.
 
-That form, which Kubernetes calls the hub, has the fields of both versions. A schema, subresources or printer columns
-that a ``v1`` definition repeats alike for all of its versions stand in it once, at the top.
+The internal form (hub) has the fields of both versions. A schema, subresources or printer columns that are the same in
+all versions of a ``v1`` definition are at its top level.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ V1BETA1 = "apiextensions.k8s.io/v1beta1"
 
 
 def known_crds(bundle: BundleView) -> Iterator[Manifest]:
-    """The definitions of the two versions that there are."""
+    """Return the CustomResourceDefinitions with a supported apiVersion."""
     return (manifest for manifest in bundle.crds if manifest.api_version in (V1, V1BETA1))
 
 
 @dataclass(frozen=True)
 class Crd:
-    """A definition. ``is_v1`` tells its version, ``v1beta1`` else."""
+    """A CustomResourceDefinition, of version ``v1`` or else ``v1beta1``."""
 
     root: Node
     is_v1: bool
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> Crd:
-        """Look at a manifest as a definition; equal contents are one."""
+        """Return the view of a manifest, which manifests with equal content share."""
         memo = manifest.content.memo
         if cls not in memo:
             memo[cls] = cls(Node(dict(manifest.object)), manifest.api_version == V1)
@@ -48,43 +48,43 @@ class Crd:
 
     @property
     def spec(self) -> Node:
-        """Its spec."""
+        """The spec."""
         return self.root.child("spec")
 
     @property
     def group(self) -> Node:
-        """The API group that it defines."""
+        """The API group."""
         return self.spec.child("group")
 
     @property
     def names(self) -> Node:
-        """The names of its resource."""
+        """The names of the resource."""
         return self.spec.child("names")
 
     @property
     def plural(self) -> str:
-        """The plural of its resource."""
+        """The plural of the resource."""
         return self.names.child("plural").text
 
     @property
     def singular(self) -> Node:
-        """The singular, by default the kind in lower case."""
+        """The singular, which defaults to the kind in lower case."""
         return _defaulted(self.names.child("singular"), self.names.child("kind").text.lower())
 
     @property
     def list_kind(self) -> Node:
-        """The kind of its lists, by default the kind and ``List``."""
+        """The kind of lists, which defaults to the kind with ``List`` appended."""
         kind = self.names.child("kind").text
         return _defaulted(self.names.child("listKind"), f"{kind}List" if kind else "")
 
     @property
     def scope(self) -> Node:
-        """Its scope, in ``v1beta1`` by default Namespaced."""
+        """The scope, which defaults to Namespaced in ``v1beta1``."""
         return _defaulted(self.spec.child("scope"), "" if self.is_v1 else "Namespaced")
 
     @cached_property
     def versions(self) -> tuple[Node, ...]:
-        """Its versions; in ``v1beta1`` the single ``version`` where there is no list."""
+        """The versions; in ``v1beta1``, the field ``version`` if there is no list."""
         listed = tuple(self.spec.child("versions").children())
         single = self.spec.child("version")
         if listed or self.is_v1 or not single.text:
@@ -93,86 +93,86 @@ class Crd:
 
     @property
     def version(self) -> Node:
-        """The version at the top, by default the first of the list; ``v1`` has it there alone."""
+        """The version at the top level, which defaults to the first of the list; ``v1`` has only the list."""
         first = self.versions[0].child("name") if self.versions else Node(None)
         own = Node(None) if self.is_v1 else self.spec.child("version")
         return own if own.text else Node(first.value, first.path, "spec.version")
 
     @property
     def preserves_unknown_fields(self) -> bool:
-        """Whether fields that no schema knows are kept, as ``v1beta1`` does by default."""
+        """Whether fields without a schema are preserved, which is the default in ``v1beta1``."""
         value = self.spec.child("preserveUnknownFields").value
         return not self.is_v1 if value is None else value is True
 
     @cached_property
-    def schemas(self) -> Parts:
+    def schemas(self) -> VersionedField:
         """The schemas."""
-        return self._parts("schema", "validation")
+        return self._versioned_field("schema", "validation")
 
     @property
     def has_defaults(self) -> bool:
-        """Whether a schema gives a default."""
-        return any(has_default(part.child("openAPIV3Schema")) for part in self.schemas.written)
+        """Whether a schema has a default."""
+        return any(has_default(node.child("openAPIV3Schema")) for node in self.schemas.present)
 
     @cached_property
     def schema_findings(self) -> tuple[tuple[Node, list[Finding]], ...]:
-        """The schemas with what is wrong with them; none where unknown fields are kept, as then anything goes."""
+        """The schemas with their problems; empty if unknown fields are preserved, where any schema is valid."""
         if self.preserves_unknown_fields:
             return ()
-        roots = [part.child("openAPIV3Schema") for part in self.schemas.written]
+        roots = [node.child("openAPIV3Schema") for node in self.schemas.present]
         return tuple((root, schema_findings(root.value, has_status=self._has_status)) for root in roots if root.present)
 
     @property
     def _has_status(self) -> bool:
-        return any(part.child("status").present for part in self.subresources.written)
+        return any(node.child("status").present for node in self.subresources.present)
 
     @cached_property
-    def subresources(self) -> Parts:
+    def subresources(self) -> VersionedField:
         """The subresources."""
-        return self._parts("subresources", "subresources")
+        return self._versioned_field("subresources", "subresources")
 
     @cached_property
-    def columns(self) -> Parts:
+    def columns(self) -> VersionedField:
         """The lists of printer columns."""
-        return self._parts("additionalPrinterColumns", "additionalPrinterColumns")
+        return self._versioned_field("additionalPrinterColumns", "additionalPrinterColumns")
 
-    def _parts(self, name: str, top: str) -> Parts:
-        each = tuple(version.child(name) for version in self.versions)
+    def _versioned_field(self, name: str, top: str) -> VersionedField:
+        per_version = tuple(version.child(name) for version in self.versions)
         if not self.is_v1:
-            return Parts(self.spec.child(top), each)
-        if not each or any(part.value != each[0].value for part in each):
-            return Parts(Node(None), each)
-        return Parts(Node(each[0].value, each[0].path, f"spec.{top}"), ())
+            return VersionedField(self.spec.child(top), per_version)
+        if not per_version or any(node.value != per_version[0].value for node in per_version):
+            return VersionedField(Node(None), per_version)
+        return VersionedField(Node(per_version[0].value, per_version[0].path, f"spec.{top}"), ())
 
 
 @dataclass(frozen=True)
-class Parts:
-    """What may stand at the top, for all versions, and what each version has of it."""
+class VersionedField:
+    """A field that is either at the top level, for all versions, or in each version."""
 
     top: Node
-    each: tuple[Node, ...]
+    per_version: tuple[Node, ...]
 
     @property
-    def written(self) -> tuple[Node, ...]:
-        """All that is there."""
-        return tuple(part for part in (self.top, *self.each) if part.present)
+    def present(self) -> tuple[Node, ...]:
+        """The values that are set."""
+        return tuple(node for node in (self.top, *self.per_version) if node.present)
 
     @property
-    def repeats(self) -> bool:
-        """Whether the versions have it, and all alike."""
-        first = self.each[0].value if self.each else None
-        return first not in (None, []) and all(part.value == first for part in self.each)
+    def is_repeated(self) -> bool:
+        """Whether all versions have the same value."""
+        first = self.per_version[0].value if self.per_version else None
+        return first not in (None, []) and all(node.value == first for node in self.per_version)
 
 
 def _defaulted(node: Node, default: str) -> Node:
     return node if node.text else Node(default or None, node.path, node.field)
 
 
-def crd_check(judge: Callable[[Crd], Iterable[Finding]]) -> Check:
-    """Make a check of a function that judges one definition, by its content alone."""
+def crd_check(check_crd: Callable[[Crd], Iterable[Finding]]) -> Check:
+    """Turn a check of one CRD into a check of the bundle. The result must depend only on the content."""
 
-    @wraps(judge)
-    def judged(manifest: Manifest) -> Iterable[Finding]:
-        return judge(Crd.from_manifest(manifest))
+    @wraps(check_crd)
+    def check(manifest: Manifest) -> Iterable[Finding]:
+        return check_crd(Crd.from_manifest(manifest))
 
-    return each_file(known_crds)(judged)
+    return each_file(known_crds)(check)

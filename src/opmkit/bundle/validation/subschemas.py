@@ -1,4 +1,4 @@
-"""JSON schemas of custom resources: the schemas within a schema."""
+"""Iteration over the schemas nested in a JSON schema."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ _SINGLE = ("not", "items", "additionalProperties", "additionalItems")
 _NAMED = ("properties", "patternProperties", "definitions", "dependencies")
 
 
-def named(schema: Node, keyword: str) -> Iterator[tuple[str, Node]]:
-    """The schemas that a keyword such as ``properties`` names."""
+def named_subschemas(schema: Node, keyword: str) -> Iterator[tuple[str, Node]]:
+    """Yield name and schema of each member of a keyword such as ``properties``."""
     holder = schema.child(keyword)
     for name, value in mapping(holder.value).items():
         yield name, Node(value, (*holder.path, name), f"{holder.field}[{name}]")
 
 
-def within(schema: Node) -> Iterator[Node]:
-    """The schemas directly within a schema, by whichever keyword."""
+def subschemas(schema: Node) -> Iterator[Node]:
+    """Yield the schemas directly below a schema, for all keywords."""
     for keyword in _SINGLE:
         yield schema.child(keyword)
     for keyword in (*JUNCTORS, "items"):
         yield from schema.child(keyword).children()
     for keyword in _NAMED:
-        for _, each in named(schema, keyword):
-            yield each
+        for _, subschema in named_subschemas(schema, keyword):
+            yield subschema
 
 
 def has_default(schema: Node) -> bool:
-    """Whether the schema, or one within it, gives a default."""
-    waiting, seen = [schema], set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node.value, dict) and id(node.value) not in seen:  # aliases may repeat a schema without end
+    """Return True if the schema, or one nested in it, has a default."""
+    pending, seen = [schema], set()
+    while pending:
+        node = pending.pop()
+        if isinstance(node.value, dict) and id(node.value) not in seen:  # YAML aliases can make a schema recursive
             seen.add(id(node.value))
             if node.child("default").present:
                 return True
-            waiting += within(node)
+            pending += subschemas(node)
     return False

@@ -31,7 +31,7 @@ _FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "p
 @crd_check
 def printer_column(crd: Crd) -> Iterator[Finding]:
     """Printer columns are the columns of ``kubectl get``."""
-    for columns in crd.columns.written:
+    for columns in crd.columns.present:
         for column in columns.children():
             yield from _column_problems(column, column.child("jsonPath" if crd.is_v1 else "JSONPath", "JSONPath"))
 
@@ -98,8 +98,8 @@ def subresources_status(crd: Crd) -> Iterator[Finding]:
 
 
 def _scales(crd: Crd) -> Iterator[Node]:
-    for part in crd.subresources.written:
-        scale = part.child("scale")
+    for node in crd.subresources.present:
+        scale = node.child("scale")
         if scale.present:
             yield scale
 
@@ -123,9 +123,11 @@ _TOGETHER = (
 @crd_check
 def schema_exclusive(crd: Crd) -> Iterator[Finding]:
     """The two settings exclude each other."""
-    for parts, (_, name) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
-        if parts.top.value not in (None, []) and any(part.value not in (None, []) for part in parts.each):
-            yield parts.top.finding(f"is set, but versions have {name} too", subject=parts.top.field)
+    for versioned, (_, name) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
+        if versioned.top.value not in (None, []) and any(
+            node.value not in (None, []) for node in versioned.per_version
+        ):
+            yield versioned.top.finding(f"is set, but versions have {name} too", subject=versioned.top.field)
 
 
 @rule(
@@ -140,6 +142,6 @@ def schema_exclusive(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def per_version_top_level(crd: Crd) -> Iterator[Finding]:
     """``v1beta1`` requires settings that apply to all versions at the top level; ``v1`` has them in each version."""
-    for parts, (top, name) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
-        if parts.repeats:
+    for versioned, (top, name) in zip((crd.schemas, crd.subresources, crd.columns), _TOGETHER, strict=True):
+        if versioned.is_repeated:
             yield crd.spec.child("versions").finding(f"has the same {name} in each version; set spec.{top} instead")

@@ -8,7 +8,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.crd_view import crd_check
 from opmkit.bundle.validation.rule import rule
-from opmkit.bundle.validation.structural_schema import Aspect
+from opmkit.bundle.validation.structural_schema import SchemaRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _ROOT = "openAPIV3Schema"
 
 
-def _findings(crd: Crd, aspect: Aspect) -> Iterator[Finding]:
+def _findings(crd: Crd, schema_rule: SchemaRule) -> Iterator[Finding]:
     for schema, findings in crd.schema_findings:
         for finding in findings:
-            if finding.rule == aspect:
+            if finding.rule == schema_rule:
                 node = schema.at(*finding.path)
                 yield node.finding(finding.message, subject=node.where)
 
@@ -66,7 +66,7 @@ def structural_type(crd: Crd) -> Iterator[Finding]:
 
     Values with ``x-kubernetes-int-or-string`` or ``x-kubernetes-preserve-unknown-fields`` need no type.
     """
-    return _findings(crd, Aspect.TYPE)
+    return _findings(crd, SchemaRule.TYPE)
 
 
 @rule(
@@ -82,7 +82,7 @@ def structural_type(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def structural_unsupported(crd: Crd) -> Iterator[Finding]:
     """Custom resources do not support $ref, definitions, uniqueItems and patternProperties of OpenAPI v3."""
-    return _findings(crd, Aspect.UNSUPPORTED)
+    return _findings(crd, SchemaRule.UNSUPPORTED)
 
 
 @rule(
@@ -98,7 +98,7 @@ def structural_unsupported(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def structural_nested(crd: Crd) -> Iterator[Finding]:
     """Structural schemas specify types, defaults, descriptions and extensions outside of logical junctors."""
-    return _findings(crd, Aspect.NESTED)
+    return _findings(crd, SchemaRule.NESTED)
 
 
 @rule(
@@ -114,7 +114,7 @@ def structural_nested(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def structural_incomplete(crd: Crd) -> Iterator[Finding]:
     """A field that appears only inside allOf, anyOf, oneOf or not would be pruned as unknown."""
-    return _findings(crd, Aspect.INCOMPLETE)
+    return _findings(crd, SchemaRule.INCOMPLETE)
 
 
 @rule(
@@ -130,7 +130,7 @@ def structural_incomplete(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def structural_metadata(crd: Crd) -> Iterator[Finding]:
     """Clusters define metadata, apiVersion and kind themselves, the same for all objects."""
-    return _findings(crd, Aspect.METADATA)
+    return _findings(crd, SchemaRule.METADATA)
 
 
 @rule(
@@ -149,7 +149,7 @@ def structural_metadata(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def structural_extension(crd: Crd) -> Iterator[Finding]:
     """These keywords control merging of lists and maps, pruning, embedded objects and validation rules."""
-    return _findings(crd, Aspect.EXTENSION)
+    return _findings(crd, SchemaRule.EXTENSION)
 
 
 @rule(
@@ -165,7 +165,7 @@ def structural_extension(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def structural_pattern(crd: Crd) -> Iterator[Finding]:
     """Clusters match patterns with Go's regexp package (RE2), which supports neither lookaround nor backreferences."""
-    return _findings(crd, Aspect.PATTERN)
+    return _findings(crd, SchemaRule.PATTERN)
 
 
 @rule(
@@ -181,4 +181,4 @@ def structural_pattern(crd: Crd) -> Iterator[Finding]:
 @crd_check
 def structural_default(crd: Crd) -> Iterator[Finding]:
     """Clusters set defaults in every object, so they reject defaults that make an object invalid."""
-    return _findings(crd, Aspect.DEFAULT)
+    return _findings(crd, SchemaRule.DEFAULT)
