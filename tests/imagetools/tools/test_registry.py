@@ -1,4 +1,4 @@
-"""The container tool that needs no engine, on a real registry, layouts and a store of its own."""
+"""The container tool ``none`` with a registry, layouts and the embedded store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.kit.content import noise
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.kit.registry import Access, Registry
+    from tests.kit.registry import Registry
 
 FILES = {"manifests/csv.yaml": b"kind: ClusterServiceVersion\n", "metadata/annotations.yaml": b"annotations: {}\n"}
 LABELS = {"operators.operatorframework.io.bundle.package.v1": "demo"}
@@ -50,16 +50,17 @@ def reference(registry: Registry, request: pytest.FixtureRequest) -> Reference:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
-    """Two layers, the lower one large."""
+    """An image with two layers, the lower one large."""
     base = write_layer([LayerFile("base/noise", noise(200_000, seed=21))], tmp_path)
     top = write_layer([LayerFile(path, content) for path, content in FILES.items()], tmp_path)
     return Image.scratch().append([base]).append([top], ConfigChanges(labels=LABELS))
 
 
-def blob_reads(registry: Registry, reference: Reference) -> list[Access]:
-    return [
-        seen for seen in registry.requests() if seen.method == "GET" and f"/{reference.repository}/blobs/" in seen.path
-    ]
+def blob_reads(registry: Registry, reference: Reference) -> list[str]:
+    """Return the digests of the blobs that were read from a repository."""
+    blobs = f"/{reference.repository}/blobs/"
+    requests = [request for request in registry.requests() if request.method == "GET" and blobs in request.path]
+    return [request.path.rpartition("/")[2] for request in requests]
 
 
 def test_push_and_read(tool: RegistryTool, image: Image, reference: Reference, tmp_path: Path) -> None:
@@ -75,30 +76,28 @@ def test_push_and_read(tool: RegistryTool, image: Image, reference: Reference, t
     assert (tmp_path / "out/base/noise").stat().st_size == 200_000
 
 
-def test_labels_are_read_without_layers(
-    tool: RegistryTool, image: Image, reference: Reference, registry: Registry
-) -> None:
+def test_inspect_reads_no_layers(tool: RegistryTool, image: Image, reference: Reference, registry: Registry) -> None:
     tool.push(image, reference)
     tool.inspect(reference)
     tool.resolve(reference)
-    assert [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)] == [image.manifest.config.digest]
+    assert blob_reads(registry, reference) == [image.manifest.config.digest]
 
 
-def test_a_layer_is_fetched_once(
+def test_layers_are_cached(
     tool: RegistryTool, image: Image, reference: Reference, registry: Registry, store: ImageStore
 ) -> None:
     tool.push(image, reference)
-    read = tool.inspect(reference)
+    pulled = tool.inspect(reference)
     for _ in range(2):
-        assert tool.read_tree(read, ["manifests", "metadata"]) == FILES
+        assert tool.read_tree(pulled, ["manifests", "metadata"]) == FILES
     layers = [layer.digest for layer in image.manifest.layers]
-    fetched = [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)]
-    assert sorted(fetched) == sorted([*layers, image.manifest.config.digest])
+    read_digests = blob_reads(registry, reference)
+    assert sorted(read_digests) == sorted([*layers, image.manifest.config.digest])
     assert all(store.find_blob(layer) for layer in image.manifest.layers)
     assert store.list() == []
 
 
-def test_a_store_that_can_not_be_written_to(
+def test_store_that_is_not_writable(
     image: Image, reference: Reference, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
@@ -109,27 +108,26 @@ def test_a_store_that_can_not_be_written_to(
     assert "without caching it" in caplog.text
 
 
-def test_find_file_reads_no_more_layers_than_it_takes(
+def test_find_file_reads_no_lower_layers(
     tool: RegistryTool, image: Image, reference: Reference, registry: Registry, tmp_path: Path
 ) -> None:
     tool.push(image, reference)
     pushed = tool.inspect(reference)
     assert tool.find_file(pushed, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, only_file=False)
     assert (tmp_path / "csv").read_bytes() == FILES["manifests/csv.yaml"]
-    read = [seen.path.rpartition("/")[2] for seen in blob_reads(registry, reference)]
-    assert image.manifest.layers[0].digest not in read
+    assert image.manifest.layers[0].digest not in blob_reads(registry, reference)
     assert tool.find_file(pushed, "base/noise", tmp_path / "noise") == FoundFile(0, only_file=True)
     assert tool.find_file(pushed, "base/none", tmp_path / "none") is None
 
 
-def test_find_file_in_an_image_not_pushed_yet(tool: RegistryTool, image: Image, tmp_path: Path) -> None:
+def test_find_file_in_a_built_image(tool: RegistryTool, image: Image, tmp_path: Path) -> None:
     assert tool.find_file(image, "manifests/csv.yaml", tmp_path / "csv") == FoundFile(1, only_file=False)
     assert tool.read_tree(image, ["metadata"]) == {
         "metadata/annotations.yaml": FILES["metadata/annotations.yaml"],
     }
 
 
-def test_limits_are_held(tool: RegistryTool, image: Image, tmp_path: Path) -> None:
+def test_limits(tool: RegistryTool, image: Image, tmp_path: Path) -> None:
     with pytest.raises(LimitExceeded):
         tool.read_tree(image, [""], Limits(entries=1))
     with pytest.raises(LimitExceeded):
@@ -150,7 +148,7 @@ def test_layouts(tool: RegistryTool, image: Image, tmp_path: Path, store: ImageS
         tool.resolve(parse_image_reference(f"oci:{tmp_path}/layout:2.0"))
 
 
-def test_a_saved_image_is_used_until_the_registry_has_one(
+def test_saved_image_is_used_until_it_is_pushed(
     tool: RegistryTool, image: Image, reference: Reference, store: ImageStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(NotFound):
@@ -166,7 +164,7 @@ def test_a_saved_image_is_used_until_the_registry_has_one(
     assert tool.inspect(reference).digest == other.digest
 
 
-def test_a_saved_image_of_a_registry_that_is_away(tool: RegistryTool, image: Image) -> None:
+def test_saved_image_of_an_unavailable_registry(tool: RegistryTool, image: Image) -> None:
     reference = Reference("registry.invalid", "team/app")
     with pytest.raises(RegistryUnavailable):
         tool.resolve(reference)
@@ -176,7 +174,7 @@ def test_a_saved_image_of_a_registry_that_is_away(tool: RegistryTool, image: Ima
         tool.resolve(reference.with_tag("other"))
 
 
-def test_a_saved_image_where_the_registry_lets_nobody_look(
+def test_saved_image_of_a_registry_that_denies_access(
     tool: RegistryTool, image: Image, basic_registry: Registry
 ) -> None:
     reference = Reference(basic_registry.host, "team/app", "1.0")
@@ -184,21 +182,21 @@ def test_a_saved_image_where_the_registry_lets_nobody_look(
     assert tool.load(reference) == image
 
 
-def test_a_saved_image_hides_no_wrong_option(store: ImageStore, image: Image, registry: Registry) -> None:
-    tool = open_tool("none", options=RegistryOptions(), store=store)
+def test_saved_image_is_not_used_after_a_tls_failure(store: ImageStore, image: Image, registry: Registry) -> None:
+    tool = RegistryTool(RegistryClient(RegistryOptions()), store)
     reference = Reference(registry.host, "tools/https", "1.0")
     tool.save(image, reference)
     with pytest.raises(InsecureTransport):
         tool.resolve(reference)
 
 
-def test_from_store_to_registry(tool: RegistryTool, image: Image, reference: Reference) -> None:
+def test_push_a_saved_image(tool: RegistryTool, image: Image, reference: Reference) -> None:
     tool.save(image, reference)
     assert tool.push(tool.load(reference), reference).digest == image.digest
     assert tool.resolve(reference).digest == image.digest
 
 
-def test_a_base_is_mounted_not_moved(
+def test_layers_of_the_base_are_mounted(
     image: Image, reference: Reference, registry: Registry, store: ImageStore, tmp_path: Path
 ) -> None:
     client = RegistryClient(RegistryOptions(plain_http=True))
@@ -213,10 +211,11 @@ def test_a_base_is_mounted_not_moved(
     assert len(tool.inspect(target).manifest.layers) == 3
 
 
-def test_every_platform(tool: RegistryTool, image: Image, reference: Reference) -> None:
+def test_all_platforms(tool: RegistryTool, image: Image, reference: Reference) -> None:
     arm = Image.scratch(Platform("linux", "arm64"))
-    listed = [replace(part.manifest.descriptor, platform=part.config.platform) for part in (image, arm)]
-    multi = ImageIndex(IndexManifest.build(listed), (image, arm))
+    images = (image, arm)
+    manifests = [replace(image.manifest.descriptor, platform=image.config.platform) for image in images]
+    multi = ImageIndex(IndexManifest.build(manifests), images)
     assert tool.push(multi, reference) == multi.index.descriptor
     assert tool.load(reference) == multi
     assert tool.inspect(reference, Platform("linux", "arm64")) == arm
@@ -225,14 +224,14 @@ def test_every_platform(tool: RegistryTool, image: Image, reference: Reference) 
         tool.inspect(reference, Platform("windows", "amd64"))
 
 
-def test_docker_format_is_kept(tool: RegistryTool, reference: Reference, tmp_path: Path) -> None:
+def test_docker_format_is_retained(tool: RegistryTool, reference: Reference, tmp_path: Path) -> None:
     layer = write_layer([LayerFile("manifests/a", b"a")], tmp_path)
     image = Image.scratch(media_type=media_types.DOCKER_MANIFEST).append([layer])
     assert tool.push(image, reference).media_type == media_types.DOCKER_MANIFEST
     assert tool.read_tree(reference, ["manifests"]) == {"manifests/a": b"a"}
 
 
-def test_a_reference_without_tag_is_the_latest(tool: RegistryTool, image: Image, reference: Reference) -> None:
+def test_reference_without_a_tag(tool: RegistryTool, image: Image, reference: Reference) -> None:
     bare = Reference(reference.registry, reference.repository)
     tool.push(image, bare)
     assert tool.resolve(bare.with_tag("latest")).digest == image.digest
@@ -260,19 +259,19 @@ def test_build(tool: RegistryTool, image: Image, reference: Reference, tmp_path:
     assert not tool.copy_file(reference, "base/none", tmp_path / "none")
 
 
-def test_build_in_dockers_format(store: ImageStore, image: Image, reference: Reference) -> None:
+def test_build_in_docker_format(store: ImageStore, image: Image, reference: Reference) -> None:
     options = RegistryOptions(plain_http=True)
     tool = open_tool("none", options=options, store=store, image_format=ImageFormat.DOCKER)
     base = reference.with_tag("base")
     assert isinstance(tool, RegistryTool)
     tool.push(image, base)
     tool.build(BuildSpec((LayerFile("a", b"a"),)), base, [reference], push=True)
-    made = tool.inspect(reference)
-    types = [part.media_type for part in (made.manifest.descriptor, *made.manifest.children)]
-    assert all(media_types.is_docker(media_type) for media_type in types)
+    manifest = tool.inspect(reference).manifest
+    descriptors = (manifest.descriptor, *manifest.children)
+    assert all(media_types.is_docker(descriptor.media_type) for descriptor in descriptors)
 
 
-def test_the_protocol_loads_no_client() -> None:
+def test_package_does_not_import_clients() -> None:
     script = "import sys, opmkit.imagetools.tools; print(*{'requests', 'oras', 'urllib3'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == ""

@@ -1,0 +1,80 @@
+"""Connections to docker daemons."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from opmkit.imagetools.errors import EngineUnavailable, RegistryUnavailable
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryOptions
+from tests.imagetools.engines.helpers import open_engine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.kit.engines import Engine
+
+
+@pytest.fixture(autouse=True)
+def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+        (tmp_path / name.lower()).mkdir()
+
+
+def assert_connects() -> None:
+    """Check that a pull fails in the engine, not when connecting to it."""
+    missing = Reference("127.0.0.1:1", "nothing", "1")
+    with pytest.raises(RegistryUnavailable):
+        open_engine("docker", RegistryOptions()).inspect(missing)
+
+
+@pytest.mark.parametrize("socket", ["home/.docker/run/docker.sock", "xdg_runtime_dir/docker.sock"])
+def test_sockets_of_a_user(socket: str, docker_daemon: Engine, tmp_path: Path) -> None:
+    (tmp_path / socket).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / socket).symlink_to(docker_daemon.settings["DOCKER_HOST"].removeprefix("unix://"))
+    assert_connects()
+
+
+@pytest.mark.parametrize("source", ["config.json", "DOCKER_CONTEXT"])
+def test_contexts(source: str, docker_daemon: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "home" / ".docker"
+    meta = config / "contexts" / "meta" / hashlib.sha256(b"mine").hexdigest() / "meta.json"
+    meta.parent.mkdir(parents=True)
+    endpoint = {"Host": docker_daemon.settings["DOCKER_HOST"], "SkipTLSVerify": False}
+    meta.write_text(json.dumps({"Name": "mine", "Metadata": {}, "Endpoints": {"docker": endpoint}}))
+    (config / "config.json").write_text(
+        json.dumps({"currentContext": "mine"} if source == "config.json" else {"auths": {}})
+    )
+    if source == "DOCKER_CONTEXT":
+        monkeypatch.setenv("DOCKER_CONTEXT", "mine")
+    assert_connects()
+
+
+def test_missing_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONTEXT", "gone")
+    with pytest.raises(EngineUnavailable, match="docker context 'gone' not found"):
+        open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
+
+
+def test_no_daemon_is_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EngineUnavailable) as caught:
+        open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
+    for socket in ("/var/run/docker.sock", f"{tmp_path}/home/.docker/run/docker.sock"):
+        assert f"unix://{socket} (no such file or directory)" in caught.value.message
+    assert "DOCKER_HOST" in str(caught.value.hint)
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    with pytest.raises(EngineUnavailable, match=r"tried tcp://127\.0\.0\.1:1 \(connection refused\)"):
+        open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
+
+
+def test_tls_without_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path / "no-certificates"))
+    with pytest.raises(EngineUnavailable, match=r"at tcp://127\.0\.0\.1:1: .*certificate"):
+        open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
