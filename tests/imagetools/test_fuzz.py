@@ -1,4 +1,4 @@
-"""Whatever comes in from outside, in any damage: a value, or an error of ours.
+"""Fuzzing of parsers: damaged input gives a value or an ImageToolsError.
 
 ``OPMKIT_FUZZ`` multiplies the number of examples.
 """
@@ -37,7 +37,7 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * int(os.environ.get("OPMKIT_FUZZ", "1")))
 
 
-# --- damage
+# --- strategies for damaged input
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
@@ -46,60 +46,60 @@ JSON = st.recursive(
 )
 
 
-def slots(value: object) -> list[tuple[Any, Any]]:
-    """Every place in a document that something stands in: its container, and the key or position there."""
+def children(value: object) -> list[tuple[Any, Any]]:
+    """Return all values in a document as pairs of the container and the key or position."""
     match value:
         case dict():
-            here: list[tuple[Any, Any]] = [(value, key) for key in value]
+            direct: list[tuple[Any, Any]] = [(value, key) for key in value]
         case list():
-            here = [(value, position) for position in range(len(value))]
+            direct = [(value, position) for position in range(len(value))]
         case _:
             return []
-    return here + [slot for container, key in here for slot in slots(container[key])]
+    return direct + [child for container, key in direct for child in children(container[key])]
 
 
 @st.composite
 def damaged_json(draw: st.DrawFn, document: object) -> bytes:
-    """The document with some of its values replaced, by anything or by another one of its own, or removed."""
+    """Replace values of a document by random or by other values of it, or remove them."""
     value = copy.deepcopy(document)
     for _ in range(draw(st.integers(1, 3))):
-        there = slots(value)
-        if not there:
+        pairs = children(value)
+        if not pairs:
             break
-        container, key = draw(st.sampled_from(there))
-        how = draw(st.sampled_from(["anything", "another", "nothing"]))
-        if how == "nothing":
+        container, key = draw(st.sampled_from(pairs))
+        change = draw(st.sampled_from(["random", "other", "remove"]))
+        if change == "remove":
             del container[key]
         else:
-            other, other_key = draw(st.sampled_from(there))
-            container[key] = draw(JSON) if how == "anything" else copy.deepcopy(other[other_key])
+            other, other_key = draw(st.sampled_from(pairs))
+            container[key] = draw(JSON) if change == "random" else copy.deepcopy(other[other_key])
     return json.dumps(value).encode()
 
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content with some pieces of it changed, removed or repeated."""
+    """Change, remove or repeat slices of the content."""
     for _ in range(draw(st.integers(1, 4))):
-        begin = draw(st.integers(0, len(content)))
-        end = begin + draw(st.integers(0, 64))
-        piece = draw(st.sampled_from([b"", content[begin:end] * 2, bytes(512)]) | st.binary(max_size=64))
-        content = content[:begin] + piece + content[end:]
+        start = draw(st.integers(0, len(content)))
+        end = start + draw(st.integers(0, 64))
+        replacement = draw(st.sampled_from([b"", content[start:end] * 2, bytes(512)]) | st.binary(max_size=64))
+        content = content[:start] + replacement + content[end:]
     return content
 
 
 @st.composite
 def damaged_tar(draw: st.DrawFn, content: bytes) -> bytes:
-    """The archive with bytes of its headers changed, and their checksums set right, so that they are believed."""
+    """Change bytes of tar headers and correct their checksums."""
     blocks = bytearray(content)
-    headers = [at for at in range(0, len(blocks), 512) if blocks[at + 257 : at + 262] == b"ustar"]
+    headers = [offset for offset in range(0, len(blocks), 512) if blocks[offset + 257 : offset + 262] == b"ustar"]
     for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.sampled_from(headers))
-        field = at + draw(st.integers(0, 500))
+        header = draw(st.sampled_from(headers))
+        field = header + draw(st.integers(0, 500))
         change = draw(st.binary(min_size=1, max_size=12) | st.sampled_from([b"../../x\0", b"7777777\0", b"\xff" * 12]))
         blocks[field : field + len(change)] = change
         del blocks[len(content) :]
-        blocks[at + 148 : at + 156] = b" " * 8
-        blocks[at + 148 : at + 156] = b"%06o\0 " % sum(blocks[at : at + 512])
+        blocks[header + 148 : header + 156] = b" " * 8
+        blocks[header + 148 : header + 156] = b"%06o\0 " % sum(blocks[header : header + 512])
     return bytes(blocks)
 
 
@@ -118,7 +118,7 @@ TEXTS = st.lists(st.sampled_from([*WORDS.split(" "), " ", "\n", "0" * 64]) | st.
 @example("oci:a:b/")
 @example(f"oci:a@sha256:{'0' * 64}/:1")
 @examples(500)
-def test_any_reference(text: str) -> None:
+def test_references(text: str) -> None:
     try:
         reference = parse_image_reference(text)
     except InvalidReference as error:
@@ -136,7 +136,7 @@ DIGESTS = st.none() | st.sampled_from([f"sha256:{'0' * 64}", f"sha512:{'f' * 128
 
 @given(HOSTS, st.lists(NAMES, min_size=1, max_size=4).map("/".join), TAGS, DIGESTS)
 @examples(200)
-def test_any_name_comes_back(host: str, repository: str, tag: str | None, digest: str | None) -> None:
+def test_reference_round_trip(host: str, repository: str, tag: str | None, digest: str | None) -> None:
     reference = Reference(host, repository, tag, digest)
     assert Reference.parse(str(reference)) == reference
 
@@ -185,17 +185,17 @@ SETTINGS = {
 }
 
 
-def documents(document: object) -> st.SearchStrategy[bytes]:
-    anything = JSON.map(lambda value: json.dumps(value).encode())
-    return damaged_json(document) | damaged_bytes(json.dumps(document).encode()) | anything
+def damaged_documents(document: object) -> st.SearchStrategy[bytes]:
+    random_json = JSON.map(lambda value: json.dumps(value).encode())
+    return damaged_json(document) | damaged_bytes(json.dumps(document).encode()) | random_json
 
 
 TYPES = st.sampled_from([None, "text/html", MANIFEST["mediaType"], INDEX["mediaType"]])
 
 
-@given(documents(MANIFEST) | documents(INDEX), TYPES)
+@given(damaged_documents(MANIFEST) | damaged_documents(INDEX), TYPES)
 @examples(300)
-def test_any_manifest(raw: bytes, media_type: str | None) -> None:
+def test_manifests(raw: bytes, media_type: str | None) -> None:
     with suppress(ImageToolsError):
         parsed = parse_manifest(raw, media_type)
         assert parsed.raw == raw
@@ -205,9 +205,9 @@ def test_any_manifest(raw: bytes, media_type: str | None) -> None:
             assert parsed.select() in parsed.manifests
 
 
-@given(documents(SETTINGS))
+@given(damaged_documents(SETTINGS))
 @examples(200)
-def test_any_configuration(raw: bytes) -> None:
+def test_configurations(raw: bytes) -> None:
     with suppress(ImageToolsError):
         config = ImageConfig.parse(raw)
         assert config.raw == raw
@@ -226,9 +226,9 @@ def test_any_configuration(raw: bytes) -> None:
         assert changed.without_layers([0]).diff_ids == changed.diff_ids[1:]
 
 
-@given(documents(INDEX))
+@given(damaged_documents(INDEX))
 @examples(100)
-def test_any_index_of_a_layout(raw: bytes) -> None:
+def test_indexes_of_layouts(raw: bytes) -> None:
     with suppress(ImageToolsError):
         parse_index(raw, "index.json")
 
@@ -240,7 +240,7 @@ MEMBERS = [
     member("manifests/a.yaml", b"a: 1\n" * 200),
     symlink("manifests/b", "../outside"),
     hardlink("manifests/c", "manifests/a.yaml"),
-    member("d/" * 60 + "long", b"x"),  # its name takes a header of its own
+    member("d/" * 60 + "long", b"x"),  # the name needs an extended header
     member("manifests/.wh.x"),
     member("d/.wh..wh..opq"),
 ]
@@ -248,8 +248,8 @@ ARCHIVE = tar(MEMBERS)
 LIMITS = Limits(total_bytes=1 << 22, extracted_bytes=1 << 20, file_bytes=1 << 20, entries=500)
 
 
-def in_scratch(read: Any) -> None:
-    """Read in a directory of its own, with something beside it that has to stay as it is."""
+def read_in_scratch(read: Any) -> None:
+    """Read into a new directory, and check that a file next to it is unchanged."""
     scratch = Path(tempfile.mkdtemp())
     try:
         (scratch / "outside").write_bytes(b"good")
@@ -269,10 +269,10 @@ def in_scratch(read: Any) -> None:
     | damaged_tar(ARCHIVE).map(gzip.compress)
 )
 @examples(100)
-def test_any_layer(content: bytes) -> None:
+def test_layers(content: bytes) -> None:
     source = layer_source(content)
-    in_scratch(lambda inside: extract_tree([source], inside, limits=LIMITS))
-    in_scratch(lambda inside: find_file([source], "manifests/a.yaml", inside.with_name("found"), LIMITS))
+    read_in_scratch(lambda directory: extract_tree([source], directory, limits=LIMITS))
+    read_in_scratch(lambda directory: find_file([source], "manifests/a.yaml", directory.with_name("found"), LIMITS))
     with suppress(ImageToolsError):
         read_tree([source], ["manifests"], LIMITS)
 
@@ -286,7 +286,7 @@ def docker_archive() -> bytes:
 
 @given(damaged_tar(docker_archive()) | damaged_bytes(docker_archive()))
 @examples(150)
-def test_any_archive(content: bytes) -> None:
+def test_archives(content: bytes) -> None:
     with suppress(ImageToolsError):
         file = tempfile.TemporaryFile()  # noqa: SIM115 (the archive closes it)
         file.write(content)
@@ -313,20 +313,20 @@ AUTHS = {
 }
 
 
-@given(documents(AUTHS), st.sampled_from(["config.json", ".dockercfg"]))
+@given(damaged_documents(AUTHS), st.sampled_from(["config.json", ".dockercfg"]))
 @examples(200)
-def test_any_credentials(content: bytes, name: str) -> None:
+def test_credentials_files(content: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, name)
         path.write_bytes(content)
         try:
             file = AuthFile.read(path)
             assert file is not None
-            for registry in ("quay.io", "docker.io", "x:5000", "gcr.io", "none"):
-                found = file.find(registry, "a/b", lambda helper, server: None)
-                if found:
-                    found.basic().encode("latin-1")
-                    assert SECRET not in repr(found)
+            for registry in ("quay.io", "docker.io", "x:5000", "gcr.io", "other"):
+                credentials = file.find(registry, "a/b", lambda helper, server: None)
+                if credentials:
+                    credentials.basic().encode("latin-1")
+                    assert SECRET not in repr(credentials)
         except ImageToolsError as error:
             assert SECRET not in error.message + str(error.hint)  # noqa: PT017
 
@@ -373,29 +373,30 @@ VALUES = st.sampled_from(
 
 @st.composite
 def damaged_toml(draw: st.DrawFn) -> bytes:
-    """The settings with lines removed, repeated, moved, or given other values."""
+    """Remove, repeat or move lines of the settings, or change their values."""
     lines = REGISTRIES_CONF.strip().splitlines()
     for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(lines) - 1))
-        key, equals, _ = lines[at].partition(" = ")
-        other = draw(VALUES.map(lambda value: f"{key} = {value}") if equals else st.sampled_from(lines))  # noqa: B023
-        lines[at : at + draw(st.integers(0, 1))] = [other]
+        position = draw(st.integers(0, len(lines) - 1))
+        key, equals, _ = lines[position].partition(" = ")
+        line = draw(VALUES.map(lambda value: f"{key} = {value}") if equals else st.sampled_from(lines))  # noqa: B023
+        lines[position : position + draw(st.integers(0, 1))] = [line]
     return "\n".join(lines).encode()
 
 
 @given(damaged_toml() | damaged_bytes(REGISTRIES_CONF.encode()))
 @examples(200)
-def test_any_settings_of_registries(content: bytes) -> None:
+def test_registries_conf(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "registries.conf")
         path.write_bytes(content)
         for text in ("a", "quay.io/ns/a:1", f"quay.io/ns/b@{DIGEST}", "x.example.com:1/y"):
-            hosts = RegistrySettings({"CONTAINERS_REGISTRIES_CONF": str(path)}, system=Path(scratch))
+            registry_settings = RegistrySettings({"CONTAINERS_REGISTRIES_CONF": str(path)}, system=Path(scratch))
             with suppress(ImageToolsError):
-                reference = hosts.resolve_short_name(Reference.parse(text))
-                hosts.push_location(reference)
-                hosts.credential_helpers()
-                assert all(Reference(place.registry, place.repository) for place in hosts.pull_locations(reference))
+                reference = registry_settings.resolve_short_name(Reference.parse(text))
+                registry_settings.push_location(reference)
+                registry_settings.credential_helpers()
+                for location in registry_settings.pull_locations(reference):
+                    assert Reference(location.registry, location.repository)
 
 
 HEADER_PARTS = st.sampled_from(["Bearer", "Basic", " ", ",", "=", '"', "\\", "realm", "scope", "x"])
@@ -403,6 +404,6 @@ HEADER_PARTS = st.sampled_from(["Bearer", "Basic", " ", ",", "=", '"', "\\", "re
 
 @given(st.lists(HEADER_PARTS | st.text(max_size=3)).map("".join))
 @examples(200)
-def test_any_challenge(header: str) -> None:
+def test_challenges(header: str) -> None:
     challenge = Challenge.parse(header)
     assert challenge is None or challenge.scheme in {"basic", "bearer"}

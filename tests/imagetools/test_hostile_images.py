@@ -1,4 +1,4 @@
-"""A corpus of images of ill will: each is refused with one clear error, or does no harm."""
+"""A corpus of malicious images: each is rejected with one clear error, or does no harm."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tests.kit.forkserver import Done, ForkServer
 
-MEMORY = 256 << 20
-"""The most memory, in bytes, that reading any image may take."""
+MAX_MEMORY = 256 << 20
+"""Maximum memory in bytes for reading an image."""
 
 
 @pytest.fixture(scope="module")
@@ -28,24 +28,24 @@ def hostile_registry() -> Iterator[HostileRegistry]:
         yield started
 
 
-def contents(directory: Path) -> dict[Path, tuple[int, bytes]]:
-    """Every file below a directory, with its mode and content."""
+def snapshot(directory: Path) -> dict[Path, tuple[int, bytes]]:
+    """Return the modes and contents of all files below a directory."""
     files = (path for path in directory.rglob("*") if path.is_file())
     return {path: (path.stat().st_mode, path.read_bytes()) for path in files}
 
 
-def judge(done: Done, reference: str, says: str) -> None:
-    """One error that names the image and says what is to be said, if anything is, and no more memory than is fit."""
+def check_output(done: Done, reference: str, says: str) -> None:
+    """Check that one error names the image and contains ``says``, or that there is none, and check the memory use."""
     errors = [line for line in done.output.splitlines() if line.startswith("Error: ")]
     assert "Traceback" not in done.output
     assert (done.status, len(errors)) == ((1, 1) if says else (0, 0)), done.output
     assert all(says in error and reference.rpartition(":")[0] in error for error in errors), done.output
     assert all(character.isprintable() or character == "\n" for character in done.output)
-    assert done.memory < MEMORY
+    assert done.memory < MAX_MEMORY
 
 
-def assert_harmless(tree: Path) -> None:
-    """Nothing in a tree is more than a file, or leads out of it."""
+def check_tree(tree: Path) -> None:
+    """Check that a tree has no special files and no links out of it."""
     for path in tree.rglob("*"):
         mode = path.lstat().st_mode
         assert stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)
@@ -64,18 +64,18 @@ def test_hostile_images(name: str, forkserver: ForkServer, hostile_registry: Hos
     tree, index = tmp_path / "tree", tmp_path / "index"
     env = {"TMPDIR": str(tmp_path / "temp"), "OPM_STORE": str(tmp_path / "store")}
     add = ("index", "add", "-b", reference, "-i", "scratch", "-t", f"oci:{index}:1", "--use-http")
-    before = contents(tmp_path)
+    before = snapshot(tmp_path)
 
     (unpacked,) = forkserver.run([Command(["bundle", "unpack", reference, "--out", str(tree), "--use-http"], env)])
     (added,) = forkserver.run([Command(add, env)])
 
-    judge(unpacked, reference, image.says)
-    judge(added, reference, image.says_of_adding)
+    check_output(unpacked, reference, image.says)
+    check_output(added, reference, image.says_of_adding)
     assert (tree.exists(), index.exists()) == (not image.says, not image.says_of_adding)
-    assert_harmless(tree)
+    check_tree(tree)
     for path, content in image.holds.items():
         assert ((tree / path).read_bytes() if (tree / path).exists() else None) == content
-    after = contents(tmp_path)
+    after = snapshot(tmp_path)
     assert {path: after.get(path) for path in before} == before
     assert {path.name for path in tmp_path.iterdir()} <= {"outside", "temp", "store", "tree", "index"}
     assert hostile_registry.asked == []

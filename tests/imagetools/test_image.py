@@ -1,7 +1,10 @@
+"""Images as values: appending, converting and loading."""
+
 from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 EMPTY_CONFIG = Descriptor("application/vnd.example.config+json", sha256_digest(b"{}"), 2)
 
 
-class WithoutLayers(LayoutRepository):
+class LayersUnreadable(LayoutRepository):
     """A layout whose layers must not be read."""
 
     def open_blob(self, descriptor: Descriptor) -> BinaryIO:
@@ -51,38 +54,42 @@ def put(repository: LayoutRepository, content: bytes, media_type: str = "x") -> 
     return descriptor
 
 
-@pytest.mark.parametrize("family", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
-def test_appending_keeps_the_format_and_reads_no_layer(family: str, layer: Layer, tmp_path: Path) -> None:
-    base = small_image(tmp_path, {"a": b"1"}, labels={"x": "1"}, media_type=family)
+@pytest.mark.parametrize("manifest_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
+def test_append_preserves_the_format_and_reads_no_layer(manifest_type: str, layer: Layer, tmp_path: Path) -> None:
+    base = small_image(tmp_path, {"a": b"1"}, labels={"x": "1"}, media_type=manifest_type)
     copy_image(base, LayoutRepository(tmp_path / "base"), "1")
-    loaded = load_image(WithoutLayers(tmp_path / "base"), "1")
+    loaded = load_image(LayersUnreadable(tmp_path / "base"), "1")
     assert loaded == base
     changes = ConfigChanges(labels={"y": "2"}, cmd=["serve"])
     image = loaded.append([layer], changes, annotations={"a": "b"})
-    assert image.manifest.media_type == family
+    assert image.manifest.media_type == manifest_type
     assert image.labels == {"x": "1", "y": "2"}
     assert image.manifest.annotations == {"a": "b"}
     assert image.manifest.layers[:-1] == base.manifest.layers
     assert image.config.diff_ids == (*base.config.diff_ids, layer.diff_id)
     assert len(image.config.history) == 2
-    docker = family == media_types.DOCKER_MANIFEST
+    docker = manifest_type == media_types.DOCKER_MANIFEST
     assert image.manifest.config.media_type == (media_types.DOCKER_CONFIG if docker else media_types.OCI_CONFIG)
     expected = media_types.DOCKER_LAYER_GZIP if docker else media_types.OCI_LAYER_GZIP
-    assert {part.media_type for part in image.manifest.layers} == {expected}
+    assert {layer.media_type for layer in image.manifest.layers} == {expected}
     assert image.manifest.config.digest == image.config.digest == sha256_digest(image.config.raw)
 
 
-def test_the_same_input_gives_the_same_digest(layer: Layer, tmp_path: Path) -> None:
-    one = Image.scratch().append([layer], ConfigChanges(labels={"a": "1", "b": "2"}), annotations={"c": "3", "d": "4"})
+def test_digest_is_reproducible(layer: Layer, tmp_path: Path) -> None:
+    first = Image.scratch().append(
+        [layer], ConfigChanges(labels={"a": "1", "b": "2"}), annotations={"c": "3", "d": "4"}
+    )
     (tmp_path / "2").mkdir()
-    again = write_layer([LayerFile("database/index.db", b"db")], tmp_path / "2")
-    two = Image.scratch().append([again], ConfigChanges(labels={"b": "2", "a": "1"}), annotations={"d": "4", "c": "3"})
-    assert one == two
-    assert one.digest == two.digest
-    assert one.digest != Image.scratch().append([layer], created="2020-01-01T00:00:00Z").digest
+    copy = write_layer([LayerFile("database/index.db", b"db")], tmp_path / "2")
+    second = Image.scratch().append(
+        [copy], ConfigChanges(labels={"b": "2", "a": "1"}), annotations={"d": "4", "c": "3"}
+    )
+    assert first == second
+    assert first.digest == second.digest
+    assert first.digest != Image.scratch().append([layer], created="2020-01-01T00:00:00Z").digest
 
 
-def test_reading_what_was_appended(layer: Layer, tmp_path: Path) -> None:
+def test_read_appended_layers(layer: Layer, tmp_path: Path) -> None:
     copy_image(small_image(tmp_path, {"a": b"1"}), LayoutRepository(tmp_path / "base"), "1")
     image = load_image(LayoutRepository(tmp_path / "base"), "1").append([layer])
     assert read_tree(reversed(image.layers), [""]) == {"a": b"1", "database/index.db": b"db"}
@@ -92,53 +99,55 @@ def test_reading_what_was_appended(layer: Layer, tmp_path: Path) -> None:
     assert stripped.append([layer]).digest == image.digest
 
 
-def test_a_layer_that_is_nowhere(layer: Layer) -> None:
+def test_missing_layer(layer: Layer) -> None:
     image = Image(Manifest.build(EMPTY_CONFIG, [layer.descriptor]), Image.scratch().config)
     with pytest.raises(NotFound, match=layer.descriptor.digest):
         image.open_blob(layer.descriptor)
 
 
-def test_every_platform_of_an_index(layer: Layer, tmp_path: Path) -> None:
+def test_append_to_all_platforms_of_an_index(layer: Layer, tmp_path: Path) -> None:
     platforms = ["linux/amd64", "linux/arm64/v8", "linux/s390x"]
     images = [small_image(tmp_path, {"bin": name.encode()}, platform=name) for name in platforms]
     base = multi_image(images, media_types.DOCKER_LIST)
     copy_image(base, LayoutRepository(tmp_path / "base"), "1")
-    loaded = load_image_or_index(WithoutLayers(tmp_path / "base"), "1")
+    loaded = load_image_or_index(LayersUnreadable(tmp_path / "base"), "1")
     assert isinstance(loaded, ImageIndex)
     image = loaded.append([layer], ConfigChanges(labels={"a": "b"}), annotations={"base": "x"})
     assert image.index.media_type == media_types.DOCKER_LIST
     assert image.index.annotations == {"base": "x"}
-    assert [str(part.platform) for part in image.index.manifests] == platforms
+    assert [str(entry.platform) for entry in image.index.manifests] == platforms
     assert [part.digest for part in image.index.manifests] == [part.digest for part in image.images]
     assert {part.labels["a"] for part in image.images} == {"b"}
     assert image.select(Platform.parse("linux/s390x")).config.architecture == "s390x"
     assert image.without_layers({1}).images[0].config.diff_ids == images[0].config.diff_ids
-    chosen = load_image(LayoutRepository(tmp_path / "base"), "1", Platform.parse("linux/arm64"))
-    assert chosen.digest == images[1].digest
+    arm64 = load_image(LayoutRepository(tmp_path / "base"), "1", Platform.parse("linux/arm64"))
+    assert arm64.digest == images[1].digest
 
 
 def test_attestations_are_copied_but_not_appended_to(layer: Layer, tmp_path: Path) -> None:
     repository = LayoutRepository(tmp_path / "base")
     image = small_image(tmp_path, {"a": b"1"})
     copy_image(image, repository, None)
-    statement = Manifest.build(put(repository, b"{}"), [put(repository, b"signed")])
-    repository.put_manifest(statement)
-    beside = Descriptor(statement.media_type, statement.digest, len(statement.raw), Platform("unknown", "unknown"))
-    first = Descriptor(image.manifest.media_type, image.digest, len(image.manifest.raw), image.config.platform)
-    repository.put_manifest(IndexManifest.build([beside, first]), "1")
+    attestation = Manifest.build(put(repository, b"{}"), [put(repository, b"signed")])
+    repository.put_manifest(attestation)
+    attestation_entry = Descriptor(
+        attestation.media_type, attestation.digest, len(attestation.raw), Platform("unknown", "unknown")
+    )
+    image_entry = replace(image.manifest.descriptor, platform=image.config.platform)
+    repository.put_manifest(IndexManifest.build([attestation_entry, image_entry]), "1")
     loaded = load_image_or_index(repository, "1")
     assert isinstance(loaded, ImageIndex)
     assert [part.digest for part in loaded.images] == [image.digest]
     copied = LayoutRepository(tmp_path / "copy")
     assert copy_image(loaded, copied, "1").digest == loaded.digest
     assert load_image_or_index(copied, "1") == loaded
-    assert copied.has_blob(statement.layers[0])
+    assert copied.has_blob(attestation.layers[0])
     assert [part.digest for part in loaded.append([layer]).index.manifests] == [
         part.digest for part in loaded.append([layer]).images
     ]
 
 
-def test_docker_images_in_the_format_of_oci(tmp_path: Path) -> None:
+def test_convert_docker_images_to_oci(tmp_path: Path) -> None:
     names = ("linux/amd64", "linux/arm64")
     docker = [
         small_image(tmp_path, {"a": b"1"}, platform=name, media_type=media_types.DOCKER_MANIFEST) for name in names
@@ -146,23 +155,23 @@ def test_docker_images_in_the_format_of_oci(tmp_path: Path) -> None:
     image = docker[0].as_oci()
     assert image == small_image(tmp_path, {"a": b"1"})
     assert image.as_oci() is image
-    many = multi_image(docker, media_types.DOCKER_LIST).as_oci()
-    assert many.index.media_type == media_types.OCI_INDEX
-    assert [part.media_type for part in many.index.manifests] == [media_types.OCI_MANIFEST] * 2
-    assert many.as_oci() is many
+    index = multi_image(docker, media_types.DOCKER_LIST).as_oci()
+    assert index.index.media_type == media_types.OCI_INDEX
+    assert [part.media_type for part in index.index.manifests] == [media_types.OCI_MANIFEST] * 2
+    assert index.as_oci() is index
     copy_image(docker[0], LayoutRepository(tmp_path / "layout"), "1")
     assert load_image(LayoutRepository(tmp_path / "layout"), "1").digest == docker[0].digest
 
 
-def test_what_is_no_image(tmp_path: Path) -> None:
+def test_artifacts_and_invalid_images(tmp_path: Path) -> None:
     repository = LayoutRepository(tmp_path)
     repository.put_manifest(Manifest.build(put(repository, b"{}", EMPTY_CONFIG.media_type), []), "artifact")
     with pytest.raises(UnsupportedImage, match=r"vnd\.example"):
         load_image(repository, "artifact")
     config = json.dumps({"rootfs": {"diff_ids": [sha256_digest(b"")]}}).encode()
-    repository.put_manifest(Manifest.build(put(repository, config, media_types.OCI_CONFIG), []), "odd")
+    repository.put_manifest(Manifest.build(put(repository, config, media_types.OCI_CONFIG), []), "invalid")
     with pytest.raises(InvalidImage, match="0 layers, its configuration 1"):
-        load_image_or_index(repository, "odd")
+        load_image_or_index(repository, "invalid")
     large = Descriptor(media_types.OCI_CONFIG, sha256_digest(b"x"), 1 << 30)
     (tmp_path / "blobs/sha256" / large.digest.partition(":")[2]).touch()
     repository.put_manifest(Manifest.build(large, []), "large")
@@ -170,7 +179,7 @@ def test_what_is_no_image(tmp_path: Path) -> None:
         load_image(repository, "large")
 
 
-def test_indexes_in_indexes(tmp_path: Path) -> None:
+def test_nested_indexes(tmp_path: Path) -> None:
     repository = LayoutRepository(tmp_path / "layout")
     image = small_image(tmp_path, {"a": b"1"})
     index = multi_image([image]).index

@@ -1,6 +1,6 @@
-"""Image references: names in a registry as docker writes them, and ``TRANSPORT:...`` for images in other places.
+"""Image references: names in registries, and ``TRANSPORT:...`` as in containers-transports(5).
 
-The transports are spelled as containers-transports(5) has them, with ``store:`` for the embedded image store.
+``store:`` is an additional transport for the embedded image store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_REGISTRY = "docker.io"
 DEFAULT_TAG = "latest"
-REPOSITORY_LENGTH = 255
+MAX_REPOSITORY_LENGTH = 255
 
 _LEGACY_REGISTRY = "index.docker.io"
 _REGISTRY_TRANSPORT = "docker://"
@@ -27,7 +27,7 @@ _REGISTRY = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]
 _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _REPOSITORY = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_TAG_ADVICE = "a tag is up to 128 letters, digits, '_', '.' and '-', and doesn't start with '.' or '-'"
+_TAG_HINT = "use up to 128 letters, digits, '_', '.' and '-', and do not start with '.' or '-'"
 _IMAGE_ID = re.compile(r"[a-f0-9]{64}")
 # The grammar of org.opencontainers.image.ref.name in OCI image-spec 1.1, annotations.md.
 _REF_COMPONENT = r"[A-Za-z0-9]+(?:(?:[-._:@+]|--)[A-Za-z0-9]+)*"
@@ -36,10 +36,10 @@ _REF_NAME = re.compile(rf"{_REF_COMPONENT}(?:/{_REF_COMPONENT})*")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name in a registry, with a tag, a digest, both or neither; the grammar is that of distribution/reference.
+    """A name in a registry, with a tag, a digest, both or neither, in the grammar of distribution/reference.
 
-    Building one checks every part and raises InvalidReference. ``short_name`` is what stood in place of registry and
-    repository where the registry was left out, so that it is docker's default unless the settings know better.
+    Creating one validates every part and raises InvalidReference. ``short_name`` is the name as it was written if it
+    had no registry; ``registry`` is then docker.io, unless the registry settings resolve the name otherwise.
     """
 
     registry: str
@@ -49,44 +49,45 @@ class Reference:
     short_name: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check each part against the grammar."""
+        """Validate each part."""
         if problem := _part_problem(self.registry, self.repository, self.tag, self.digest):
             raise _invalid(str(self), *problem)
 
     @classmethod
     def parse(cls, text: str) -> Reference:
-        """Read a reference as docker does: ``alpine`` is ``docker.io/library/alpine``; ``docker://`` may stand before.
+        """Parse a reference as docker does: ``alpine`` is ``docker.io/library/alpine``. ``docker://`` is optional.
 
-        Raises InvalidReference, with a hint for common slips such as a URL or an image id.
+        Raises:
+            InvalidReference: The text is not a valid reference; the hint covers mistakes such as URLs and image IDs.
         """
         return _parse_name(text.removeprefix(_REGISTRY_TRANSPORT), text)
 
     def __str__(self) -> str:
-        """The canonical text: registry and full repository always, tag and digest where set."""
+        """Return the canonical text, which always has the registry and the full repository."""
         tag = "" if self.tag is None else f":{self.tag}"
         digest = "" if self.digest is None else f"@{self.digest}"
         return f"{self.name}{tag}{digest}"
 
     @property
     def name(self) -> str:
-        """Registry and repository."""
+        """Registry and repository, separated by a slash."""
         return f"{self.registry}/{self.repository}"
 
     @property
     def identifier(self) -> str:
-        """What to ask the registry for: the digest, else the tag, else ``latest``."""
+        """The digest, else the tag, else ``latest``."""
         return self.digest or self.tag or DEFAULT_TAG
 
     def with_tag(self, tag: str) -> Reference:
-        """The same repository with this tag and no digest."""
+        """Return a copy with this tag and without a digest."""
         return replace(self, tag=tag, digest=None)
 
     def with_digest(self, digest: str) -> Reference:
-        """The same repository with this digest and no tag."""
+        """Return a copy with this digest and without a tag."""
         return replace(self, tag=None, digest=digest)
 
     def with_default_tag(self) -> Reference:
-        """This reference, with the tag ``latest`` where it has neither tag nor digest."""
+        """Return a copy with the tag ``latest`` if the reference has neither a tag nor a digest."""
         return self if self.tag or self.digest else self.with_tag(DEFAULT_TAG)
 
 
@@ -100,22 +101,22 @@ class LayoutReference:
 
     @property
     def identifier(self) -> str:
-        """What to ask the layout for: the digest, else the tag, else nothing (its only image)."""
+        """The digest, else the tag, else "" for the only image of the layout."""
         return self.digest or self.tag or ""
 
     def __str__(self) -> str:
-        """The text that parses to this reference."""
+        """Return the text of this reference, which parses to an equal one."""
         tag = "" if self.tag is None else f":{self.tag}"
         digest = "" if self.digest is None else f"@{self.digest}"
-        slash = "/" if ":" in self.path.name else ""  # what comes after the last one may be a tag or digest
+        slash = "/" if ":" in self.path.name else ""  # a colon after the last slash begins a tag
         return f"oci:{self.path}{slash}{tag}{digest}"
 
 
 @dataclass(frozen=True, slots=True)
 class OciArchiveReference:
-    """An image in a tar archive of an OCI layout: ``oci-archive:FILE``, with ``:NAME`` or ``@DIGEST``.
+    """An image in a tar archive of an OCI image layout: ``oci-archive:FILE``, with ``:NAME`` or ``@DIGEST``.
 
-    The first colon of FILE ends it; NAME is any that a layout can give an image.
+    FILE cannot contain a colon. NAME is any ``org.opencontainers.image.ref.name``.
     """
 
     path: Path
@@ -124,11 +125,11 @@ class OciArchiveReference:
 
     @property
     def identifier(self) -> str:
-        """What to ask the archive for: the digest, else the name, else nothing (its only image)."""
+        """The digest, else the name, else "" for the only image of the archive."""
         return self.digest or self.name
 
     def __str__(self) -> str:
-        """The text that parses to this reference."""
+        """Return the text of this reference, which parses to an equal one."""
         name = f":{self.name}" if self.name else ""
         return f"oci-archive:{self.path}{name}{f'@{self.digest}' if self.digest else ''}"
 
@@ -137,7 +138,7 @@ class OciArchiveReference:
 class DockerArchiveReference:
     """An image in an archive of ``docker save``: ``docker-archive:FILE``, with ``:NAME[:TAG]`` or ``:@POSITION``.
 
-    ``name`` is as it was written; positions count from 0.
+    ``name`` is unparsed. The first position is 0.
     """
 
     path: Path
@@ -146,83 +147,84 @@ class DockerArchiveReference:
 
     @property
     def reference(self) -> Reference | None:
-        """The name with its registry and tag, where there is one."""
+        """The parsed name with its registry and tag, or None without a name."""
         return Reference.parse(self.name).with_default_tag() if self.name else None
 
     def __str__(self) -> str:
-        """The text that parses to this reference."""
+        """Return the text of this reference, which parses to an equal one."""
         which = self.name if self.position is None else f"@{self.position}"
         return f"docker-archive:{self.path}{f':{which}' if which else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonReference:
-    """An image in a docker daemon's storage: ``docker-daemon:NAME[:TAG]``, or ``docker-daemon:sha256:ID``."""
+    """An image of the docker daemon: ``docker-daemon:NAME[:TAG]`` or ``docker-daemon:sha256:ID``."""
 
     name: str
 
     @property
     def reference(self) -> Reference | None:
-        """The name with its registry and tag; None for an ID."""
+        """The parsed name with its registry and tag, or None for an ID."""
         return None if is_digest(self.name) else Reference.parse(self.name).with_default_tag()
 
     def __str__(self) -> str:
-        """The text that parses to this reference."""
+        """Return the text of this reference, which parses to an equal one."""
         return f"docker-daemon:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class StorageReference:
-    """An image in the storage that podman, buildah and skopeo share: ``containers-storage:NAME[:TAG]``."""
+    """An image in the storage of podman, buildah and skopeo: ``containers-storage:NAME[:TAG]``."""
 
     name: str
 
     @property
     def reference(self) -> Reference:
-        """The name with its registry and tag."""
+        """The parsed name with its registry and tag."""
         return Reference.parse(self.name).with_default_tag()
 
     def __str__(self) -> str:
-        """The text that parses to this reference."""
+        """Return the text of this reference, which parses to an equal one."""
         return f"containers-storage:{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class StoreReference:
-    """An image in the embedded image store, whatever its registry has: ``store:NAME[:TAG][@DIGEST]``."""
+    """An image in the embedded image store: ``store:NAME[:TAG][@DIGEST]``. Its registry is not consulted."""
 
     name: str
 
     @property
     def reference(self) -> Reference:
-        """The name with its registry and tag."""
+        """The parsed name with its registry and tag."""
         return Reference.parse(self.name).with_default_tag()
 
     def __str__(self) -> str:
-        """The text that parses to this reference."""
+        """Return the text of this reference, which parses to an equal one."""
         return f"store:{self.name}"
 
 
 LocalReference = (
     LayoutReference | OciArchiveReference | DockerArchiveReference | DaemonReference | StorageReference | StoreReference
 )
-"""An image on this machine."""
+"""A reference to an image on this machine."""
 ImageReference = Reference | LocalReference
 
 
 def parse_image_reference(text: str) -> ImageReference:
-    """Read ``TRANSPORT:...`` or a registry's reference, for which ``docker://`` may be written.
+    """Parse ``TRANSPORT:...`` or a reference to a registry, with or without ``docker://``.
 
-    Raises InvalidReference, which quotes the text as it was given.
+    Raises:
+        InvalidReference: The text is not a valid reference.
     """
     transport, _, rest = text.partition(":")
     parse = _TRANSPORTS.get(transport)
     if parse is not None and not text.startswith(_REGISTRY_TRANSPORT):
         if "\0" in text:
-            raise _invalid(text, "a path has no NUL character", "leave it out")
+            raise _invalid(text, "it contains a NUL character", "remove it")
         return parse(rest, text)
     if text.startswith((".", "/")):
-        hint = "an image in a file or directory is named by its kind: oci:DIR, oci-archive:FILE, docker-archive:FILE"
+        hint = "name an image in a file or directory with its kind: oci:DIR, oci-archive:FILE, docker-archive:FILE"
         raise _invalid(text, "it is a path", hint)
     return Reference.parse(text)
 
@@ -234,7 +236,7 @@ def _parse_layout(rest: str, text: str) -> LayoutReference:
     if not directory + slash + last:
         raise _invalid(text, "the directory is missing", "write oci:DIR[:TAG]")
     if colon and not _TAG.fullmatch(tag):
-        raise _invalid(text, f"{tag!r} is no tag", _TAG_ADVICE)
+        raise _invalid(text, f"invalid tag {tag!r}", _TAG_HINT)
     return LayoutReference(Path(directory + slash + last), tag if colon else None, digest or None)
 
 
@@ -244,8 +246,8 @@ def _parse_oci_archive(rest: str, text: str) -> OciArchiveReference:
     if not path:
         raise _invalid(text, "the file is missing", "write oci-archive:FILE[:NAME]")
     if colon and not _REF_NAME.fullmatch(name):
-        hint = "a name in an archive is letters and digits, parted by single signs of -._:@+ or by '/'"
-        raise _invalid(text, f"{name!r} is no image's name", hint)
+        hint = "use letters and digits, separated by a single '-', '.', '_', ':', '@', '+' or '/'"
+        raise _invalid(text, f"invalid image name {name!r}", hint)
     return OciArchiveReference(Path(path), name, digest)
 
 
@@ -255,7 +257,7 @@ def _parse_docker_archive(rest: str, text: str) -> DockerArchiveReference:
         raise _invalid(text, "the file is missing", "write docker-archive:FILE[:NAME[:TAG]]")
     if name.startswith("@"):
         if not re.fullmatch("@[0-9]{1,9}", name):
-            raise _invalid(text, f"{name!r} is no position", "write docker-archive:FILE:@0 for the first image")
+            raise _invalid(text, f"invalid position {name!r}", "write docker-archive:FILE:@0 for the first image")
         return DockerArchiveReference(Path(path), position=int(name[1:]))
     if colon:
         _check_engine_name(name, text)
@@ -265,15 +267,15 @@ def _parse_docker_archive(rest: str, text: str) -> DockerArchiveReference:
 def _parse_daemon(rest: str, text: str) -> DaemonReference:
     if not is_digest(rest):
         if _IMAGE_ID.fullmatch(rest):
-            raise _invalid(text, "it is an image id without its kind", f"write docker-daemon:sha256:{rest}")
+            raise _invalid(text, "it is an image ID without its algorithm", f"write docker-daemon:sha256:{rest}")
         _check_engine_name(rest, text)
     return DaemonReference(rest)
 
 
 def _parse_storage(rest: str, text: str) -> StorageReference:
     if rest.startswith("["):
-        hint = "leave out the brackets: the storage is the one that podman and buildah are set up for"
-        raise _invalid(text, "a place of storage can't be chosen", hint)
+        hint = "remove the brackets; the storage is the one that podman and buildah are configured for"
+        raise _invalid(text, "selecting a storage location is not supported", hint)
     _check_engine_name(rest, text)
     return StorageReference(rest)
 
@@ -283,12 +285,12 @@ def _parse_store(rest: str, text: str) -> StoreReference:
     return StoreReference(rest)
 
 
-def _refuse_directory(rest: str, text: str) -> ImageReference:
+def _reject_directory(rest: str, text: str) -> ImageReference:
     hint = (
-        "a bundle's directory is written as a path, ./DIR or /DIR; an image in a directory as oci:DIR; "
-        f"an image of that name on Docker Hub as docker.io/library/{text}"
+        "write ./DIR or /DIR for the directory of a bundle, oci:DIR for an image in a directory, "
+        f"or docker.io/library/{text} for an image on Docker Hub"
     )
-    raise _invalid(text, "there are no directories of images here", hint)
+    raise _invalid(text, "unsupported transport dir", hint)
 
 
 _TRANSPORTS: dict[str, Callable[[str, str], ImageReference]] = {
@@ -298,22 +300,22 @@ _TRANSPORTS: dict[str, Callable[[str, str], ImageReference]] = {
     "docker-daemon": _parse_daemon,
     "containers-storage": _parse_storage,
     "store": _parse_store,
-    "dir": _refuse_directory,
+    "dir": _reject_directory,
 }
 
 
 def _check_engine_name(name: str, text: str) -> None:
-    """Engines know images by tags: a digest in a name would be one that they need not have."""
+    """Validate the name of an image in an engine, which need not have the digest that the registry has."""
     if _parse_name(name, text).digest:
-        raise _invalid(text, "it names a digest", "name the image by its tag")
+        raise _invalid(text, "digests are not supported here", "name the image by its tag")
 
 
 def _parse_name(name: str, text: str) -> Reference:
-    """The reference that ``name`` is; errors quote ``text``, which it is a part of."""
+    """Parse ``name``, a part of ``text``; errors quote ``text``."""
     if "://" in name:
         raise _invalid(text, "it is a URL", f"write {name.split('://', 1)[1]}")
     if _IMAGE_ID.fullmatch(name):
-        raise _invalid(text, "it is an image id, not a name", "give the image's name, or NAME@sha256:DIGEST")
+        raise _invalid(text, "it is an image ID, not a name", "give the image's name, or NAME@sha256:DIGEST")
     rest, at, digest = name.partition("@")
     registry, remote = _split_registry(rest)
     repository, colon, tag = remote.partition(":")
@@ -322,12 +324,12 @@ def _parse_name(name: str, text: str) -> Reference:
     parts = (registry, repository, tag if colon else None, digest if at else None)
     if problem := _part_problem(*parts):
         raise _invalid(text, *problem)
-    return Reference(*parts, short_name="" if _names_registry(rest) else rest.partition(":")[0])
+    return Reference(*parts, short_name="" if _has_registry(rest) else rest.partition(":")[0])
 
 
 def _split_registry(name: str) -> tuple[str, str]:
-    """The registry, docker's default where there is none, and the rest."""
-    first, rest = name.split("/", 1) if _names_registry(name) else (DEFAULT_REGISTRY, name)
+    """Split the registry, by default docker.io, from the rest."""
+    first, rest = name.split("/", 1) if _has_registry(name) else (DEFAULT_REGISTRY, name)
     if first == _LEGACY_REGISTRY:
         first = DEFAULT_REGISTRY
     if first == DEFAULT_REGISTRY and rest and "/" not in rest:
@@ -335,35 +337,35 @@ def _split_registry(name: str) -> tuple[str, str]:
     return first, rest
 
 
-def _names_registry(name: str) -> bool:
-    """Whether what comes before the first slash looks like a host."""
+def _has_registry(name: str) -> bool:
+    """Return whether the part before the first slash looks like a host."""
     first, slash, _ = name.partition("/")
     looks_like_host = first == "localhost" or "." in first or ":" in first or first != first.lower()
     return bool(slash) and looks_like_host
 
 
 def _split_digest(text: str) -> tuple[str, str]:
-    """The text without the digest after its last '@', and that digest, "" where there is none."""
+    """Split the digest after the last '@' from the text; the digest is "" if there is none."""
     rest, _, digest = text.rpartition("@")
     return (rest, digest) if is_digest(digest) else (text, "")
 
 
 def _part_problem(registry: str, repository: str, tag: str | None, digest: str | None) -> tuple[str, str] | None:
-    """What is wrong with the parts of a name, and a hint; None if nothing is."""
+    """Return the reason and the hint for an invalid part, or None if all are valid."""
     if not _REGISTRY.fullmatch(registry):
         kinds = ", ".join(kind for kind in _TRANSPORTS if kind != "dir")
-        return f"{registry!r} is no registry host", f"write HOST[:PORT]/NAME[:TAG], or KIND:... with one of {kinds}"
+        return f"invalid registry host {registry!r}", f"write HOST[:PORT]/NAME[:TAG], or KIND:... with one of {kinds}"
     if repository != repository.lower():
-        return "the repository name has upper-case letters", f"use lower-case letters: {repository.lower()!r}"
+        return "the repository name contains upper-case letters", f"use lower-case letters: {repository.lower()!r}"
     if not _REPOSITORY.fullmatch(repository):
-        hint = "names are lower-case letters and digits, parted by single '.', '_', '/', by '__' or by dashes"
-        return f"{repository!r} is no repository name", hint
-    if len(repository) > REPOSITORY_LENGTH:
-        return f"the repository name is longer than {REPOSITORY_LENGTH} characters", "shorten it"
+        hint = "use lower-case letters and digits, separated by a single '.', '_' or '/', by '__' or by dashes"
+        return f"invalid repository name {repository!r}", hint
+    if len(repository) > MAX_REPOSITORY_LENGTH:
+        return f"the repository name exceeds {MAX_REPOSITORY_LENGTH} characters", "shorten it"
     if tag is not None and not _TAG.fullmatch(tag):
-        return f"{tag!r} is no tag", _TAG_ADVICE
+        return f"invalid tag {tag!r}", _TAG_HINT
     if digest is not None and not is_digest(digest):
-        return f"{digest!r} is no digest", "write '@sha256:' and 64 lower-case hexadecimal digits"
+        return f"invalid digest {digest!r}", "write '@sha256:' and 64 lower-case hexadecimal digits"
     return None
 
 
