@@ -1,4 +1,4 @@
-"""Bundles for the tests, as the files of their images."""
+"""Sample bundles, as the files of their images."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CSV = "manifests/op.clusterserviceversion.yaml"
 CRD = "manifests/things.example.com.crd.yaml"
 
 
-def annotations(package: str = "op", channels: str = "alpha", default: str = "") -> bytes:
+def annotations_file(package: str = "op", channels: str = "alpha", default: str = "") -> bytes:
     entries = {"package.v1": package, "channels.v1": channels, "channel.default.v1": default}
     return json.dumps({"annotations": {LABEL + key: value for key, value in entries.items() if value}}).encode()
 
 
 def csv(spec: Any = None, *, name: str = "op.v1.0.0", annotations: Any = None) -> bytes:
-    """A CSV; of ``spec`` what differs from the simplest one."""
+    """Return a minimal CSV with additional fields of the spec."""
     metadata = {"name": name, "annotations": annotations or {}}
     full = {"version": "1.0.0", **(spec or {})}
     value = {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": metadata}
@@ -37,5 +37,5 @@ def crd(*versions: str, kind: str = "Thing", plural: str = "things", group: str 
 
 
 def files(**parts: Any) -> dict[str, bytes]:
-    """A bundle of one CSV; ``spec``, ``name`` and ``annotations`` go to it."""
-    return {CSV: csv(**parts), "metadata/annotations.yaml": annotations()}
+    """Return a bundle with one CSV; the arguments are those of `csv`."""
+    return {CSV: csv(**parts), "metadata/annotations.yaml": annotations_file()}

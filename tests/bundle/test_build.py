@@ -10,7 +10,7 @@ import pytest
 
 from opmkit.bundle import BundleError, InvalidBundle
 from opmkit.bundle.build import bundle_build_spec
-from opmkit.bundle.generate import Generated, Place, generate
+from opmkit.bundle.generate import AnnotationsInput, Generated, generate
 from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.bundle.unpack import unpack_bundle
 from opmkit.imagetools.errors import NotFound
@@ -21,7 +21,7 @@ from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
-from tests.bundle.samples import CSV, FIXTURE, LABEL, annotations, csv
+from tests.bundle.samples import CSV, FIXTURE, LABEL, annotations_file, csv
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def tool(tmp_path: Path) -> RegistryTool:
 @pytest.fixture
 def bundle(tmp_path: Path) -> Generated:
     """The sample operator with its annotations, in ``tmp_path/bundle``."""
-    place = Place("lagoon-operator", "alpha,stable", "stable")
+    place = AnnotationsInput("lagoon-operator", "alpha,stable", "stable")
     source = FIXTURE / "0.2.0" / "manifests"
     return generate(source, place, output=tmp_path / "bundle", working_directory=tmp_path)
 
@@ -118,7 +118,7 @@ def test_the_labels_are_all_annotations(bundle: Generated, tmp_path: Path) -> No
 
 
 def test_without_manifests_or_annotations_there_is_no_image(bundle: Generated, tmp_path: Path) -> None:
-    with pytest.raises(InvalidBundle, match="there are no files in"):
+    with pytest.raises(InvalidBundle, match="no files found"):
         bundle_build_spec(tmp_path / "nothing", bundle.metadata)
     with pytest.raises(InvalidBundle, match="no annotations"):
         bundle_build_spec(bundle.manifests, tmp_path / "nothing")
@@ -159,19 +159,19 @@ def test_what_is_in_the_way_stops_it_before_anything_moves(
     destination = tmp_path / "out"
     (destination / in_the_way).parent.mkdir(parents=True)
     (destination / in_the_way).write_text("mine")
-    with pytest.raises(BundleError, match="is in the way"):
+    with pytest.raises(BundleError, match="conflicts with"):
         unpack_bundle(tool, reference, destination)
     assert files(destination) == {in_the_way: b"mine"}
 
 
 def test_a_file_is_no_place_to_unpack_into(tool: RegistryTool, reference: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(BundleError, match="is no directory"):
+    with pytest.raises(BundleError, match="is not a directory"):
         unpack_bundle(tool, reference, tmp_path / "file")
 
 
 def test_an_image_that_is_no_valid_bundle_is_not_unpacked(tool: RegistryTool, tmp_path: Path) -> None:
-    layer = write_layer([LayerFile(CSV, csv({"replaces": 1})), LayerFile("metadata/a", annotations())], tmp_path)
+    layer = write_layer([LayerFile(CSV, csv({"replaces": 1})), LayerFile("metadata/a", annotations_file())], tmp_path)
     reference = push(tool, Image.scratch().append([layer]), tmp_path)
     destination = tmp_path / "new" / "place"
 

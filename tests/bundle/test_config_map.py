@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from opmkit.bundle.cluster import Cluster, ClusterError
-from opmkit.bundle.config_map import OWN_ANNOTATIONS, ConfigMap, Extraction, bundle_config_map
+from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, ConfigMap, ExtractionOptions, bundle_config_map
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from tests.kit.apiserver import ApiServer
 from tests.kit.bundles import bundle_content, bundle_labels
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILES = bundle_content("demo", "1.0.0")
 LABELS = {**bundle_labels("demo"), "operators.operatorframework.io.bundle.channel.default.v1": ""}
-TARGET = Extraction("olm", "demo")
+TARGET = ExtractionOptions("olm", "demo")
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +51,13 @@ def test_files_become_values_and_annotations() -> None:
 
 
 def test_the_image_is_noted() -> None:
-    made = bundle_config_map(FILES, Extraction("olm", "demo", image="quay.io/me/demo:1"))
+    made = bundle_config_map(FILES, ExtractionOptions("olm", "demo", image="quay.io/me/demo:1"))
     assert made.annotations == {**LABELS, "olm.sourceImage": "quay.io/me/demo:1"}
 
 
 def test_files_are_compressed_the_same_each_time() -> None:
-    made = bundle_config_map(FILES, Extraction("olm", "demo", compress=True))
-    assert made == bundle_config_map(FILES, Extraction("olm", "demo", compress=True))
+    made = bundle_config_map(FILES, ExtractionOptions("olm", "demo", compress=True))
+    assert made == bundle_config_map(FILES, ExtractionOptions("olm", "demo", compress=True))
     assert made.annotations == {**LABELS, "olm.contentEncoding": "gzip+base64"}
     assert made.data == {}
     [(key, value)] = made.binary_data.items()
@@ -92,21 +92,21 @@ def test_files_of_one_name_are_kept_apart() -> None:
 def test_a_bundle_that_is_too_large(limit: int, compress: bool, hint: str) -> None:
     files = {**FILES, "manifests/z.yaml": b"#" * (1 << 20)}
     with pytest.raises(BundleError, match=f"bundle files exceeded {limit} bytes limit, at manifests/") as failure:
-        bundle_config_map(files, Extraction("olm", "demo", limit, compress))
+        bundle_config_map(files, ExtractionOptions("olm", "demo", limit, compress))
     assert hint in str(failure.value.hint)
 
 
 def test_the_limit_counts_what_is_stored_but_no_annotations() -> None:
     size = len(FILES["manifests/csv.yaml"])
-    assert bundle_config_map(FILES, Extraction("olm", "demo", size)).data
+    assert bundle_config_map(FILES, ExtractionOptions("olm", "demo", size)).data
     with pytest.raises(BundleError):
-        bundle_config_map(FILES, Extraction("olm", "demo", size - 1))
+        bundle_config_map(FILES, ExtractionOptions("olm", "demo", size - 1))
     large = {**FILES, "manifests/z.yaml": b"#" * (2 << 20)}
-    assert bundle_config_map(large, Extraction("olm", "demo", compress=True)).binary_data
+    assert bundle_config_map(large, ExtractionOptions("olm", "demo", compress=True)).binary_data
 
 
 def test_a_bundle_without_annotations() -> None:
-    with pytest.raises(InvalidBundle, match="no annotations below metadata/"):
+    with pytest.raises(InvalidBundle, match="no annotations for the package and channels"):
         bundle_config_map({"manifests/csv.yaml": FILES["manifests/csv.yaml"]}, TARGET)
 
 
@@ -122,7 +122,7 @@ def test_a_new_config_map_is_made(cluster: Cluster, server: ApiServer) -> None:
 def test_one_that_is_there_keeps_what_is_not_of_the_bundle(cluster: Cluster, server: ApiServer) -> None:
     encoded = {"olm.contentEncoding": "gzip+base64", "olm.sourceImage": "old", "mine": "kept"}
     before = server.put("olm", "demo", {"old": "gone"}, labels={"app": "x"}, annotations=encoded)
-    cluster.write(bundle_config_map(FILES, TARGET), replacing=OWN_ANNOTATIONS)
+    cluster.write(bundle_config_map(FILES, TARGET), replacing=MANAGED_ANNOTATIONS)
     after = server.get("olm", "demo")
     assert after["data"].keys() == {"csv.yaml"}
     assert after["metadata"]["annotations"] == {**LABELS, "mine": "kept"}
@@ -151,7 +151,7 @@ def test_one_that_changes_all_the_time_is_given_up(cluster: Cluster, server: Api
     assert server.get("olm", "demo")["data"] == {"theirs": "x"}
 
 
-def test_refusals_are_told_in_the_words_of_the_cluster(cluster: Cluster, server: ApiServer) -> None:
+def test_errors_have_the_message_of_the_cluster(cluster: Cluster, server: ApiServer) -> None:
     with pytest.raises(ClusterError, match=r'^configmaps "demo" not found$'):
         cluster.read("olm", "demo")
     with pytest.raises(ClusterError, match=r'^namespaces "none" not found$'):
@@ -161,7 +161,7 @@ def test_refusals_are_told_in_the_words_of_the_cluster(cluster: Cluster, server:
     server.rights["tester"] = {"get"}
     with pytest.raises(ClusterError, match='User "tester" cannot create resource "configmaps"') as failure:
         cluster.write(ConfigMap("olm", "demo"))
-    assert "role" in str(failure.value.hint)
+    assert "Role" in str(failure.value.hint)
     assert server.config_maps == {}
 
 
@@ -183,17 +183,17 @@ def test_a_user_that_the_cluster_does_not_know(server: ApiServer, tmp_path: Path
     ("content", "problem"),
     [
         ("", "is empty"),
-        ("- a\n", "another form"),
-        ("hello\n", "another form"),
+        ("- a\n", "not a kubeconfig"),
+        ("hello\n", "not a kubeconfig"),
         ("a: [", "while parsing"),
         ("apiVersion: v1\nkind: Config\n", "current-context"),
-        ("current-context: x\nclusters: 1\ncontexts: 2\nusers: 3\n", "another form"),
+        ("current-context: x\nclusters: 1\ncontexts: 2\nusers: 3\n", "not a kubeconfig"),
     ],
 )
 def test_a_file_that_is_no_kubeconfig(content: str, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(content)
-    with pytest.raises(ClusterError, match=f"kubeconfig {path} can't be used: .*{problem}"):
+    with pytest.raises(ClusterError, match=f"invalid kubeconfig {path}: .*{problem}"):
         Cluster.connect(str(path))
 
 
@@ -201,14 +201,14 @@ def test_no_cluster_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(ClusterError, match="no such file"):
         Cluster.connect(str(tmp_path / "none"))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(ClusterError, match="this is no pod") as failure:
+    with pytest.raises(ClusterError, match="not running in a pod") as failure:
         Cluster.connect()
     assert "kubeconfig" in str(failure.value.hint)
 
 
 def test_a_server_that_is_not_there_or_not_trusted(server: ApiServer, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    with pytest.raises(ClusterError, match=r"https://127.0.0.1:1 can't be reached: .*refused"):
+    with pytest.raises(ClusterError, match=r"cannot reach the API server https://127.0.0.1:1: .*refused"):
         Cluster.connect(str(server.kubeconfig(path, server="https://127.0.0.1:1"))).read("olm", "demo")
     config = yaml.safe_load(server.kubeconfig(path).read_text())
     del config["clusters"][0]["cluster"]["certificate-authority-data"]
@@ -220,11 +220,11 @@ def test_a_server_that_is_not_there_or_not_trusted(server: ApiServer, tmp_path: 
 @pytest.mark.parametrize(
     ("status", "body", "problem"),
     [
-        (200, b"<html>", "an answer that can't be read"),
-        (200, b'{"data": ["x"]}', "an answer that can't be read"),
-        (200, b'{"binaryData": {"x": "!"}}', "an answer that can't be read"),
-        (502, b"<html>", "answered 502 Bad Gateway"),
-        (500, b"[]", "answered 500 Internal Server Error"),
+        (200, b"<html>", "invalid response"),
+        (200, b'{"data": ["x"]}', "invalid response"),
+        (200, b'{"binaryData": {"x": "!"}}', "invalid response"),
+        (502, b"<html>", "responded 502 Bad Gateway"),
+        (500, b"[]", "responded 500 Internal Server Error"),
     ],
 )
 def test_a_server_that_is_something_else(

@@ -37,7 +37,7 @@ def test_which_document_counts(content: bytes, value: Any, is_json: bool, more: 
             read_document(content)
         return
     read = read_document(content)
-    assert (read.value, read.is_json, read.more) == (value, is_json, more)
+    assert (read.value, read.is_json, read.has_more) == (value, is_json, more)
 
 
 @pytest.mark.parametrize("separator", [b"--- |", b"---\x20x", b"---{a: 1}", b"----"])

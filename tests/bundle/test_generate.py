@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmkit.bundle import InvalidBundle, go_yaml
-from opmkit.bundle.generate import Place, annotations_yaml, bundle_annotations, generate
+from opmkit.bundle.generate import AnnotationsInput, annotations_yaml, bundle_annotations, generate
 from opmkit.imagetools.errors import StoreError
 from tests.bundle.samples import FIXTURE, LABEL, crd, csv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PLACE = Place("op", "alpha,beta", "beta")
+PLACE = AnnotationsInput("op", "alpha,beta", "beta")
 DOCKERFILE = f"""\
 FROM scratch
 
@@ -70,7 +70,7 @@ def test_both_files_are_written_beside_the_manifests_and_here(manifests: Path) -
 
 
 def test_without_a_default_channel_there_is_neither_label_nor_gap(manifests: Path) -> None:
-    generate(manifests, Place("op", "alpha"), base_image="example.com/base:1")
+    generate(manifests, AnnotationsInput("op", "alpha"), base_image="example.com/base:1")
 
     lines = Path("bundle.Dockerfile").read_text().splitlines()
     assert lines[0] == "FROM example.com/base:1"
@@ -111,7 +111,7 @@ def test_the_output_may_be_where_the_manifests_are(manifests: Path) -> None:
 
 def test_a_copy_within_itself_is_refused(manifests: Path) -> None:
     before = texts()
-    with pytest.raises(InvalidBundle, match="is within"):
+    with pytest.raises(InvalidBundle, match="into itself"):
         generate(manifests, PLACE, output=manifests / "out")
     assert texts() == before
 
@@ -141,7 +141,7 @@ def test_a_csv_that_does_not_parse_is_told(manifests: Path) -> None:
     (manifests / "op.csv.yaml").write_text("kind: ClusterServiceVersion\nspec: [\n")
     first, second = generate(manifests, PLACE).warnings
     assert "the media type is plain" in first
-    assert second.startswith(f"left out: {(manifests / 'op.csv.yaml').absolute()}:3:1: ")
+    assert second.startswith(f"ignored {(manifests / 'op.csv.yaml').absolute()}:3:1: ")
 
 
 def test_what_is_there_is_overwritten(manifests: Path) -> None:
@@ -206,16 +206,16 @@ def placing(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (Place(), ("demo", "alpha,stable", "stable")),
-        (Place(package="other"), ("other", "alpha,stable", "stable")),
-        (Place(channels="stable,beta"), ("demo", "stable,beta", "stable")),
-        (Place(channels="beta"), ("demo", "beta", None)),
-        (Place(default_channel="alpha"), ("demo", "alpha,stable", "alpha")),
-        (Place("other", "beta"), ("other", "beta", None)),
+        (AnnotationsInput(), ("demo", "alpha,stable", "stable")),
+        (AnnotationsInput(package="other"), ("other", "alpha,stable", "stable")),
+        (AnnotationsInput(channels="stable,beta"), ("demo", "stable,beta", "stable")),
+        (AnnotationsInput(channels="beta"), ("demo", "beta", None)),
+        (AnnotationsInput(default_channel="alpha"), ("demo", "alpha,stable", "alpha")),
+        (AnnotationsInput("other", "beta"), ("other", "beta", None)),
     ],
 )
 def test_flags_take_precedence_over_the_existing_annotations(
-    manifests: Path, flags: Place, expected: tuple[str | None, ...]
+    manifests: Path, flags: AnnotationsInput, expected: tuple[str | None, ...]
 ) -> None:
     path = existing(manifests)
     generated = generate(manifests, flags)
@@ -225,17 +225,17 @@ def test_flags_take_precedence_over_the_existing_annotations(
 
 def test_further_annotations_are_retained_and_become_labels(manifests: Path) -> None:
     path = existing(manifests)
-    generate(manifests, Place())
+    generate(manifests, AnnotationsInput())
     assert yaml.safe_load(path.read_text())["annotations"]["com.example/range"] == 'v4.9-v4."12 $x'
     assert r'LABEL "com.example/range"="v4.9-v4.\"12 \$x"' in Path("bundle.Dockerfile").read_text()
     path.write_text(f"# by hand\n{path.read_text()}")
-    generate(manifests, Place())
+    generate(manifests, AnnotationsInput())
     assert path.read_text().startswith("# by hand\n")
 
 
 def test_annotations_of_the_source_are_used_with_an_output_directory(manifests: Path) -> None:
     existing(manifests)
-    generated = generate(manifests, Place(), output=Path("out"))
+    generated = generate(manifests, AnnotationsInput(), output=Path("out"))
     assert placing(yaml.safe_load(Path("out/metadata/annotations.yaml").read_text())["annotations"])[0] == "demo"
     assert generated.metadata == Path("out/metadata").absolute()
 
@@ -244,12 +244,12 @@ def test_annotations_of_the_source_are_used_with_an_output_directory(manifests: 
 def test_incomplete_annotations_are_an_error_that_names_the_setting(manifests: Path, missing: str) -> None:
     path = existing(manifests, **{missing: ""})
     with pytest.raises(InvalidBundle, match=rf"bundle\.{missing}\.v1 is missing") as failure:
-        generate(manifests, Place())
+        generate(manifests, AnnotationsInput())
     assert failure.value.message.startswith(f"{path}: ")
     assert f"pass {missing}" in str(failure.value.hint)
 
 
-@pytest.mark.parametrize(("name", "message"), [("nothing", "there is no directory"), ("op", "there are no files in")])
+@pytest.mark.parametrize(("name", "message"), [("nothing", "no such directory"), ("op", "no files found")])
 def test_there_must_be_manifests(manifests: Path, name: str, message: str) -> None:
     with pytest.raises(InvalidBundle, match=message):
         generate(Path(name), PLACE)
@@ -258,7 +258,7 @@ def test_there_must_be_manifests(manifests: Path, name: str, message: str) -> No
 
 def test_labels_have_no_control_characters(manifests: Path) -> None:
     with pytest.raises(InvalidBundle, match="control characters"):
-        generate(manifests, Place("op", "alpha\nRUN x"))
+        generate(manifests, AnnotationsInput("op", "alpha\nRUN x"))
     assert not Path("bundle.Dockerfile").exists()
 
 
@@ -272,7 +272,7 @@ def test_a_disk_that_refuses_is_told(manifests: Path) -> None:
 def test_every_reader_gets_the_texts_back(value: str) -> None:
     if not value.isprintable():
         return
-    text = annotations_yaml(bundle_annotations(value, Place(value, value, value)))
+    text = annotations_yaml(bundle_annotations(value, AnnotationsInput(value, value, value)))
 
     for read in (yaml.safe_load(text), go_yaml.load(text.encode())):
         assert read["annotations"][LABEL + "package.v1"] == value
@@ -308,18 +308,18 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("version", "given_", "expected"),
     [
-        ("v2", Place(), ("op", "alpha,beta", "alpha")),
-        ("v1", Place(), ("op", "alpha,beta,old", "alpha")),
-        ("v1", Place(package="other"), ("other", "alpha,beta,old", "alpha")),
-        ("v0", Place(channels="x", default_channel="y"), None),
-        ("v2", Place(channels="x", default_channel="y"), ("op", "x", "y")),
+        ("v2", AnnotationsInput(), ("op", "alpha,beta", "alpha")),
+        ("v1", AnnotationsInput(), ("op", "alpha,beta,old", "alpha")),
+        ("v1", AnnotationsInput(package="other"), ("other", "alpha,beta,old", "alpha")),
+        ("v0", AnnotationsInput(channels="x", default_channel="y"), None),
+        ("v2", AnnotationsInput(channels="x", default_channel="y"), ("op", "x", "y")),
     ],
 )
 def test_the_place_is_told_from_the_package_directory(
-    package: Path, version: str, given_: Place, expected: tuple[str, str, str] | None
+    package: Path, version: str, given_: AnnotationsInput, expected: tuple[str, str, str] | None
 ) -> None:
     if expected is None:
-        with pytest.raises(InvalidBundle, match=r"no channel leads to op\.v0"):
+        with pytest.raises(InvalidBundle, match=r"no channel contains op\.v0"):
             generate(package / version, given_)
         return
     annotations = generate(package / version, given_).annotations
@@ -328,13 +328,13 @@ def test_the_place_is_told_from_the_package_directory(
 
 
 def test_a_second_run_tells_the_same(package: Path) -> None:
-    first = generate(package / "v1", Place()).annotations
-    assert generate(package / "v1", Place()).annotations == first
+    first = generate(package / "v1", AnnotationsInput()).annotations
+    assert generate(package / "v1", AnnotationsInput()).annotations == first
 
 
 def test_the_only_channel_is_the_default(package: Path) -> None:
     (package / "op.package.yaml").write_text("packageName: op\nchannels: [{name: only, currentCSV: op.v1}]\n")
-    assert generate(package / "v1", Place()).annotations[LABEL + "channel.default.v1"] == "only"
+    assert generate(package / "v1", AnnotationsInput()).annotations[LABEL + "channel.default.v1"] == "only"
 
 
 @pytest.mark.parametrize(
@@ -343,13 +343,13 @@ def test_the_only_channel_is_the_default(package: Path) -> None:
         ("op.package.yaml", b"packageName: ''\n", "no package manifest"),
         ("op.package.yaml", b"packageName: op\nchannels: x\n", "channels is a string, not a list"),
         ("v0/second.yaml", csv(name="second"), "more than one ClusterServiceVersion in .*v0: op.yaml, second.yaml"),
-        ("v1/op.yaml", b"kind: Secret\n", "no ClusterServiceVersion in .*v1"),
+        ("v1/op.yaml", b"kind: Secret\n", "no ClusterServiceVersion found in .*v1"),
     ],
 )
 def test_a_place_that_cannot_be_told_has_to_be_given(package: Path, path: str, content: bytes, message: str) -> None:
     (package / path).write_bytes(content)
     with pytest.raises(InvalidBundle, match=message) as raised:
-        generate(package / "v1", Place())
+        generate(package / "v1", AnnotationsInput())
     assert "channels" in str(raised.value.hint)
     assert not Path("bundle.Dockerfile").exists()
 
@@ -357,7 +357,7 @@ def test_a_place_that_cannot_be_told_has_to_be_given(package: Path, path: str, c
 def test_the_sample_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     generated = generate(
-        FIXTURE / "0.3.0" / "manifests", Place("lagoon-operator", "alpha,stable"), output=tmp_path / "out"
+        FIXTURE / "0.3.0" / "manifests", AnnotationsInput("lagoon-operator", "alpha,stable"), output=tmp_path / "out"
     )
     assert generated.annotations[LABEL + "mediatype.v1"] == "registry+v1"
     assert generated.warnings == ()

@@ -169,13 +169,13 @@ def test_of_equal_keys_the_last_wins() -> None:
     ],
 )
 def test_duplicate_keys_are_told_with_their_places(text: str, told: list[tuple[str, int, int]]) -> None:
-    duplicates: list[go_yaml.Duplicate] = []
+    duplicates: list[go_yaml.DuplicateKey] = []
     go_yaml.load(text.encode(), duplicates)
     assert duplicates == told
 
 
 def test_not_all_duplicates_of_a_bomb_are_told() -> None:
-    duplicates: list[go_yaml.Duplicate] = []
+    duplicates: list[go_yaml.DuplicateKey] = []
     go_yaml.load(b"{" + b"a: 1, " * 10_000 + b"}", duplicates)
     assert len(duplicates) == go_yaml.MAX_DUPLICATES
 

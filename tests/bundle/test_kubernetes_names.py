@@ -1,4 +1,4 @@
-"""The spellings of names, and how many things are wrong with each."""
+"""Validation of Kubernetes names: the number of problems of each name."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_qualified_names(name: str, problems: int) -> None:
     assert len(names.qualified_name(name)) == problems
 
 
-def test_problems_say_what_is_there_and_what_should_be() -> None:
-    assert names.label_value("x" * 70) == ["it has 70 characters, but may have 63 at most"]
+def test_problems_describe_the_name_and_the_rule() -> None:
+    assert names.label_value("x" * 70) == ["it has 70 bytes, more than 63"]
     assert names.qualified_name("Up/name") == [
         "in the prefix before the slash, it must consist of lower case letters, digits, '-' and '.', "
         "with a letter or digit at both ends of each part"

@@ -61,47 +61,47 @@ def test_a_directory_and_its_image_give_the_same_bundle(tool: RegistryTool, tmp_
     [
         (ConfigChanges(labels={INDEX + "database.v1": "/database/index.db"}), "an index image with a database"),
         (ConfigChanges(labels={INDEX + "configs.v1": "/configs"}), "an index image with a file-based catalog"),
-        (ConfigChanges(labels={"operators.operatorframework.io.bundle.package.v1": "p"}), "has no manifests directory"),
-        (ConfigChanges(entrypoint=["/manager"]), "perhaps the operator itself (it runs '/manager')"),
+        (ConfigChanges(labels={"operators.operatorframework.io.bundle.package.v1": "p"}), "no manifests directory"),
+        (ConfigChanges(entrypoint=["/manager"]), "perhaps of the operator (it runs '/manager')"),
         (ConfigChanges(labels={"a": "b"}), "an image of unknown kind"),
     ],
 )
-def test_an_image_that_is_no_bundle_is_named(
+def test_error_says_what_an_image_is_that_is_not_a_bundle(
     tool: RegistryTool, tmp_path: Path, changes: ConfigChanges, what: str
 ) -> None:
     reference = save(tool, tmp_path, {"etc/file": b"x"}, changes)
     with pytest.raises(NotABundle) as raised:
         load_bundle_image(tool, reference)
-    assert raised.value.message.startswith(f"{reference} is no bundle: it is ")
+    assert raised.value.message.startswith(f"{reference} is not a bundle: it ")
     assert what in raised.value.message
     assert str(raised.value.hint)
 
 
-def test_an_error_in_an_image_names_it(tool: RegistryTool, tmp_path: Path) -> None:
+def test_error_names_the_image(tool: RegistryTool, tmp_path: Path) -> None:
     reference = save(tool, tmp_path, {"manifests/a.yaml": b"a: b: c\n"}, ConfigChanges())
     with pytest.raises(InvalidBundle) as raised:
         load_bundle_image(tool, reference)
     assert raised.value.message.startswith(
-        f"{reference}: no Kubernetes object below manifests/; manifests/a.yaml:1:5: "
+        f"{reference}: no Kubernetes object found in manifests/; manifests/a.yaml:1:5: "
     )
 
 
-def test_an_error_in_a_directory_names_it(tmp_path: Path) -> None:
+def test_error_names_the_directory(tmp_path: Path) -> None:
     write(tmp_path, {"manifests/a.yaml": b"kind: A\n"})
     with pytest.raises(InvalidBundle) as raised:
         load_bundle_directory(tmp_path)
-    assert raised.value.message == f"{tmp_path}: no ClusterServiceVersion below manifests/"
+    assert raised.value.message == f"{tmp_path}: no ClusterServiceVersion found in manifests/"
 
 
-def test_a_directory_without_manifests_is_no_bundle(tmp_path: Path) -> None:
+def test_directory_without_manifests_is_not_a_bundle(tmp_path: Path) -> None:
     with pytest.raises(NotABundle, match="has no manifests directory"):
         load_bundle_directory(tmp_path)
 
 
-def test_large_files_are_not_read(tmp_path: Path) -> None:
+def test_large_files_are_rejected(tmp_path: Path) -> None:
     with (tmp_path / "large.yaml").open("wb") as file:
         file.truncate(1 << 30)
-    with pytest.raises(InvalidBundle, match=r"large\.yaml has more than"):
+    with pytest.raises(InvalidBundle, match=r"large\.yaml is larger than"):
         read_files(tmp_path)
 
 

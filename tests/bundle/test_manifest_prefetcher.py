@@ -14,7 +14,7 @@ import pytest
 from opmkit.bundle import manifest_prefetcher
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.manifest import ManifestCache, read_manifest
-from opmkit.bundle.manifest_prefetcher import ReadAhead
+from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
 
 if TYPE_CHECKING:
     from opmkit.bundle.manifest import Manifest
@@ -31,14 +31,14 @@ spec:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_prefetcher, "WORTHWHILE", 0)
-    monkeypatch.setattr(manifest_prefetcher, "_SMALL", 0)
+    monkeypatch.setattr(manifest_prefetcher, "MIN_TOTAL_BYTES", 0)
+    monkeypatch.setattr(manifest_prefetcher, "_MIN_BYTES", 0)
 
 
 def read_ahead(contents: list[bytes], processes: int = 1) -> ManifestCache:
     """A cache that was filled by other processes."""
     cache = ManifestCache()
-    with ReadAhead(cache, processes) as ahead:
+    with ManifestPrefetcher(cache, processes) as ahead:
         for content in contents:
             ahead.submit([content])
         assert ahead._threads is not None
@@ -80,9 +80,12 @@ def test_a_flawed_definition_stays_flawed() -> None:
     manifest = read_ahead([content]).read(content)
     assert expected is not None
     assert manifest is not None
-    assert expected.flaw is not None
-    assert manifest.flaw is not None
-    assert (manifest.flaw.message, str(manifest.flaw.hint)) == (expected.flaw.message, str(expected.flaw.hint))
+    assert expected.crd_error is not None
+    assert manifest.crd_error is not None
+    assert (manifest.crd_error.message, str(manifest.crd_error.hint)) == (
+        expected.crd_error.message,
+        str(expected.crd_error.hint),
+    )
 
 
 @pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/false", "/bin/echo", ""])
@@ -94,7 +97,7 @@ def test_without_a_usable_process_manifests_are_read_here(program: str, monkeypa
 def test_a_process_that_dies_is_made_up_for() -> None:
     contents = [CRD + b"# %d\n" % number for number in range(40)]
     cache = ManifestCache()
-    with ReadAhead(cache, 1) as ahead:
+    with ManifestPrefetcher(cache, 1) as ahead:
         ahead.submit(contents[:1])
         while not ahead._idle or ahead._idle[0]._process is None:
             time.sleep(0.01)
@@ -114,9 +117,9 @@ def test_the_process_ends_with_the_one_that_asks() -> None:
 
 
 def test_little_work_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_prefetcher, "WORTHWHILE", 1 << 20)
+    monkeypatch.setattr(manifest_prefetcher, "MIN_TOTAL_BYTES", 1 << 20)
     cache = ManifestCache()
-    with ReadAhead(cache, 1) as ahead:
+    with ManifestPrefetcher(cache, 1) as ahead:
         ahead.submit([CRD])
         assert cache.read(CRD) == read_manifest(CRD)
         assert ahead._idle[0]._process is None

@@ -6,7 +6,7 @@ import pytest
 
 from opmkit.bundle import BundleAnnotations, InvalidBundle, TypedValue
 from opmkit.bundle.metadata import read_metadata
-from tests.bundle.samples import LABEL, annotations
+from tests.bundle.samples import LABEL, annotations_file
 
 
 def yaml(**entries: str) -> bytes:
@@ -43,9 +43,9 @@ def test_the_labels_are_all_annotations_that_have_text() -> None:
 def test_of_each_part_the_first_file_that_has_it_counts_whatever_its_name() -> None:
     metadata = read_metadata(
         {
-            "metadata/z.yaml": annotations("last") + b"",
+            "metadata/z.yaml": annotations_file("last") + b"",
             "metadata/a.yaml": b"annotations: {x: y}\ndependencies: []\nproperties: [{type: a, value: 1}]\n",
-            "metadata/b": annotations("first"),
+            "metadata/b": annotations_file("first"),
             "metadata/c.json": b'{"dependencies": [{"type": "d", "value": {"b": 1, "a": 2}}], "properties": [{}]}',
         }
     )
@@ -56,21 +56,21 @@ def test_of_each_part_the_first_file_that_has_it_counts_whatever_its_name() -> N
 
 
 def test_numbers_become_texts_in_yaml_alone() -> None:
-    good = {"metadata/annotations.yaml": annotations()}
+    good = {"metadata/annotations.yaml": annotations_file()}
     assert read_metadata({**good, "metadata/d.yaml": b"dependencies: [{type: 1.50}]"}).dependencies[0].type == "1.5"
     metadata = read_metadata({**good, "metadata/d.json": b'{"dependencies": [{"type": 1}]}'})
     assert metadata.dependencies == ()
-    assert metadata.warnings == ("left out: metadata/d.json: a type in dependencies is a number, not a string",)
+    assert metadata.warnings == ("ignored metadata/d.json: a type in dependencies is a number, not a string",)
 
 
 @pytest.mark.parametrize(
     "content", [b"annotations: []", b"[]", b"text", b"annotations: {%spackage.v1: []}" % LABEL.encode(), b"a: b: c"]
 )
 def test_a_file_of_another_shape_is_left_out_with_a_warning(content: bytes) -> None:
-    metadata = read_metadata({"metadata/a.yaml": content, "metadata/b.yaml": annotations("p")})
+    metadata = read_metadata({"metadata/a.yaml": content, "metadata/b.yaml": annotations_file("p")})
     assert metadata.annotations.package == "p"
     assert len(metadata.warnings) == 1
-    assert metadata.warnings[0].startswith("left out: metadata/a.yaml")
+    assert metadata.warnings[0].startswith("ignored metadata/a.yaml")
 
 
 def test_without_annotations_there_is_no_place_for_the_bundle() -> None:

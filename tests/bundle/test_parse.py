@@ -1,15 +1,16 @@
-"""Bundles out of their files."""
+"""Parsing of bundles from their files."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import orjson
 import pytest
 
 from opmkit.bundle import ApiKey, InvalidBundle, ManifestCache, TypedValue, parse_bundle
-from tests.bundle.samples import CRD, CSV, LABEL, annotations, crd, csv, files
+from tests.bundle.samples import CRD, CSV, LABEL, annotations_file, crd, csv, files
 
 THING = ApiKey("example.com", "v1", "Thing", "things")
 
@@ -28,7 +29,7 @@ def test_the_objects_are_in_the_order_of_their_files() -> None:
         }
     )
     assert bundle.objects == (b'{"kind":"A","x":"\\u003c"}', b'{"kind":"B"}', bundle.csv.json, b'{"f":1,"kind":"Z"}')
-    assert bundle.warnings == ("manifests/z.txt: only the first of its documents counts",)
+    assert bundle.warnings == ("manifests/z.txt: only the first document is used",)
 
 
 def test_hidden_nested_and_empty_files_do_not_count() -> None:
@@ -52,19 +53,19 @@ def test_hidden_nested_and_empty_files_do_not_count() -> None:
     ("content", "warning"),
     [
         (b"a: b: c\n", ":1:5: mapping values are not allowed in this context"),
-        (b"- kind: List\n", ": no Kubernetes object, which would be a mapping"),
-        (b"just text\n", ": no Kubernetes object, which would be a mapping"),
-        (b"a: 1\n", ": no Kubernetes object, which would have a kind and an apiVersion"),
-        (b"kind: 5\n", ": no Kubernetes object, which would have a kind and an apiVersion"),
-        (b"kind: A\napiVersion: a/b/c\n", ": no Kubernetes object, which would have a kind and an apiVersion"),
-        (b"kind: A\nx: .inf\n", ": no JSON can hold it: inf is no JSON number"),
+        (b"- kind: List\n", ": not a Kubernetes object: not a mapping"),
+        (b"just text\n", ": not a Kubernetes object: not a mapping"),
+        (b"a: 1\n", ": not a Kubernetes object: missing or invalid kind or apiVersion"),
+        (b"kind: 5\n", ": not a Kubernetes object: missing or invalid kind or apiVersion"),
+        (b"kind: A\napiVersion: a/b/c\n", ": not a Kubernetes object: missing or invalid kind or apiVersion"),
+        (b"kind: A\nx: .inf\n", ": cannot be encoded as JSON: inf is not a JSON number"),
     ],
 )
 def test_a_file_that_is_no_object_is_left_out_with_a_warning(content: bytes, warning: str) -> None:
     bundle = parse_bundle({**files(), "manifests/x.yaml": content})
 
     assert bundle.objects == (bundle.csv.json,)
-    assert bundle.warnings == (f"left out: manifests/x.yaml{warning}",)
+    assert bundle.warnings == (f"ignored manifests/x.yaml{warning}",)
 
 
 def test_of_two_csvs_the_first_counts() -> None:
@@ -77,27 +78,27 @@ def test_of_two_csvs_the_first_counts() -> None:
     assert CSV in warning
 
 
-def test_without_a_csv_the_error_tells_which_file_does_not_parse() -> None:
+def test_without_a_csv_the_error_lists_invalid_files() -> None:
     broken = {**files(), CSV: b"kind: ClusterServiceVersion\nspec: [\n"}
     with pytest.raises(InvalidBundle) as raised:
         parse_bundle(broken)
-    assert raised.value.message.startswith(f"no Kubernetes object below manifests/; {CSV}:3:1: ")
-    assert "Correct the file" in str(raised.value.hint)
+    assert raised.value.message.startswith(f"no Kubernetes object found in manifests/; {CSV}:3:1: ")
+    assert "correct the invalid file" in str(raised.value.hint)
 
 
 @pytest.mark.parametrize("depth", [300, 990, 1020, 5000])
-def test_json_nested_too_deep_is_left_out(depth: int) -> None:
+def test_too_deeply_nested_json_is_ignored(depth: int) -> None:
     bundle = parse_bundle({**files(), "manifests/x.json": b'{"kind": "X", "a": %s}' % (b"[" * depth + b"]" * depth)})
     assert bundle.objects == (bundle.csv.json,)
-    assert bundle.warnings[0].startswith("left out: manifests/x.json: no JSON")
+    assert re.match("ignored manifests/x.json: (invalid JSON|cannot be encoded as JSON): ", bundle.warnings[0])
 
 
 @pytest.mark.parametrize(
     ("manifest", "what"), [(b"kind: Secret\n", "no ClusterServiceVersion"), (b"", "no Kubernetes object")]
 )
-def test_without_a_csv_there_is_no_bundle(manifest: bytes, what: str) -> None:
-    with pytest.raises(InvalidBundle, match=f"^{what} below manifests/$") as raised:
-        parse_bundle({"manifests/a.yaml": manifest, "metadata/annotations.yaml": annotations()})
+def test_a_bundle_requires_a_csv(manifest: bytes, what: str) -> None:
+    with pytest.raises(InvalidBundle, match=f"^{what} found in manifests/$") as raised:
+        parse_bundle({"manifests/a.yaml": manifest, "metadata/annotations.yaml": annotations_file()})
     assert str(raised.value.hint)
 
 
@@ -113,7 +114,7 @@ def test_without_a_csv_there_is_no_bundle(manifest: bytes, what: str) -> None:
         ({"install": {"spec": {"deployments": {}}}}, "spec.install.spec.deployments is a mapping, not a list"),
         ({"customresourcedefinitions": []}, "spec.customresourcedefinitions is a list, not a mapping"),
         ({"customresourcedefinitions": {"owned": [None]}}, "spec.customresourcedefinitions.owned has an empty entry"),
-        ({"customresourcedefinitions": {"required": [{"name": "x"}]}}, "names the CRD 'x', which has no group"),
+        ({"customresourcedefinitions": {"required": [{"name": "x"}]}}, "invalid CRD name 'x': no group"),
         (
             {"apiservicedefinitions": {"owned": [{"version": 1}]}},
             "version in spec.apiservicedefinitions.owned is a number",
@@ -143,7 +144,7 @@ def test_a_field_of_the_wrong_type_is_an_error_that_names_it(spec: Any, message:
 def test_a_csv_has_a_name_a_spec_and_texts_for_annotations(text: Any, message: str) -> None:
     content = json.dumps({"kind": "ClusterServiceVersion", **text}).encode()
     with pytest.raises(InvalidBundle) as raised:
-        parse_bundle({CSV: content, "metadata/annotations.yaml": annotations()})
+        parse_bundle({CSV: content, "metadata/annotations.yaml": annotations_file()})
     assert message in raised.value.message
 
 
@@ -195,7 +196,7 @@ def test_an_owned_crd_must_be_in_the_bundle() -> None:
     for other in (crd("v2"), crd("v1", kind="Other"), crd("v1", plural="thingies"), crd("v1", group="example.org")):
         with pytest.raises(InvalidBundle) as raised:
             parse_bundle({**files(spec=spec), CRD: other})
-        assert "no CRD in the bundle for example.com/v1/Thing (things)" in raised.value.message
+        assert "the bundle has no CRD for example.com/v1/Thing (things)" in raised.value.message
 
 
 @pytest.mark.parametrize(
@@ -322,7 +323,7 @@ def test_a_cache_keeps_to_its_bound() -> None:
 
 
 def test_no_catalog_can_hold_a_bundle_without_annotations() -> None:
-    with pytest.raises(InvalidBundle, match="no annotations below metadata/") as raised:
+    with pytest.raises(InvalidBundle, match="no annotations for the package and channels") as raised:
         parse_bundle({CSV: csv(), "metadata/annotations.yaml": b"annotations: {x: y}", "metadata/b.yaml": b"a: b: c"})
     assert "metadata/b.yaml:1:5: " in raised.value.message
     assert "generate_bundle" in str(raised.value.hint)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from opmkit.bundle.source import BundleSource, parse_place
+from opmkit.bundle.source import BundleSource, parse_location
 from opmkit.imagetools.errors import InvalidReference
 from opmkit.imagetools.reference import parse_image_reference
 
@@ -28,19 +28,19 @@ DIGEST = "sha256:" + "0" * 64
 )
 def test_images(text: str, image: str, remarked: bool) -> None:
     source = BundleSource.parse(text)
-    assert (source.text, source.place, source.image) == (text, parse_image_reference(text), image)
-    assert bool(source.remark) is remarked
+    assert (source.text, source.location, source.image) == (text, parse_image_reference(text), image)
+    assert bool(source.warning) is remarked
     named = BundleSource.parse(f"{text}=quay.io/x/y:2")
-    assert (named.place, named.image, named.remark) == (source.place, "quay.io/x/y:2", "")
+    assert (named.location, named.image, named.warning) == (source.location, "quay.io/x/y:2", "")
     assert BundleSource.parse(f"{text}=docker://x/y").image == "x/y"
 
 
 @pytest.mark.parametrize("text", [".", "..", "./a", "../a/b", "/a", "./a:1@b"])
 def test_directories(text: str) -> None:
     assert BundleSource.parse(text) == BundleSource(text, Path(text), "")
-    assert not BundleSource.parse(text).remark
+    assert not BundleSource.parse(text).warning
     assert BundleSource.parse(f"{text}=x:1") == BundleSource(f"{text}=x:1", Path(text), "x:1")
-    assert parse_place(text) == Path(text)
+    assert parse_location(text) == Path(text)
 
 
 @pytest.mark.parametrize("text", ["", "=x", "a=", "./a=", "x=oci:dir:1", "x=./y", "dir:x", "A", "./a=B"])
@@ -50,6 +50,6 @@ def test_what_is_no_source(text: str) -> None:
 
 
 def test_what_an_index_records_is_never_a_directory() -> None:
-    assert BundleSource.recorded("x:1").place == parse_image_reference("x:1")
+    assert BundleSource.from_image("x:1").location == parse_image_reference("x:1")
     with pytest.raises(InvalidReference, match="path"):
-        BundleSource.recorded("/etc")
+        BundleSource.from_image("/etc")

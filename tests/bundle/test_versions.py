@@ -39,7 +39,7 @@ def test_tolerant_versions_are_completed(text: str, version: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "1.2-rc", "vv1", "1..2", "1.2.3.4", "x"])
 def test_what_no_tolerance_makes_a_version(text: str) -> None:
-    with pytest.raises(ValueError, match=r"version|needs"):
+    with pytest.raises(ValueError, match=r"version|has a"):
         tolerant_version(text)
 
 
@@ -66,18 +66,18 @@ def test_ranges(text: str, inside: list[str], outside: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "names no version"),
-        ("x", "names no version"),
+        ("", "has no version"),
+        ("x", "has no version"),
         ("1.0.0 ||", "between two versions"),
-        ("~1.0.0", "none of"),
+        ("~1.0.0", "not an operator"),
         (">=1.0", "MAJOR.MINOR.PATCH"),
-        (">=1.0.0 and <2.0.0", "no version in it"),
+        (">=1.0.0 and <2.0.0", "has no version"),
         (">1.0.0-next", "wildcard"),
         (f"<={2**64}.x", "wildcard"),
         ("<=1." + "9" * 10_000 + ".x", r"digits"),
     ],
 )
-def test_what_is_no_range_is_refused_with_a_reason(text: str, reason: str) -> None:
+def test_invalid_ranges_are_rejected_with_a_reason(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         VersionRange.parse(text)
 

@@ -139,7 +139,7 @@ def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
 def test_a_cluster_that_cannot_be_asked(server: ApiServer, forkserver: ForkServer, tmp_path: Path) -> None:
     gone = str(server.kubeconfig(tmp_path / "gone", server="https://127.0.0.1:1"))
     for flags, problem in (
-        (["--kubeconfig", gone], "the API server https://127.0.0.1:1 can't be reached"),
+        (["--kubeconfig", gone], "cannot reach the API server https://127.0.0.1:1"),
         ([], "this is no pod with a service account"),
     ):
         done = attempt(*NAMED, *flags, directory=tmp_path, forkserver=forkserver)

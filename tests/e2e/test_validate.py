@@ -162,7 +162,7 @@ def test_one_tag_out_of_reach_among_many(registry: Registry, opm_http: Opm, tmp_
     assert list(told) == sorted([*versions, "none"])
     assert {version for version, one in told.items() if "error" in one} == {"0.1.5", "none"}
     assert f"{proxy.host}/many/demo:0.1.5" in told["0.1.5"]["error"]["message"]
-    assert "is no bundle" in told["none"]["error"]["message"]
+    assert "is not a bundle" in told["none"]["error"]["message"]
     assert all(told[version]["name"] == f"demo.v{version}" for version in versions if version != "0.1.5")
 
 
@@ -178,7 +178,7 @@ def test_names_and_contents_that_are_no_text_are_told(opm: Opm) -> None:
         assert done.returncode == 1
         assert done.stderr.startswith("Error: bad\\udcff: "), form
         assert "LOAD-DECODE" in done.stdout
-        assert "none holds no bundle" in done.stdout
+        assert "none: no bundle found" in done.stdout
         assert "\x1b" not in done.stdout
 
 

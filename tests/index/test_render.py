@@ -190,7 +190,7 @@ def test_remarks_on_bundles_are_told(tmp_path: Path) -> None:
     two = write(tmp_path / "two", {**files(name=""), "metadata/annotations.yaml": b"annotations: {%s: alpha}" % label})
     render(no_tool, [one, two], RenderOptions(warn=told.append))
     assert [remark.partition(": ")[0] for remark in told] == [one, two, two, two]
-    assert "left out: manifests/x.yaml:1" in told[0]
+    assert "ignored manifests/x.yaml:1" in told[0]
     assert "no package" in told[2]
     assert "no name" in told[3]
 

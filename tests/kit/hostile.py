@@ -473,7 +473,7 @@ BOMBS = {
     "gzip bomb": HostileImage(gzip_bomb, "decompressed bytes"),
     "zstd bomb": HostileImage(zstd_bomb, "decompressed bytes"),
     "file of two gibibytes": HostileImage(partial(gzipped, header(FILE, size=2 << 30) + bytes(9999)), "bytes per file"),
-    "many large files": HostileImage(many_files, "has more than 67108864 bytes", add_error="extracted bytes"),
+    "many large files": HostileImage(many_files, "larger than 67108864 bytes", add_error="extracted bytes"),
     "a million entries": HostileImage(many_entries, "50000 entries"),
     "ten thousand layers": HostileImage(many_layers, "manifest.layers: 10000 elements"),
 }

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from opmkit.bundle.cluster import Cluster
-from opmkit.bundle.config_map import OWN_ANNOTATIONS, Extraction, bundle_config_map
+from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, ExtractionOptions, bundle_config_map
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
 from opmkit.index.errors import CatalogError
@@ -100,9 +100,9 @@ def test_config_maps_are_the_same(bundle: Path, compress: bool, server: ApiServe
     flags = ("-m", f"{bundle}/", "-c", "theirs", "-n", "default", "-k", kubeconfig, *(["-z"] if compress else []))
     subprocess.run([REFERENCE, "alpha", "bundle", "extract", *flags], check=True, capture_output=True)
     files = fetch_bundle_files(None, BundleSource(str(bundle), bundle, ""))  # type: ignore[arg-type]
-    made = bundle_config_map(files, Extraction("default", "ours", compress=compress))
+    made = bundle_config_map(files, ExtractionOptions("default", "ours", compress=compress))
     cluster = Cluster.connect(str(kubeconfig))
-    cluster.write(made, replacing=OWN_ANNOTATIONS)
+    cluster.write(made, replacing=MANAGED_ANNOTATIONS)
     ours, theirs = cluster.read("default", "ours"), cluster.read("default", "theirs")
     assert (ours.data, ours.annotations) == (theirs.data, theirs.annotations)
     assert ours.binary_data.keys() == theirs.binary_data.keys()

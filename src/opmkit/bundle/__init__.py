@@ -1,4 +1,4 @@
-"""One operator version: its files, metadata, generation, building and unpacking."""
+"""Operator bundles: parse, generate, build, unpack and validate."""
 
 from __future__ import annotations
 

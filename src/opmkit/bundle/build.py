@@ -1,4 +1,4 @@
-"""Bundle images, built without a Dockerfile and the same each time."""
+"""Reproducible bundle images without a Dockerfile."""
 
 from __future__ import annotations
 
@@ -16,25 +16,30 @@ if TYPE_CHECKING:
 
 
 def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> BuildSpec:
-    """Tell what the image of the bundle in two directories is made of, whichever tool builds it.
+    """Return the build spec of a bundle image, for any build tool.
 
-    One layer holds all files below both, whatever their modes and times, for every reader wants both and a layer is
-    a request. The labels are the annotations. ``created`` is in seconds of Unix time.
+    All files are in one layer, with normalized modes and times, because every client reads all of them and each layer
+    costs a request. The labels are the bundle's annotations.
+
+    Args:
+        manifests: Directory whose files, at any depth, become ``manifests/``.
+        metadata: Directory whose files, at any depth, become ``metadata/``.
+        created: Creation time of the image in seconds since the epoch.
 
     Raises:
-        InvalidBundle: if there are no manifests, or no annotations to label the image with.
-        ImageToolsError: if a file can't be read.
+        InvalidBundle: if there are no manifests or no annotations.
+        ImageToolsError: if a file cannot be read.
     """
     with disk_errors(manifests):
         files = [*_layer_files("manifests", manifests), *_layer_files("metadata", metadata)]
     if not any(file.path.startswith("manifests/") for file in files):
-        raise InvalidBundle(f"there are no files in {manifests}", hint="Give the directory that holds the manifests.")
+        raise InvalidBundle(f"{manifests}: no files found", hint="pass the directory that contains the manifests")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
     return BuildSpec(tuple(files), labels=labels, created=created, created_by="opm alpha bundle build")
 
 
 def _layer_files(name: str, directory: Path) -> list[LayerFile]:
-    """List the files below a directory; one that is linked counts as the file itself."""
+    """List the files below a directory; symbolic links are followed."""
     return [
         LayerFile(f"{name}/{path.relative_to(directory).as_posix()}", path)
         for path in directory.rglob("*")

@@ -1,4 +1,4 @@
-"""Results kept by what they depend on, so that nothing is worked out twice."""
+"""On-disk cache of results, keyed by content digest."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """Files below a directory, one a result, named by the digest of what it is of and of the ``key``.
+class ResultCache:
+    """A directory with one file per result, named by the digest of the content and the ``key``.
 
-    It only ever saves time: what can't be read or written is not there.
+    Errors in reading and writing are ignored: such a result is computed again.
     """
 
     directory: Path
     key: str
 
     @classmethod
-    def open(cls, directory: Path, parts: Iterable[str]) -> Kept:
-        """The results that depend on these parts as well, such as `code_digest` and options."""
+    def open(cls, directory: Path, parts: Iterable[str]) -> ResultCache:
+        """Return a cache of results that also depend on ``parts``, such as options and the digest of the code."""
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part.encode() + b"\0")
         return cls(directory, digest.hexdigest())
 
     def get(self, content: str) -> bytes | None:
-        """The result for the content of that digest; None if there is none."""
+        """Return the result for the content with this digest, or None."""
         path = self._path(content)
         try:
             result = path.read_bytes()
         except OSError:
             return None
         with suppress(OSError):
-            os.utime(path)  # tells who makes room that it is in use
+            os.utime(path)  # pruning removes the results that were not used for longest
         return result
 
     def put(self, content: str, result: bytes) -> None:
-        """Keep a result."""
+        """Store the result for the content with this digest."""
         path = self._path(content)
         with suppress(OSError):
             make_directory(path.parent)
@@ -60,8 +60,8 @@ class Kept:
         return self.directory / digest[:2] / f"{digest[2:]}.json"
 
 
-def digest_of_files(contents: Mapping[str, bytes]) -> str:
-    """What a directory's files are known by."""
+def files_digest(contents: Mapping[str, bytes]) -> str:
+    """Return a digest of files, given by their paths, as ``files:<hex>``."""
     digest = hashlib.sha256()
     for path, content in sorted(contents.items()):
         digest.update(f"{path}\0{len(content)}\0".encode())
@@ -70,7 +70,7 @@ def digest_of_files(contents: Mapping[str, bytes]) -> str:
 
 
 def code_digest(package: str) -> str:
-    """The digest of the code of a package of this program, and of those below it."""
+    """Return a digest of the source and data files of an installed package and its subpackages."""
     digest = hashlib.sha256()
     pending = [files(package)]
     while pending:

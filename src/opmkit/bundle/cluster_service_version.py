@@ -1,4 +1,4 @@
-"""What a ClusterServiceVersion says: its place in the update graph, the APIs it owns and requires, its images."""
+"""Parse a ClusterServiceVersion: update graph, owned and required APIs, images."""
 
 from __future__ import annotations
 
@@ -24,24 +24,26 @@ _SERVICES = "apiservicedefinitions"
 
 
 def read_csv(text: bytes, *, strict: bool = True) -> ClusterServiceVersion:
-    """Read a CSV from its JSON.
+    """Parse a CSV from JSON.
 
-    Without ``strict`` it needs no name, what places it in an update graph is not read, and neither is an annotation of
-    properties that is no JSON.
+    Args:
+        text: The object as JSON.
+        strict: If not set, the name is optional, ``replaces`` and ``skips`` are not read, and an ``olm.properties``
+            annotation that is not JSON is ignored.
 
     Raises:
-        InvalidBundle: if it has no name or spec, or a field that is read has the wrong type.
+        InvalidBundle: if the name or the spec is missing, or a field has the wrong type.
     """
     csv = fields.mapping(orjson.loads(text), "the ClusterServiceVersion")
     metadata = fields.mapping(csv.get("metadata"), "metadata")
     name = fields.text(metadata.get("name"), "metadata.name")
     if strict and not name:
-        raise InvalidBundle("the ClusterServiceVersion has no metadata.name", hint="Give it a name such as op.v1.0.0.")
+        raise InvalidBundle("the ClusterServiceVersion has no metadata.name", hint="set a name such as op.v1.0.0")
     if csv.get("spec") is None:
-        raise InvalidBundle("the ClusterServiceVersion has no spec", hint="Check the indentation below spec.")
+        raise InvalidBundle("the ClusterServiceVersion has no spec", hint="check the indentation below spec")
     spec = fields.mapping(csv["spec"], "spec")
-    annotations = _texts(metadata, "annotations")
-    _texts(metadata, "labels")
+    annotations = _string_map(metadata, "annotations")
+    _string_map(metadata, "labels")
     return ClusterServiceVersion(
         json=text,
         name=name,
@@ -60,8 +62,8 @@ def read_csv(text: bytes, *, strict: bool = True) -> ClusterServiceVersion:
     )
 
 
-def _texts(metadata: Mapping[str, JsonValue], name: str) -> dict[str, str]:
-    """Give a mapping of texts, as annotations and labels must be."""
+def _string_map(metadata: Mapping[str, JsonValue], name: str) -> dict[str, str]:
+    """Return the annotations or labels."""
     members = fields.mapping(metadata.get(name), f"metadata.{name}")
     return {key: fields.text(value, f"metadata.{name}[{key}]") for key, value in members.items()}
 
@@ -76,13 +78,13 @@ def _properties(annotation: str, *, strict: bool) -> tuple[TypedValue, ...]:
 
 
 def _definitions(spec: Mapping[str, JsonValue], section: str, side: str) -> list[dict[str, str]]:
-    """Give the four texts of each API definition in ``spec.<section>.<side>``."""
+    """Return the four strings of each API definition in ``spec.<section>.<side>``."""
     where = f"spec.{section}"
     definitions = fields.mapping(spec.get(section), where)
     found = []
     for entry in fields.items(fields.member(definitions, side), f"{where}.{side}"):
         if entry is None:
-            raise InvalidBundle(f"{where}.{side} has an empty entry", hint="Fill it in or remove it.")
+            raise InvalidBundle(f"{where}.{side} has an empty entry", hint="fill it in or remove it")
         members = fields.mapping(entry, f"an entry of {where}.{side}")
         found.append(
             {
@@ -94,12 +96,12 @@ def _definitions(spec: Mapping[str, JsonValue], section: str, side: str) -> list
 
 
 def _crd_api(definition: dict[str, str]) -> ApiKey:
-    """Identify the API of a CRD, whose name is its plural and its group with a dot between."""
+    """Return the API of a CRD, whose name is ``PLURAL.GROUP``."""
     plural, dot, group = definition["name"].partition(".")
     if not dot:
         raise InvalidBundle(
-            f"spec.{_CRDS} names the CRD {definition['name']!r}, which has no group",
-            hint="Give its full name, such as things.example.com.",
+            f"spec.{_CRDS}: invalid CRD name {definition['name']!r}: no group",
+            hint="use the full name, such as things.example.com",
         )
     return ApiKey(group, definition["version"], definition["kind"], plural)
 
@@ -109,12 +111,12 @@ def _service_api(definition: dict[str, str]) -> ApiKey:
 
 
 def _operator_images(spec: Mapping[str, JsonValue]) -> tuple[str, ...]:
-    """Give the images of the containers in the install strategy, if it is made of deployments."""
+    """Return the images of the containers in the deployments of the install strategy."""
     where = "spec.install"
     install = fields.mapping(fields.member(spec, "install"), where)
     strategy = fields.text(fields.member(install, "strategy"), f"{where}.strategy")
-    below = fields.mapping(fields.member(install, "spec"), f"{where}.spec")
-    deployments = fields.items(fields.member(below, "deployments"), f"{where}.spec.deployments")
+    strategy_spec = fields.mapping(fields.member(install, "spec"), f"{where}.spec")
+    deployments = fields.items(fields.member(strategy_spec, "deployments"), f"{where}.spec.deployments")
     images: list[str] = []
     for deployment in deployments:
         pod, path = fields.mapping(deployment, "a deployment"), "a deployment's "
@@ -132,7 +134,7 @@ def _related_images(spec: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _images(entries: list[JsonValue], where: str) -> list[str]:
-    """Give the image of each entry, "" where it has none, for so an index holds it."""
+    """Return the image of each entry, "" if it has none, since an index stores the empty ones as well."""
     return [
         fields.text(fields.member(fields.mapping(entry, f"an entry of {where}"), "image"), f"an image in {where}")
         for entry in entries

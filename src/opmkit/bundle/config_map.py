@@ -1,6 +1,7 @@
-"""A bundle as a ConfigMap, the way in which OLM takes the content of a bundle's image out of a pod that runs it.
+"""Conversion of a bundle to the ConfigMap from which OLM unpacks it.
 
-The keys, annotations and encoding are those that OLM's bundle unpacking reads.
+OLM runs a pod with the bundle image and reads the result from a ConfigMap; keys, annotations and encoding are those
+that its bundle unpacker expects.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_BYTES = 1 << 20
-"""What a cluster lets a ConfigMap have, its annotations apart."""
+"""Maximum size of the data of a ConfigMap, a limit of Kubernetes."""
 SOURCE_IMAGE = "olm.sourceImage"
 ENCODING = "olm.contentEncoding"
 GZIP = "gzip+base64"
@@ -30,17 +31,17 @@ BUNDLE_LABELS = (
     *(labels.MANIFESTS, labels.MEDIA_TYPE, labels.METADATA),
     *(labels.PACKAGE, labels.CHANNELS, labels.DEFAULT_CHANNEL),
 )
-OWN_ANNOTATIONS = frozenset({*BUNDLE_LABELS, SOURCE_IMAGE, ENCODING})
-"""The annotations by which a bundle is told; those of an earlier bundle go when another is written."""
+MANAGED_ANNOTATIONS = frozenset({*BUNDLE_LABELS, SOURCE_IMAGE, ENCODING})
+"""Annotations that describe the bundle, and are replaced when another bundle is written to the ConfigMap."""
 
 _ANNOTATIONS_FILE = "metadata/annotations.yaml"
-_FORBIDDEN = re.compile(r"[^-A-Za-z0-9_.]|^\.\.")
-_LONGEST_KEY = 253
+_INVALID_IN_KEY = re.compile(r"[^-A-Za-z0-9_.]|^\.\.")
+_MAX_KEY_LENGTH = 253
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigMap:
-    """A ConfigMap of a cluster: texts in ``data``, what is no text in ``binary_data``, by distinct keys."""
+    """A Kubernetes ConfigMap. Keys are unique across ``data`` and ``binary_data``."""
 
     namespace: str
     name: str
@@ -49,7 +50,7 @@ class ConfigMap:
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def manifest(self) -> dict[str, object]:
-        """The object as the API has it in JSON."""
+        """Return the object in JSON types."""
         binary = {key: base64.b64encode(value).decode() for key, value in self.binary_data.items()}
         metadata = {"name": self.name, "namespace": self.namespace, "annotations": dict(self.annotations)}
         content = {"data": dict(self.data), "binaryData": binary}
@@ -62,10 +63,15 @@ class ConfigMap:
 
 
 @dataclass(frozen=True, slots=True)
-class Extraction:
-    """How a bundle becomes a ConfigMap: its name, the bytes that it may have, and whether its files are compressed.
+class ExtractionOptions:
+    """Options for converting a bundle to a ConfigMap.
 
-    ``image`` is the name of the bundle's image, "" if there is none.
+    Attributes:
+        namespace: Namespace of the ConfigMap.
+        name: Name of the ConfigMap.
+        limit: Maximum size of all values in bytes, after compression.
+        compress: Whether to store each file as base64-encoded gzip.
+        image: Reference of the bundle image, "" for a directory.
     """
 
     namespace: str
@@ -75,75 +81,75 @@ class Extraction:
     image: str = ""
 
 
-def bundle_config_map(files: Mapping[str, bytes], extraction: Extraction) -> ConfigMap:
-    """Put the files of a bundle, by their paths from its root, into a ConfigMap.
+def bundle_config_map(files: Mapping[str, bytes], options: ExtractionOptions) -> ConfigMap:
+    """Convert the files of a bundle, given by their paths, to a ConfigMap.
 
-    The bundle's annotations become those of the ConfigMap; the file ``annotations.yaml`` is left out. Keys are the
-    names of the files, with ``-`` for what a key can't have, and a number behind a name that is there already. With
-    ``compress`` all files are gzip in base64; without, those that are no UTF-8 are binary.
+    The bundle's annotations become those of the ConfigMap, and ``annotations.yaml`` is omitted. The keys are the file
+    names, with ``-`` for invalid characters and a number appended to duplicates. Without compression, files that are
+    not UTF-8 are stored as binary data.
 
     Raises:
-        InvalidBundle: if no file says where the bundle belongs.
-        BundleError: if the files are too large.
+        InvalidBundle: if the bundle has no annotations.
+        BundleError: if the files exceed the limit.
     """
     metadata = {path: content for path, content in files.items() if path.startswith("metadata/")}
-    found = read_metadata(metadata).labels
-    annotations = {label: found.get(label, "") for label in BUNDLE_LABELS}
-    if extraction.image:
-        annotations[SOURCE_IMAGE] = extraction.image
-    if extraction.compress:
+    bundle_labels = read_metadata(metadata).labels
+    annotations = {label: bundle_labels.get(label, "") for label in BUNDLE_LABELS}
+    if options.image:
+        annotations[SOURCE_IMAGE] = options.image
+    if options.compress:
         annotations[ENCODING] = GZIP
-    texts: dict[str, str] = {}
-    binaries: dict[str, bytes] = {}
-    left = extraction.limit
-    for path, content in _in_order(files):
-        key = _key(path.rpartition("/")[2], texts.keys() | binaries.keys())
-        stored = _compressed(content) if extraction.compress else content
-        left -= len(stored)
-        if left < 0:
-            raise _too_large(extraction, path)
-        if extraction.compress or (text := _text(stored)) is None:
-            binaries[key] = stored
+    data: dict[str, str] = {}
+    binary_data: dict[str, bytes] = {}
+    remaining = options.limit
+    for path, content in _select_files(files):
+        key = _unique_key(path.rpartition("/")[2], data.keys() | binary_data.keys())
+        stored = _compress(content) if options.compress else content
+        remaining -= len(stored)
+        if remaining < 0:
+            raise _too_large(options, path)
+        if options.compress or (text := _decode(stored)) is None:
+            binary_data[key] = stored
         else:
-            texts[key] = text
-    return ConfigMap(extraction.namespace, extraction.name, texts, binaries, annotations)
+            data[key] = text
+    return ConfigMap(options.namespace, options.name, data, binary_data, annotations)
 
 
-def _in_order(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """The files in the two directories of a bundle, not those below, as they count for the limit."""
+def _select_files(files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files that are directly in ``manifests/`` and ``metadata/``, sorted by path."""
     for path in sorted(files):
         directory, _, name = path.partition("/")
         if directory in DIRECTORIES and "/" not in name and path != _ANNOTATIONS_FILE:
             yield path, files[path]
 
 
-def _key(name: str, taken: set[str]) -> str:
-    key = base = _FORBIDDEN.sub("-", name)[:_LONGEST_KEY]
+def _unique_key(name: str, taken: set[str]) -> str:
+    key = base = _INVALID_IN_KEY.sub("-", name)[:_MAX_KEY_LENGTH]
     number = 1
     while key in taken:
         number += 1
-        key = f"{base[: _LONGEST_KEY - 4]}.{number}"
+        key = f"{base[: _MAX_KEY_LENGTH - 4]}.{number}"
     return key
 
 
-def _compressed(content: bytes) -> bytes:
+def _compress(content: bytes) -> bytes:
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         file.write(content)
     return base64.b64encode(packed.getvalue())
 
 
-def _text(content: bytes) -> str | None:
+def _decode(content: bytes) -> str | None:
     try:
         return content.decode()
     except UnicodeDecodeError:
         return None
 
 
-def _too_large(extraction: Extraction, path: str) -> BundleError:
+def _too_large(options: ExtractionOptions, path: str) -> BundleError:
     hint = Hint(f"reduce their size: a cluster accepts at most {MAX_BYTES} bytes")
-    if extraction.limit < MAX_BYTES:
+    if options.limit < MAX_BYTES:
         hint = Hint("raise {}; a cluster accepts at most {} bytes", Setting.DATA_LIMIT, str(MAX_BYTES))
-    elif not extraction.compress:
+    elif not options.compress:
         hint = Hint("compress them with {}; a cluster accepts at most {} bytes", Setting.GZIP, str(MAX_BYTES))
-    return BundleError(f"bundle files exceeded {extraction.limit} bytes limit, at {path}", hint=hint)
+    return BundleError(f"bundle files exceeded {options.limit} bytes limit, at {path}", hint=hint)

@@ -1,4 +1,4 @@
-"""The content of files as validation looks at it: the value of the first document, and where each part of it is."""
+"""Decoded files with the source locations of their values."""
 
 from __future__ import annotations
 
@@ -18,59 +18,63 @@ from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
     from opmkit.bundle.field_path import FieldPath
-    from opmkit.bundle.go_yaml import Duplicate
+    from opmkit.bundle.go_yaml import DuplicateKey
     from opmkit.bundle.json_value import JsonValue
 
 
-_EXCERPT = 160
-"""Characters of a line that are shown."""
+_MAX_EXCERPT = 160
+"""Maximum length of an excerpt."""
 
 
 @dataclass(frozen=True)
 class Content:
-    """What the bytes of one file say. ``error`` is why they say nothing; ``value`` is that of the first document.
+    """A file and its first document.
 
-    ``more`` tells of other documents after it, ``duplicates`` of keys that a mapping of its YAML has twice.
-
-    Contents are shared between the bundles that repeat them, so that each is read and judged once: ``memo`` is where
-    rules keep what they found out about it, by a key of their own.
+    Attributes:
+        raw: The bytes of the file.
+        value: Value of the first document.
+        error: Why the document is invalid.
+        is_json: Whether the document is JSON, not YAML.
+        has_more: Whether other documents follow.
+        duplicates: Keys that a mapping has more than once.
+        memo: Results of rules for this content, by keys of the rules. Equal files of several bundles share them.
     """
 
     raw: bytes
     value: JsonValue = None
     error: InvalidDocument | None = None
     is_json: bool = False
-    more: bool = False
-    duplicates: tuple[Duplicate, ...] = ()
+    has_more: bool = False
+    duplicates: tuple[DuplicateKey, ...] = ()
     memo: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def read(cls, raw: bytes) -> Content:
-        """Read it; what is wrong with it becomes its ``error``."""
+        """Decode a file. Does not raise: errors are in ``error``."""
         try:
             document = read_document(raw)
         except InvalidDocument as error:
             return cls(raw, error=error)
         except RecursionError:
-            return cls(raw, error=InvalidDocument("it is nested too deeply"))
-        return cls(raw, document.value, None, document.is_json, document.more, document.duplicates)
+            return cls(raw, error=InvalidDocument("too deeply nested"))
+        return cls(raw, document.value, None, document.is_json, document.has_more, document.duplicates)
 
     def locate(self, path: FieldPath) -> tuple[int, int]:
-        """Line and column, from 1, of the value that ``path`` leads to, or of the nearest there is on the way."""
-        if self.error is not None:  # it may be nested deeper than libyaml can bear
+        """Return line and column, from 1, of the value at a path, or of its nearest existing parent; 0 if unknown."""
+        if self.error is not None:  # it could be nested too deeply for libyaml
             return 0, 0
-        if path not in self._places:
-            self._places[path] = _locate(_compose(self.raw), path)
-        return self._places[path]
+        if path not in self._locations:
+            self._locations[path] = _locate(_compose(self.raw), path)
+        return self._locations[path]
 
     @cached_property
-    def _places(self) -> dict[FieldPath, tuple[int, int]]:
+    def _locations(self) -> dict[FieldPath, tuple[int, int]]:
         return {}
 
     def excerpt(self, line: int) -> str:
-        """That line, from 1, without the blanks around it, and shortened if it is long; "" if there is none."""
-        found = self._lines[line - 1].decode("utf-8", "replace") if 0 < line <= len(self._lines) else ""
-        return escape_controls(" ".join(found.removeprefix("\ufeff")[:_EXCERPT].split()))
+        """Return a line, from 1, without surrounding whitespace and truncated, "" if it does not exist."""
+        text = self._lines[line - 1].decode("utf-8", "replace") if 0 < line <= len(self._lines) else ""
+        return escape_controls(" ".join(text.removeprefix("\ufeff")[:_MAX_EXCERPT].split()))
 
     @cached_property
     def _lines(self) -> list[bytes]:
@@ -80,7 +84,7 @@ class Content:
 
 
 class _Composer(yaml.CBaseLoader):
-    """Composes nodes without telling their types, which nothing here asks for."""
+    """Composes nodes without resolving their tags, which are not needed."""
 
     def resolve(self, _kind: type[yaml.Node], _value: object, _implicit: object) -> str:
         return ""
@@ -94,9 +98,9 @@ class _Composer(yaml.CBaseLoader):
 
 @lru_cache(maxsize=4)
 def _compose(raw: bytes) -> yaml.Node | None:
-    """The first document as a graph of nodes, made for findings only: values are read without it.
+    """Return the node graph of the first document.
 
-    It takes many times the memory of the text, so few are kept.
+    It needs many times the memory of the text, so it is only built for findings, and few are cached.
     """
     loader = _Composer(raw)
     try:
@@ -120,7 +124,7 @@ def _locate(node: yaml.Node | None, path: FieldPath) -> tuple[int, int]:
 
 
 def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node | None, yaml.Node | None]:
-    """The key and the value of a member, or an item and no key."""
+    """Return the key and value nodes of a member, or None and the node of an item."""
     if isinstance(node, yaml.MappingNode):
         for key, value in reversed(node.value):  # of duplicates, the last counts
             if isinstance(key, yaml.ScalarNode) and key.value == str(step):
@@ -131,20 +135,20 @@ def _child(node: yaml.Node, step: str | int) -> tuple[yaml.Node | None, yaml.Nod
 
 
 class ContentCache:
-    """Contents by what they are, for two thirds of all manifests repeat byte for byte. Safe for several threads.
+    """LRU cache of decoded files; in real catalogs, two thirds of all manifests are duplicates.
 
-    It keeps those used last, up to ``max_bytes`` of files.
+    Safe for concurrent use.
     """
 
     def __init__(self, max_bytes: int = 16 * 1024 * 1024) -> None:
-        """Start empty."""
+        """Create an empty cache for up to ``max_bytes`` of files."""
         self._max_bytes = max_bytes
         self._bytes = 0
         self._contents: OrderedDict[bytes, Content] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, raw: bytes) -> Content:
-        """Do as `Content.read` does, unless these bytes were read before."""
+        """Return the cached result of `Content.read`."""
         digest = hashlib.sha256(raw).digest()
         with self._lock:
             content = self._contents.get(digest)

@@ -1,4 +1,4 @@
-"""The APIs that a CustomResourceDefinition provides."""
+"""APIs provided by CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.json_value import JsonValue
 
-KIND = "CustomResourceDefinition"
+CRD_KIND = "CustomResourceDefinition"
 _GROUP = "apiextensions.k8s.io"
 
 
 def provided_apis(crd: Mapping[str, JsonValue]) -> tuple[ApiKey, ...]:
-    """Give one API for each version of a CRD of ``v1`` or ``v1beta1``, none for one of another version.
+    """Return one API per version of a CRD of apiVersion ``v1`` or ``v1beta1``; none for other apiVersions.
 
     Raises:
-        InvalidBundle: if a field that is read has the wrong type, or the group is not that of CRDs.
+        InvalidBundle: if a field has the wrong type, or the API group is not ``apiextensions.k8s.io``.
     """
     group, _, version = fields.text(crd.get("apiVersion"), "apiVersion").rpartition("/")
     if version not in ("v1", "v1beta1"):
         return ()
     if group != _GROUP:
         raise InvalidBundle(
-            f"a {KIND} of the unknown API group {group!r}", hint=f"Set its apiVersion to {_GROUP}/{version}."
+            f"a {CRD_KIND} of the unknown API group {group!r}", hint=f"set its apiVersion to {_GROUP}/{version}"
         )
     spec = fields.mapping(crd.get("spec"), "spec")
     names = fields.mapping(spec.get("names"), "spec.names")

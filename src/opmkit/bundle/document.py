@@ -1,4 +1,4 @@
-"""The first document of a file, read as Kubernetes tools read a manifest: JSON if it begins with a brace, else YAML."""
+"""Decode the first document of a manifest: JSON if it starts with a brace, otherwise YAML, as in Kubernetes tools."""
 
 from __future__ import annotations
 
@@ -10,85 +10,89 @@ from typing import TYPE_CHECKING, NoReturn
 import orjson
 
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.json_value import without_halves
+from opmkit.bundle.json_value import replace_lone_surrogates
 
 if TYPE_CHECKING:
-    from opmkit.bundle.go_yaml import Duplicate
+    from opmkit.bundle.go_yaml import DuplicateKey
     from opmkit.bundle.json_value import JsonValue
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Size that a file may have; a cluster takes objects of 1.5 MiB at most."""
+"""Maximum size of a file; clusters accept objects of up to 1.5 MiB."""
 
-_SNIFFED = 30
-"""Bytes at the start of a file among which the brace must be for the file to count as JSON."""
+_SNIFFED_BYTES = 30
+"""Length of the start of a file that must contain the brace of a JSON document."""
 _SEPARATOR = re.compile(rb"^---(.*)$", re.MULTILINE)
 _CONTENT = re.compile(rb"^[ \t]*[^\s#]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The value of a document: ``is_json`` tells its syntax, ``more`` that other documents follow it in the file.
+    """The decoded first document of a file.
 
-    ``duplicates`` are the keys that a mapping of a YAML document has twice.
+    Attributes:
+        value: The decoded value.
+        is_json: Whether the document is JSON, not YAML.
+        has_more: Whether other documents follow in the file.
+        duplicates: Keys that a mapping of a YAML document has more than once.
     """
 
     value: JsonValue
     is_json: bool
-    more: bool
-    duplicates: tuple[Duplicate, ...] = ()
+    has_more: bool
+    duplicates: tuple[DuplicateKey, ...] = ()
 
 
 def read_document(content: bytes) -> Document:
-    """Read the first document of a file.
+    """Decode the first document of a file.
 
     Raises:
-        InvalidDocument: with the place, if it can't be read, or exceeds a bound.
+        InvalidDocument: with line and column, for invalid syntax and exceeded limits.
     """
     if len(content) > MAX_BYTES:
-        raise InvalidDocument(f"{len(content)} bytes are more than the {MAX_BYTES} that a file may have")
-    if content[:_SNIFFED].lstrip().startswith(b"{"):
-        value, end = _read_json(content)
-        return Document(value, is_json=True, more=bool(content[end:].strip()))
-    from opmkit.bundle import go_yaml  # a JSON file does without the YAML library
+        raise InvalidDocument(f"{len(content)} bytes exceed the limit of {MAX_BYTES} bytes per file")
+    if content[:_SNIFFED_BYTES].lstrip().startswith(b"{"):
+        value, end = _decode_json(content)
+        return Document(value, is_json=True, has_more=bool(content[end:].strip()))
+    from opmkit.bundle import go_yaml  # slow to import: PyYAML
 
-    end = _first_end(content)
+    end = _first_document_end(content)
     more = _CONTENT.search(content, content.find(b"\n", end)) if end < len(content) else None
-    duplicates: list[Duplicate] = []
+    duplicates: list[DuplicateKey] = []
     value = go_yaml.load(content[:end], duplicates)
-    return Document(value, is_json=False, more=more is not None, duplicates=tuple(duplicates))
+    return Document(value, is_json=False, has_more=more is not None, duplicates=tuple(duplicates))
 
 
-def _first_end(content: bytes) -> int:
-    """Find where the first YAML document ends: at the first separator that has anything before it."""
+def _first_document_end(content: bytes) -> int:
+    """Return the offset of the first YAML separator that is not at the start."""
     if b"\n---" not in content and not content.startswith(b"---"):
         return len(content)
     for separator in _SEPARATOR.finditer(content):
         rest = separator.group(1).strip()
         if rest and not rest.startswith(b"#"):
             line = content.count(b"\n", 0, separator.start()) + 1
-            raise InvalidDocument("nothing but a comment may follow the document separator ---", line=line, column=4)
+            raise InvalidDocument("only a comment can follow the document separator ---", line=line, column=4)
         if separator.start() > 0:
             return separator.start()
     return len(content)
 
 
-def _read_json(content: bytes) -> tuple[JsonValue, int]:
-    """Read the first JSON value, and give where it ends."""
+def _decode_json(content: bytes) -> tuple[JsonValue, int]:
+    """Decode the first JSON value, and return it with the offset of its end."""
     try:
         return orjson.loads(content), len(content)
     except orjson.JSONDecodeError:
-        pass
+        pass  # there may be more documents, or escapes of lone surrogates, which Go accepts
     try:
         text = content.decode()
         start = len(text) - len(text.lstrip())
-        value, end = json.JSONDecoder(parse_constant=_no_constant).raw_decode(text, start)
-        value = without_halves(value)
+        value, end = json.JSONDecoder(parse_constant=_reject_constant).raw_decode(text, start)
+        value = replace_lone_surrogates(value)
     except json.JSONDecodeError as error:
         raise InvalidDocument(error.msg, line=error.lineno, column=error.colno) from error
     except (ValueError, RecursionError) as error:
-        raise InvalidDocument(f"no JSON: {error}") from error
+        raise InvalidDocument(f"invalid JSON: {error}") from error
     return value, len(text[:end].encode())
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,4 +1,4 @@
-"""The errors of this package."""
+"""Errors of this package."""
 
 from __future__ import annotations
 
@@ -6,35 +6,38 @@ from opmkit.imagetools.errors import OpmkitError
 
 
 class BundleError(OpmkitError):
-    """Base of everything that goes wrong with a bundle: its files, its metadata, its image."""
+    """Base class of errors about bundles: their files, metadata and images."""
 
 
 class InvalidBundle(BundleError):
-    """Files that don't make up a bundle, or one that no catalog can hold."""
+    """The files are not a bundle, or one that no catalog can contain."""
 
 
 class NotABundle(BundleError):
-    """An image that is something else than a bundle."""
+    """The image or directory is not a bundle."""
 
 
 class NoMatchingTag(BundleError):
-    """Tag patterns that select no bundle of a repository."""
+    """Tag patterns match no tag of a repository."""
 
 
 class InvalidDocument(BundleError):
-    """Content that is neither YAML nor JSON as Kubernetes reads them.
+    """A document is invalid YAML or JSON, or not a Kubernetes object.
 
-    ``line`` and ``column`` count from 1, and are 0 where they are not known.
+    Attributes:
+        problem: The message, without the location.
+        line: Line from 1, or 0 if unknown.
+        column: Column from 1, or 0 if unknown.
     """
 
     def __init__(self, problem: str, *, line: int = 0, column: int = 0) -> None:
-        """Keep the place beside the problem, for the file's name is only known further up."""
+        """Create an error; `located` adds the file."""
         super().__init__(problem)
         self.problem = problem
         self.line = line
         self.column = column
 
     def located(self, file: str) -> str:
-        """Say where in ``file`` and what, as compilers do: ``file:line:column: problem``."""
-        place = "".join(f":{number}" for number in (self.line, self.column) if number)
-        return f"{file}{place}: {self.problem}"
+        """Return the message with its location, as compilers write it: ``file:line:column: problem``."""
+        location = "".join(f":{number}" for number in (self.line, self.column) if number)
+        return f"{file}{location}: {self.problem}"

@@ -1,4 +1,4 @@
-"""Typed access to decoded JSON, by the rules of Go's decoder: null is the zero value, a wrong type is an error."""
+"""Strict access to decoded JSON, by the rules of Go's decoder: null is the zero value, other types are errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def text(value: JsonValue, where: str) -> str:
-    """Give a text, "" for null; ``where`` is the path of the value for the error's message."""
+    """Return a string, "" for null; ``where`` is its path, for the error message.
+
+    Raises:
+        InvalidBundle: if the value is not a string.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -22,7 +26,11 @@ def text(value: JsonValue, where: str) -> str:
 
 
 def mapping(value: JsonValue, where: str) -> Mapping[str, JsonValue]:
-    """Give a mapping, an empty one for null."""
+    """Return a mapping, an empty one for null.
+
+    Raises:
+        InvalidBundle: if the value is not a mapping.
+    """
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -31,7 +39,11 @@ def mapping(value: JsonValue, where: str) -> Mapping[str, JsonValue]:
 
 
 def items(value: JsonValue, where: str) -> list[JsonValue]:
-    """Give a list, an empty one for null."""
+    """Return a list, an empty one for null.
+
+    Raises:
+        InvalidBundle: if the value is not a list.
+    """
     if value is None:
         return []
     if not isinstance(value, list):
@@ -40,7 +52,7 @@ def items(value: JsonValue, where: str) -> list[JsonValue]:
 
 
 def member(members: Mapping[str, JsonValue], name: str) -> JsonValue:
-    """Give the member of that name; if there is none, the last whose name differs in case alone."""
+    """Return the member with this name, otherwise the last whose name differs only in case, otherwise None."""
     if name in members:
         return members[name]
     folded, length = name.lower(), len(name)
@@ -49,13 +61,13 @@ def member(members: Mapping[str, JsonValue], name: str) -> JsonValue:
 
 
 def describe(value: JsonValue) -> str:
-    """Name the kind of a value: ``a number``."""
+    """Return the type of a value for a message, such as ``a number``."""
     if value is None:
-        return "nothing"
+        return "null"
     kind = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
     return kind.get(type(value), "a mapping")
 
 
 def _wrong_type(value: JsonValue, where: str, wanted: str) -> InvalidBundle:
-    hint = " (put it in quotes)" if wanted == "a string" and isinstance(value, int | float) else ""
-    return InvalidBundle(f"{where} is {describe(value)}, not {wanted}", hint=f"Write {where} as {wanted}{hint}.")
+    quotes = " (put it in quotes)" if wanted == "a string" and isinstance(value, int | float) else ""
+    return InvalidBundle(f"{where} is {describe(value)}, not {wanted}", hint=f"write {where} as {wanted}{quotes}")

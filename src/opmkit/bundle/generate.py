@@ -1,4 +1,4 @@
-"""``annotations.yaml`` and ``bundle.Dockerfile`` for a directory of manifests."""
+"""Generate ``annotations.yaml`` and ``bundle.Dockerfile`` for a directory of manifests."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 DOCKERFILE = "bundle.Dockerfile"
 _ANNOTATIONS = "annotations.yaml"
-_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 _DOCKERFILE_ORDER = (MEDIA_TYPE, MANIFESTS, METADATA, PACKAGE, CHANNELS, DEFAULT_CHANNEL)
-_PLAIN = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+/, -]*[A-Za-z0-9_.+/-])?")
+_PLAIN_SCALAR = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.+/, -]*[A-Za-z0-9_.+/-])?")
 _SPECIAL = re.compile(r'(["\\$])')
 _DATE = re.compile(r"\d{4}-\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a bundle belongs, as given on the command line: ``channels`` separated by commas, "" what is not given."""
+class AnnotationsInput:
+    """Package and channels of a bundle; ``channels`` is a comma-separated list. "" means not given."""
 
     package: str = ""
     channels: str = ""
@@ -46,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """The directories that make up the bundle now, the annotations generated, and remarks on the manifests."""
+    """Directories of a bundle, its annotations, and warnings about the manifests."""
 
     manifests: Path
     metadata: Path
@@ -56,7 +56,7 @@ class Generated:
 
 def generate(
     directory: Path,
-    place: Place,
+    given: AnnotationsInput,
     *,
     output: Path | None = None,
     base_image: str = "scratch",
@@ -64,33 +64,39 @@ def generate(
     needs_dockerfile: bool = True,
     working_directory: Path | None = None,
 ) -> Generated:
-    """Write the annotations and the Dockerfile of the bundle whose manifests are in ``directory``.
+    """Write the annotations and the Dockerfile of a bundle.
 
-    The annotations go to ``metadata/`` beside the manifests; with ``output`` the manifests are copied to
-    ``output/manifests`` and the annotations go to ``output/metadata``. The Dockerfile goes to the working directory.
-    What ``place`` leaves open comes from the package directory around, or else from the existing annotations file,
-    whose further annotations are retained. Without ``overwrite`` files that are there stay, and annotations that are
-    there must agree. Where nobody ``needs_dockerfile``, a working directory that can't be written gets none, with a
-    warning.
+    Args:
+        directory: Directory that contains the manifests.
+        given: Package and channels. Missing values are taken from the package manifest in the parent directory,
+            otherwise from the existing annotations file, whose other annotations are retained.
+        output: Directory to which the manifests are copied, as ``manifests/``. The annotations are written to
+            ``metadata/`` next to the manifests.
+        base_image: Image in the FROM instruction of the Dockerfile.
+        overwrite: Whether to replace existing files. Otherwise they are kept, and existing annotations must be equal.
+        needs_dockerfile: Whether it is an error, not a warning, if the working directory is not writable.
+        working_directory: Directory of the Dockerfile; by default the current one.
 
     Raises:
-        InvalidBundle: if there are no manifests, the place can't be told, or the annotations disagree.
-        StoreError: if the disk says no.
+        InvalidBundle: if there are no manifests, package or channels are unknown, or existing annotations differ.
+        StoreError: if a file cannot be read or written.
     """
     directory, working_directory = _absolute(directory), working_directory or Path.cwd()
     if not directory.is_dir():
-        raise InvalidBundle(f"there is no directory {directory}", hint="Give the directory of the manifests.")
+        raise InvalidBundle(f"{directory}: no such directory", hint="pass the directory that contains the manifests")
     media_type, warnings = _media_type(directory)
     parent = _absolute(output) if output else directory.parent
     existing = [root / "metadata" / _ANNOTATIONS for root in (parent, directory.parent)]
-    place, further = _complete(place, directory, existing)
-    annotations = {**bundle_annotations(media_type, place), **(further or {})}
+    given, others = _complete(given, directory, existing)
+    annotations = {**bundle_annotations(media_type, given), **(others or {})}
     manifests = parent / "manifests" if output else directory
     if directory in manifests.parents:
-        raise InvalidBundle(f"{manifests} is within {directory}, which it is a copy of", hint="Give an output outside.")
+        raise InvalidBundle(
+            f"{manifests}: cannot copy {directory} into itself", hint="pass an output directory outside of it"
+        )
     metadata = parent / "metadata"
     writes_annotations = _needs_writing(metadata / _ANNOTATIONS, annotations, overwrite=overwrite)
-    if further is not None and _read_annotations(metadata / _ANNOTATIONS) == annotations:
+    if others is not None and _read_annotations(metadata / _ANNOTATIONS) == annotations:
         writes_annotations = False  # the file already has these annotations; rewriting it would drop its comments
     with disk_errors(parent):
         if output and not (manifests.exists() and manifests.samefile(directory)):
@@ -104,30 +110,32 @@ def generate(
     return Generated(manifests, metadata, annotations, warnings)
 
 
-def bundle_annotations(media_type: str, place: Place) -> dict[str, str]:
-    """Give the annotations of a bundle, which are its image's labels as well, in the order of a Dockerfile.
+def bundle_annotations(media_type: str, given: AnnotationsInput) -> dict[str, str]:
+    """Return the annotations of a bundle, which are also the labels of its image, in the order of the Dockerfile.
 
     Raises:
-        InvalidBundle: if a value has control characters, which no label can have.
+        InvalidBundle: if a value has control characters, which are invalid in labels.
     """
-    values = (media_type, "manifests/", "metadata/", place.package, place.channels, place.default_channel)
+    values = (media_type, "manifests/", "metadata/", given.package, given.channels, given.default_channel)
     for value in values:
         if not value.isprintable():
-            raise InvalidBundle(f"{value!r} has control characters", hint="Leave them out of package and channels.")
+            raise InvalidBundle(
+                f"invalid annotation {value!r}: control characters", hint="remove them from package and channels"
+            )
     annotations = dict(zip(_DOCKERFILE_ORDER, values, strict=True))
-    if not place.default_channel:
+    if not given.default_channel:
         del annotations[DEFAULT_CHANNEL]
     return annotations
 
 
 def annotations_yaml(annotations: Mapping[str, str]) -> str:
-    """Give the text of an annotations file; the same annotations give the same text."""
-    lines = (f"  {key}: {_yaml_text(value)}\n" for key, value in sorted(annotations.items()))
+    """Return the text of an annotations file; it depends only on the annotations."""
+    lines = (f"  {key}: {_yaml_scalar(value)}\n" for key, value in sorted(annotations.items()))
     return f"annotations:\n{''.join(lines)}"
 
 
 def dockerfile(annotations: Mapping[str, str], base_image: str, manifests: str, metadata: str) -> str:
-    """Give the text of a Dockerfile that builds the bundle from the two directories, to the byte as the Go tool."""
+    """Return the text of a Dockerfile for a bundle in two directories, byte for byte as Go opm generates it."""
     labels = "".join(
         f"LABEL {key}={value}\n" if key in _DOCKERFILE_ORDER else f'LABEL "{_escaped(key)}"="{_escaped(value)}"\n'
         for key, value in annotations.items()
@@ -144,31 +152,31 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _yaml_text(value: str) -> str:
-    """Write a text so that every reader of YAML gets a text back."""
+def _yaml_scalar(value: str) -> str:
+    """Quote a value if a YAML parser could read it as another type."""
     from opmkit.bundle.go_yaml import resolve
 
-    plain = _PLAIN.fullmatch(value) and not _DATE.match(value) and resolve(value) == value
+    plain = _PLAIN_SCALAR.fullmatch(value) and not _DATE.match(value) and resolve(value) == value
     return value if plain else json.dumps(value, ensure_ascii=False)
 
 
 def _media_type(directory: Path) -> tuple[str, tuple[str, ...]]:
-    """Tell what kind of bundle the files of a directory make, and which of them couldn't be read."""
+    """Return the media type for the files of a directory, and warnings about files that cannot be decoded."""
     files = read_files(directory)
     if not files:
-        raise InvalidBundle(f"there are no files in {directory}", hint="Give the directory that holds the manifests.")
+        raise InvalidBundle(f"{directory}: no files found", hint="pass the directory that contains the manifests")
     if "Chart.yaml" in files and _is_chart(files["Chart.yaml"]):
         return "helm", ()
-    unreadable = []
+    ignored = []
     for name, content in files.items():
         try:
             manifest = read_manifest(content)
         except InvalidDocument as error:
-            unreadable.append(f"left out: {error.located(str(directory / name))}")
+            ignored.append(f"ignored {error.located(str(directory / name))}")
             continue
         if manifest and manifest.kind == CSV_KIND:
             return "registry+v1", ()
-    return "plain", ("no ClusterServiceVersion was found, so the media type is plain", *unreadable)
+    return "plain", ("no ClusterServiceVersion found: the media type is plain", *ignored)
 
 
 def _is_chart(content: bytes) -> bool:
@@ -177,10 +185,12 @@ def _is_chart(content: bytes) -> bool:
     return False
 
 
-def _complete(place: Place, directory: Path, files: Sequence[Path]) -> tuple[Place, Mapping[str, str] | None]:
-    """Fill in what is not given; return it with the further annotations of the file that was used, None without one."""
-    if place.package and place.channels:
-        return place, None
+def _complete(
+    given: AnnotationsInput, directory: Path, files: Sequence[Path]
+) -> tuple[AnnotationsInput, Mapping[str, str] | None]:
+    """Add missing values; return them with the other annotations of the annotations file, None if it was not read."""
+    if given.package and given.channels:
+        return given, None
     try:
         inferred = infer_annotations(directory)
     except InvalidBundle:
@@ -188,72 +198,72 @@ def _complete(place: Place, directory: Path, files: Sequence[Path]) -> tuple[Pla
         path, annotations = next(((path, one) for path, one in found if one is not None), (None, {}))
         if path is None:
             raise
-        return _place_from_file(place, path, annotations), _further(annotations)
-    completed = Place(
-        package=place.package or inferred.package,
-        channels=place.channels or ",".join(inferred.channels),
-        default_channel=place.default_channel or inferred.default_channel,
+        return _from_annotations(given, path, annotations), _other_annotations(annotations)
+    completed = AnnotationsInput(
+        package=given.package or inferred.package,
+        channels=given.channels or ",".join(inferred.channels),
+        default_channel=given.default_channel or inferred.default_channel,
     )
     return completed, None
 
 
-def _further(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the annotations that are not about the bundle's place; raises InvalidBundle if no label can have one."""
-    further = {key: value for key, value in annotations.items() if key not in _DOCKERFILE_ORDER}
-    for key, value in further.items():
+def _other_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the annotations that are not generated; raise InvalidBundle for those that are invalid as labels."""
+    others = {key: value for key, value in annotations.items() if key not in _DOCKERFILE_ORDER}
+    for key, value in others.items():
         if not f"{key}{value}".isprintable():
-            raise InvalidBundle(f"the annotation {key!r} has control characters", hint="Write it on one line.")
-    return further
+            raise InvalidBundle(f"invalid annotation {key!r}: control characters", hint="write it on one line")
+    return others
 
 
-def _place_from_file(place: Place, path: Path, annotations: Mapping[str, str]) -> Place:
-    """Fill in what is not given from an annotations file; raises InvalidBundle if the file lacks it."""
-    package, channels = place.package or annotations.get(PACKAGE), place.channels or annotations.get(CHANNELS)
+def _from_annotations(given: AnnotationsInput, path: Path, annotations: Mapping[str, str]) -> AnnotationsInput:
+    """Add missing values from an annotations file; raise InvalidBundle if the file lacks one."""
+    package, channels = given.package or annotations.get(PACKAGE), given.channels or annotations.get(CHANNELS)
     for value, label, setting in ((package, PACKAGE, Setting.PACKAGE), (channels, CHANNELS, Setting.CHANNELS)):
         if not value:
             hint = Hint.any_of("add it to the file", Hint("pass {}", setting))
             raise InvalidBundle(f"{path}: the annotation {label} is missing", hint=hint)
     default = annotations.get(DEFAULT_CHANNEL, "")
-    if place.channels and default not in place.channels.split(","):
+    if given.channels and default not in given.channels.split(","):
         default = ""
-    return Place(package or "", channels or "", place.default_channel or default)
+    return AnnotationsInput(package or "", channels or "", given.default_channel or default)
 
 
 def _read_annotations(path: Path) -> Mapping[str, str] | None:
-    """Read an annotations file, None if there is none; raises InvalidBundle if it can't be read."""
+    """Parse an annotations file; return None if it does not exist, raise InvalidBundle if it is invalid."""
     content = read_files(path.parent).get(path.name)
     if content is None:
         return None
     try:
         return read_labels(read_document(content))
     except InvalidDocument as error:
-        raise InvalidBundle(error.located(str(path)), hint="Correct the file, or remove it.") from error
+        raise InvalidBundle(error.located(str(path)), hint="correct or remove the file") from error
     except InvalidBundle as error:
         raise InvalidBundle(f"{path}: {error.message}", hint=error.hint) from error
 
 
 def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) -> bool:
-    """Return whether an annotations file is missing or to be replaced.
+    """Return whether an annotations file does not exist or must be replaced.
 
     Raises:
-        InvalidBundle: if the file lacks or contradicts what is wanted, and ``overwrite`` is not set.
+        InvalidBundle: if the file has other annotations and ``overwrite`` is not set.
     """
-    found = None if overwrite else _read_annotations(path)
-    if found is None:
+    existing = None if overwrite else _read_annotations(path)
+    if existing is None:
         return True
     differences = [
-        f"{key} is {found[key]!r}, not {value!r}" if key in found else f"{key} is missing"
+        f"{key} is {existing[key]!r}, not {value!r}" if key in existing else f"{key} is missing"
         for key, value in wanted.items()
-        if found.get(key) != value
+        if existing.get(key) != value
     ]
     if differences:
         hint = Hint.any_of("correct it", Hint("use {}", Setting.OVERWRITE))
-        raise InvalidBundle(f"{path} disagrees: {'; '.join(differences)}", hint=hint)
+        raise InvalidBundle(f"{path}: conflicting annotations: {'; '.join(differences)}", hint=hint)
     return False
 
 
 def _copy(source: Path, target: Path, *, overwrite: bool) -> None:
-    """Copy a directory; what is nested goes, as with the Go tool, below a directory named like the one it is in."""
+    """Copy a directory. As in Go opm, the content of a subdirectory goes into a directory named like its parent."""
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(source.iterdir()):
         if path.is_dir() and not path.is_symlink():
@@ -263,18 +273,18 @@ def _copy(source: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def _write_dockerfile(path: Path, text: str, *, needed: bool) -> tuple[str, ...]:
-    """Write it, or give the warning that its directory can't be written."""
+    """Write the Dockerfile; return a warning if its directory is not writable and it is not needed."""
     try:
         _write(path, text)
     except OSError as error:
-        if needed or error.errno not in _CLOSED:
+        if needed or error.errno not in _READ_ONLY:
             raise
-        return (f"{path} is not written: {error.strerror}",)
+        return (f"{path}: not written: {error.strerror}",)
     return ()
 
 
 def _write(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
-    """Put a file in place whole or not at all."""
+    """Write a file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     part.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,7 +1,7 @@
-"""YAML read to the rules of go-yaml v2, which Kubernetes tools use through sigs.k8s.io/yaml.
+"""YAML decoder with the semantics of go-yaml v2, which Kubernetes tools use through sigs.k8s.io/yaml.
 
-The grammar is libyaml's; what its events mean follows Go: YAML 1.1 booleans, octal and binary numbers, merge keys, no
-base 60, timestamps that stay text, tags of unknown types ignored, keys of any scalar type turned into text.
+libyaml parses the events. Their interpretation follows Go: YAML 1.1 booleans, octal and binary numbers, merge keys, no
+base 60, timestamps as strings, unknown tags ignored, scalar keys of any type converted to strings.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
 
 MAX_DEPTH = 200
-"""Collections within collections; nothing that a cluster accepts comes near."""
+"""Maximum nesting of collections, far above that of real manifests."""
 MAX_EXPANSION = 64 * 1024 * 1024
-"""Characters and values that a document may have after its aliases are expanded."""
+"""Maximum number of characters and values in a document, with aliases expanded."""
 MAX_DUPLICATES = 100
-"""Keys that a mapping has twice of which a caller is told."""
+"""Maximum number of duplicate keys that are reported."""
 
 _TAG = "tag:yaml.org,2002:"
 _TRUE = ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"]
@@ -50,21 +50,21 @@ _UINT64 = 2**64
 _INT64_MIN = -(2**63)
 
 
-class Duplicate(NamedTuple):
-    """A key that its mapping has before already, with the line and column of the later one, from 1."""
+class DuplicateKey(NamedTuple):
+    """A key that is in its mapping before; line and column of the later one, from 1."""
 
     key: str
     line: int
     column: int
 
 
-def load(content: bytes, duplicates: list[Duplicate] | None = None) -> JsonValue:
-    """Read the first document of ``content``; nothing, or comments alone, is None.
+def load(content: bytes, duplicates: list[DuplicateKey] | None = None) -> JsonValue:
+    """Decode the first document; an empty one is None.
 
-    Of keys that a mapping has twice, the last counts; ``duplicates`` is where they are told, up to MAX_DUPLICATES.
+    Of duplicate keys the last one counts; they are appended to ``duplicates``, at most MAX_DUPLICATES of them.
 
     Raises:
-        InvalidDocument: with line and column, if it is no YAML, holds what JSON can't, or exceeds the bounds.
+        InvalidDocument: with line and column, for invalid YAML, values without a JSON equivalent and exceeded limits.
     """
     loader = yaml.CSafeLoader(content)
     try:
@@ -72,18 +72,17 @@ def load(content: bytes, duplicates: list[Duplicate] | None = None) -> JsonValue
         if not loader.check_event(yaml.DocumentStartEvent):
             return None
         loader.get_event()
-        return _Reader(loader, duplicates).document()
+        return _Decoder(loader, duplicates).document()
     except yaml.YAMLError as error:
-        raise _invalid(error, content) from error
+        raise _syntax_error(error, content) from error
     finally:
         loader.dispose()
 
 
-def _invalid(error: yaml.YAMLError, content: bytes) -> InvalidDocument:
-    """Tell libyaml's complaint with its place."""
+def _syntax_error(error: yaml.YAMLError, content: bytes) -> InvalidDocument:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
-        problem = error.problem or error.context or "no YAML"
+        problem = error.problem or error.context or "invalid YAML"
         return InvalidDocument(problem, line=mark.line + 1, column=mark.column + 1)
     if isinstance(error, yaml.reader.ReaderError):
         before = content[: error.position]
@@ -91,20 +90,19 @@ def _invalid(error: yaml.YAMLError, content: bytes) -> InvalidDocument:
     return InvalidDocument(" ".join(str(error).split()))
 
 
-class _Reader:
-    """Builds values out of the events of one document."""
+class _Decoder:
+    """Builds values from the events of one document."""
 
-    def __init__(self, loader: yaml.CSafeLoader, duplicates: list[Duplicate] | None) -> None:
+    def __init__(self, loader: yaml.CSafeLoader, duplicates: list[DuplicateKey] | None) -> None:
         self._next = cast("Callable[[], Any]", loader.get_event)
         self._anchors: dict[str, tuple[JsonValue, int] | None] = {}
-        self._keys: dict[str, str] = {}  # plain keys seen before, with what they mean
+        self._keys: dict[str, str] = {}  # values of plain keys that occurred before
         self._expansion = 0
         self._duplicates = duplicates
 
     def document(self) -> JsonValue:
-        """Read the node that makes up the document."""
         value = self._value(self._next(), 0)
-        self._next()  # the document's end, which is none where anything is left over
+        self._next()  # the end of the document; raises if there is anything else
         return value
 
     def _value(self, event: Any, depth: int) -> JsonValue:
@@ -136,11 +134,11 @@ class _Reader:
         return items
 
     def _mapping(self, depth: int) -> dict[str, JsonValue]:
-        """Read the members. Nearly all keys and values are scalars, which are read without further calls."""
+        # nearly all keys and values are scalars: decode these without further calls
         members: dict[str, JsonValue] = {}
         merged: frozenset[str] = frozenset()
-        take, keys, scalar = self._next, self._keys, yaml.ScalarEvent
-        while (event := take()).__class__ is not yaml.MappingEndEvent:
+        next_event, keys, scalar = self._next, self._keys, yaml.ScalarEvent
+        while (event := next_event()).__class__ is not yaml.MappingEndEvent:
             plain = event.__class__ is scalar and event.implicit[0] and not event.anchor
             key = keys.get(event.value) if plain else None
             if key is None:
@@ -154,8 +152,8 @@ class _Reader:
             else:
                 self._expansion += 1 + len(key)
             if key in members and key not in merged:
-                self._tell_duplicate(key, event)
-            event = take()
+                self._add_duplicate(key, event)
+            event = next_event()
             if event.__class__ is scalar and not event.anchor:
                 self._expansion += 1 + len(event.value)
                 members[key] = _scalar(event)
@@ -163,19 +161,19 @@ class _Reader:
                 members[key] = self._value(event, depth)
         return members
 
-    def _tell_duplicate(self, key: str, event: yaml.NodeEvent) -> None:
+    def _add_duplicate(self, key: str, event: yaml.NodeEvent) -> None:
         if self._duplicates is not None and len(self._duplicates) < MAX_DUPLICATES:
             mark = cast("yaml.Mark", event.start_mark)
-            self._duplicates.append(Duplicate(key, mark.line + 1, mark.column + 1))
+            self._duplicates.append(DuplicateKey(key, mark.line + 1, mark.column + 1))
 
     def _merge(self, members: dict[str, JsonValue], depth: int) -> None:
-        """Take over the members of the mappings after ``<<``; of several, the first has the last word."""
+        """Add the members of the mappings after ``<<``; those of the first mapping take precedence."""
         event = self._next()
         value = self._value(event, depth)
         sources = value if isinstance(value, list) and not isinstance(event, yaml.AliasEvent) else [value]
         for source in reversed(sources):
             if not isinstance(source, dict):
-                raise _error(event, "a merge key << needs a mapping, or a list of mappings")
+                raise _error(event, "the value of a merge key << must be a mapping or a list of mappings")
             members.update(source)
 
     def _alias(self, event: yaml.AliasEvent) -> JsonValue:
@@ -190,7 +188,7 @@ class _Reader:
     def _grow(self, size: int, event: yaml.NodeEvent) -> None:
         self._expansion += size
         if self._expansion > MAX_EXPANSION:
-            raise _error(event, f"more than {MAX_EXPANSION} values and characters, aliases expanded")
+            raise _error(event, f"more than {MAX_EXPANSION} values and characters with aliases expanded")
 
 
 def _error(event: yaml.NodeEvent, problem: str) -> InvalidDocument:
@@ -207,7 +205,6 @@ def _is_merge(event: yaml.NodeEvent) -> bool:
 
 
 def _key(value: JsonValue, event: yaml.NodeEvent) -> str:
-    """Give a key as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -216,11 +213,11 @@ def _key(value: JsonValue, event: yaml.NodeEvent) -> str:
         return str(value)
     if isinstance(value, float):
         return float_text(value)
-    raise _error(event, "a key must be a text, a number or a boolean")
+    raise _error(event, "a key must be a string, a number or a boolean")
 
 
 def _scalar(event: yaml.ScalarEvent) -> JsonValue:
-    """Give the value of a scalar: by its tag, or by its looks if it is plain."""
+    """Return the value of a scalar by its tag, or by its form if it is plain."""
     tag, text = event.tag, event.value
     if tag is None:
         return resolve(text) if event.implicit[0] else text
@@ -231,19 +228,19 @@ def _scalar(event: yaml.ScalarEvent) -> JsonValue:
 
 
 def _tagged(tag: str, text: str) -> JsonValue:
-    """Give the value of a scalar with one of YAML's own tags; ValueError if it is of another type."""
+    """Return the value of a scalar with a standard tag; raise ValueError if it has another type."""
     if tag == "binary":
         return _binary(text)
     if tag not in _TYPES:
         return text
     value = resolve(text)
     if type(value) not in _TYPES[tag]:
-        raise ValueError(f"{text!r} is no !!{tag}")
+        raise ValueError(f"{text!r} is not a !!{tag}")
     return float(value) if tag == "float" and isinstance(value, int) else value
 
 
 def resolve(text: str) -> JsonValue:
-    """Give the value of a plain scalar without tag.
+    """Return the value of a plain scalar without a tag.
 
     >>> resolve("0644"), resolve("yes"), resolve("1_000"), resolve("1:30"), resolve("1e3")
     (420, True, 1000, '1:30', 1000.0)
@@ -257,7 +254,7 @@ def resolve(text: str) -> JsonValue:
 
 
 def _number(text: str) -> int | float | None:
-    """Read a number; None if it is none, or one that its type can't hold."""
+    """Return a number, None for other text and for numbers that do not fit into int64, uint64 or float64."""
     plain = text if text[0] == "." else text.replace("_", "")
     number: int | float
     if text[0] != ".":

@@ -1,4 +1,4 @@
-"""JSON values, and their text in the encoding of Go's standard library, which is what index databases hold."""
+"""JSON values, and their encoding as by Go's encoding/json, which index databases contain."""
 
 from __future__ import annotations
 
@@ -26,72 +26,73 @@ _ESCAPES = (
 
 
 def encode(value: JsonValue, integers: range = INT64) -> bytes:
-    """Give compact JSON: keys sorted by their bytes, no blanks, ``<``, ``>`` and ``&`` escaped, no line end.
+    """Encode as compact JSON: keys sorted by their bytes, ``<``, ``>`` and ``&`` escaped, no trailing newline.
 
-    What is in ``integers`` is written as an integer, all other numbers as floats, of which those without fraction
-    below 1e21 have no point. A Kubernetes object has signed integers; ``UINT64`` is for values that are not looked
-    at. ``value`` may be changed by this.
+    Args:
+        value: The value; it may be modified.
+        integers: Range of the numbers to encode as integers: ``INT64`` for Kubernetes objects, ``UINT64`` for opaque
+            values. Other numbers are encoded as floats, without a point if they are whole and below 1e21.
 
     Raises:
-        ValueError: if a number is infinite or none, a text holds half of a surrogate pair, or the nesting is too deep.
+        ValueError: for infinite numbers, NaN, lone surrogates and too deep nesting.
     """
     try:
-        text = orjson.dumps(_normalised(value, integers), option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(_normalize(value, integers), option=orjson.OPT_SORT_KEYS)
     except (orjson.JSONEncodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
     return escape_html(text)
 
 
 def escape_html(text: bytes) -> bytes:
-    """Escape in JSON what Go's encoder escapes by default: ``<``, ``>``, ``&``, U+2028 and U+2029."""
+    """Escape the characters in JSON that Go's encoder escapes by default: ``<``, ``>``, ``&``, U+2028 and U+2029."""
     for character, escape in _ESCAPES:
         text = text.replace(character, escape)
     return text
 
 
-def _normalised(value: JsonValue, integers: range) -> object:
-    """Replace, in place, the numbers that orjson writes otherwise than Go.
+def _normalize(value: JsonValue, integers: range) -> object:
+    """Replace the numbers that orjson encodes differently than Go, in place.
 
-    Written for speed, since every value of every manifest passes here.
+    Optimized, since it visits every value of every manifest.
     """
     if isinstance(value, dict | list):
         members: Iterable[tuple[object, JsonValue]] = value.items() if isinstance(value, dict) else enumerate(value)
         for key, member in members:
             kind = type(member)
             if kind is dict or kind is list or kind is float or kind is int:
-                value[key] = _normalised(member, integers)  # type: ignore[index, call-overload, assignment]
+                value[key] = _normalize(member, integers)  # type: ignore[index, call-overload, assignment]
         return value
     if isinstance(value, float) or (isinstance(value, int) and value not in integers):
         return orjson.Fragment(go_float(float(value)).encode())
     return value
 
 
-def without_halves(value: JsonValue) -> JsonValue:
-    """The value with U+FFFD for each half of a surrogate pair in its texts, which Go reads as that.
+def replace_lone_surrogates(value: JsonValue) -> JsonValue:
+    """Return the value with U+FFFD for each lone surrogate in its strings, as Go decodes them.
 
     Raises:
-        RecursionError: if the nesting is too deep.
+        RecursionError: for too deep nesting.
     """
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [without_halves(item) for item in value]
+        return [replace_lone_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {str(without_halves(key)): without_halves(member) for key, member in value.items()}
+        return {str(replace_lone_surrogates(key)): replace_lone_surrogates(member) for key, member in value.items()}
     return value
 
 
 def go_float(value: float) -> str:
-    """Give the shortest text of a float as Go's JSON encoder writes it: an exponent below 1e-6 and from 1e21 on.
+    """Format a float as Go's JSON encoder does: the shortest text, with an exponent below 1e-6 and from 1e21.
 
     >>> go_float(1e-7), go_float(1e20), go_float(1e21)
     ('1e-7', '100000000000000000000', '1e+21')
 
     Raises:
-        ValueError: if it is infinite or not a number.
+        ValueError: for infinite numbers and NaN.
     """
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no JSON number")
+        raise ValueError(f"{value} is not a JSON number")
     if value == 0:
         return "0"
     shortest = Decimal(repr(value)).normalize()
@@ -102,7 +103,7 @@ def go_float(value: float) -> str:
 
 
 def float_text(value: float) -> str:
-    """Give a float as Go turns one into text for YAML: the shortest that a 32 bit float keeps.
+    """Format a float as sigs.k8s.io/yaml does where a string is expected: the shortest text of a 32-bit float.
 
     >>> float_text(4.10), float_text(1000000.0), float_text(0.00001)
     ('4.1', '1e+06', '1e-05')

@@ -1,4 +1,4 @@
-"""The labels of bundle and index images, which are also the keys of a bundle's annotations."""
+"""Labels of bundle and index images; those of bundles are also the keys of ``annotations.yaml``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles out of directories and images."""
+"""Load bundles from directories and images."""
 
 from __future__ import annotations
 
@@ -22,47 +22,48 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
 
 DIRECTORIES = ("manifests", "metadata")
-ALL_BYTES = 64 << 20
-"""The most bytes that the files of a bundle may have together; those of real ones have some megabytes."""
-_LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=ALL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
+MAX_TOTAL_BYTES = 64 << 20
+"""Maximum size of all files of a bundle; real bundles have a few megabytes."""
+_LIMITS = Limits(total_bytes=2 << 30, extracted_bytes=MAX_TOTAL_BYTES, file_bytes=MAX_BYTES, entries=50_000)
+_INDEX_HINT = Hint("pass bundle images; {} lists those of an index", Operation.LIST_INDEX_BUNDLES)
 
 
 def load_bundle_directory(path: Path, *, cache: ManifestCache | None = None) -> Bundle:
-    """Read the bundle whose ``manifests`` and ``metadata`` directories are in ``path``.
+    """Load the bundle in a directory that contains ``manifests/`` and ``metadata/``.
 
     Raises:
-        NotABundle: if there is no such directory.
-        InvalidBundle: if a catalog can't hold it.
-        StoreError: if a file can't be read.
+        NotABundle: if there is no ``manifests/`` directory.
+        InvalidBundle: if no catalog can contain the bundle.
+        StoreError: if a file cannot be read.
     """
     return parse_bundle_files(BundleSource(str(path), path, ""), read_bundle_directory(path, str(path)), cache=cache)
 
 
 def load_bundle_image(tool: ContainerTool, reference: str, *, cache: ManifestCache | None = None) -> Bundle:
-    """Read the bundle that an image holds; its ``image`` is ``reference`` as given.
+    """Load the bundle in an image; the ``image`` of the bundle is ``reference``.
 
     Raises:
-        NotABundle: if the image is something else, which the message names.
-        InvalidBundle: if a catalog can't hold it.
-        ImageToolsError: if the image can't be read.
+        NotABundle: if the image is not a bundle.
+        InvalidBundle: if no catalog can contain the bundle.
+        ImageToolsError: if the image cannot be read.
     """
-    source = BundleSource.recorded(reference)
+    source = BundleSource.from_image(reference)
     return parse_bundle_files(source, fetch_bundle_files(tool, source), cache=cache)
 
 
 def fetch_bundle_files(tool: ContainerTool, source: BundleSource) -> dict[str, bytes]:
-    """Read the files of a bundle, by their paths.
+    """Read the files of a bundle from its image or directory, by their paths.
 
     Raises:
-        NotABundle: if the image or directory is something else, which the message names.
+        NotABundle: if the image or directory is not a bundle.
         InvalidBundle: if a file of a directory is too large.
-        ImageToolsError: if the image can't be read, or a file of a directory.
+        ImageToolsError: if the image or a file cannot be read.
     """
-    if isinstance(source.place, Path):
-        return read_bundle_directory(source.place, source.text)
-    files = tool.read_tree(source.place, DIRECTORIES, _LIMITS)
+    if isinstance(source.location, Path):
+        return read_bundle_directory(source.location, source.text)
+    files = tool.read_tree(source.location, DIRECTORIES, _LIMITS)
     if not any(path.startswith("manifests/") for path in files):
-        raise not_a_bundle(source.text, tool.inspect(source.place))
+        raise not_a_bundle(source.text, tool.inspect(source.location))
     return files
 
 
@@ -72,7 +73,7 @@ def parse_bundle_files(
     """Parse the files of a bundle, see `parse_bundle`.
 
     Raises:
-        InvalidBundle: naming the source, if a catalog can't hold it.
+        InvalidBundle: with the source, if no catalog can contain the bundle.
     """
     try:
         return parse_bundle(files, image=source.image, cache=cache, strict=strict)
@@ -81,60 +82,53 @@ def parse_bundle_files(
 
 
 def read_bundle_directory(path: Path, name: str) -> dict[str, bytes]:
-    """Read the files of a bundle below a directory, which errors call ``name``.
+    """Read the files of the bundle in a directory, which is called ``name`` in errors.
 
     Raises:
-        NotABundle: if there is no such directory.
+        NotABundle: if there is no ``manifests/`` directory.
         InvalidBundle: if a file is too large.
-        StoreError: if one can't be read.
+        StoreError: if a file cannot be read.
     """
     if not (path / "manifests").is_dir():
-        raise NotABundle(f"{name} has no manifests directory", hint="Give the directory that manifests/ is in.")
+        raise NotABundle(f"{name} has no manifests directory", hint="pass the directory that contains manifests/")
     return {f"{name}/{file}": content for name in DIRECTORIES for file, content in read_files(path / name).items()}
 
 
-_FROM_INDEX = Hint("pass bundle images; {} lists those of an index", Operation.LIST_INDEX_BUNDLES)
-
-
 def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
-    """Say what an image without manifests is: by its labels, else by whether it runs something."""
+    """Return an error that says what an image without manifests is, by its labels and entrypoint."""
     hint: Hint | str
     if labels.INDEX_DATABASE in image.labels:
-        what = "an index image with a database"
-        hint = _FROM_INDEX
+        kind, hint = "it is an index image with a database", _INDEX_HINT
     elif labels.INDEX_CONFIGS in image.labels:
-        what, hint = (
-            "an index image with a file-based catalog",
-            _FROM_INDEX,
-        )
+        kind, hint = "it is an index image with a file-based catalog", _INDEX_HINT
     elif labels.PACKAGE in image.labels:
-        what, hint = "labelled as one, but has no manifests directory", "Build the bundle again."
+        kind, hint = "it has the labels of a bundle, but no manifests directory", "build the bundle again"
     elif image.config.entrypoint or image.config.cmd:
-        runs = " ".join((*image.config.entrypoint, *image.config.cmd))
-        what = f"a program's image, perhaps the operator itself (it runs {runs!r})"
-        hint = "Give the image that holds the operator's manifests."
+        command = " ".join((*image.config.entrypoint, *image.config.cmd))
+        kind = f"it is the image of a program, perhaps of the operator (it runs {command!r})"
+        hint = "pass the image that contains the operator's manifests"
     else:
-        what, hint = "an image of unknown kind", "Give an image with manifests/ and metadata/ directories."
-    return NotABundle(f"{reference} is no bundle: it is {what}", hint=hint)
+        kind, hint = "it is an image of unknown kind", "pass an image with manifests/ and metadata/ directories"
+    return NotABundle(f"{reference} is not a bundle: {kind}", hint=hint)
 
 
 def read_files(directory: Path) -> dict[str, bytes]:
-    """Read the regular files of a directory, not of those within it; none if there is no such directory.
+    """Read the regular files directly in a directory, by name; there are none if it does not exist.
 
     Raises:
-        InvalidBundle: if one is too large, or all of them together.
-        StoreError: if the disk says no.
+        InvalidBundle: if a file, or the sum of all files, is too large.
+        StoreError: if a file cannot be read.
     """
     files: dict[str, bytes] = {}
-    left = ALL_BYTES
+    remaining = MAX_TOTAL_BYTES
     with disk_errors(directory):
         for path in sorted(directory.iterdir()) if directory.is_dir() else ():
             if not path.is_file():
                 continue
             size = path.stat().st_size
-            left -= size
-            if size > MAX_BYTES or left < 0:
-                what, bound = (path, MAX_BYTES) if size > MAX_BYTES else (directory, ALL_BYTES)
-                raise InvalidBundle(f"{what} has more than {bound} bytes", hint="Keep nothing but manifests there.")
+            remaining -= size
+            if size > MAX_BYTES or remaining < 0:
+                subject, limit = (path, MAX_BYTES) if size > MAX_BYTES else (directory, MAX_TOTAL_BYTES)
+                raise InvalidBundle(f"{subject} is larger than {limit} bytes", hint="keep only manifests there")
             files[path.name] = path.read_bytes()
     return files

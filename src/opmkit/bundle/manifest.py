@@ -1,4 +1,4 @@
-"""Manifests: the Kubernetes object of one file, in the compact form that an index stores."""
+"""Manifests: Kubernetes objects in the compact JSON that an index stores."""
 
 from __future__ import annotations
 
@@ -23,54 +23,59 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object: ``json`` is compact and without line end, ``more`` tells that its file holds other documents.
+    """The first object of a file.
 
-    ``apis`` are those of a CRD; ``flaw`` is why they can't be told.
+    Attributes:
+        kind: Kind of the object.
+        json: Compact JSON of the object, without a trailing newline.
+        has_more: Whether the file contains other documents.
+        apis: APIs that a CRD provides.
+        crd_error: Why the APIs of a CRD are unknown.
     """
 
     kind: str
     json: bytes
-    more: bool
+    has_more: bool
     apis: tuple[ApiKey, ...] = ()
-    flaw: InvalidBundle | None = None
+    crd_error: InvalidBundle | None = None
 
 
 def read_manifest(content: bytes) -> Manifest | None:
-    """Read the first object of a file; None if its first document is empty.
+    """Parse the first object of a file; return None if its first document is empty.
 
     Raises:
-        InvalidDocument: if there is something, but no Kubernetes object.
+        InvalidDocument: if the document is invalid or not a Kubernetes object.
     """
     document = read_document(content)
-    return None if document.value is None else manifest_of(document.value, more=document.more)
+    return None if document.value is None else manifest_from_value(document.value, has_more=document.has_more)
 
 
-def manifest_of(value: JsonValue, *, more: bool = False) -> Manifest:
-    """Give the manifest of an object that has been read; ``value`` may be changed by this.
+def manifest_from_value(value: JsonValue, *, has_more: bool = False) -> Manifest:
+    """Return the manifest of a decoded object. ``value`` may be modified.
 
     Raises:
-        InvalidDocument: if it is no Kubernetes object.
+        InvalidDocument: if the value is not a Kubernetes object.
     """
     if not isinstance(value, dict):
-        raise InvalidDocument("no Kubernetes object, which would be a mapping")
+        raise InvalidDocument("not a Kubernetes object: not a mapping")
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if not isinstance(kind, str) or not kind or (isinstance(api_version, str) and api_version.count("/") > 1):
-        raise InvalidDocument("no Kubernetes object, which would have a kind and an apiVersion")
+        raise InvalidDocument("not a Kubernetes object: missing or invalid kind or apiVersion")
     apis: tuple[ApiKey, ...] = ()
-    flaw = None
-    if kind == crd.KIND:
+    crd_error = None
+    if kind == crd.CRD_KIND:
         try:
             apis = crd.provided_apis(value)
         except InvalidBundle as error:
-            flaw = InvalidBundle(error.message, hint=error.hint)
+            crd_error = InvalidBundle(error.message, hint=error.hint)
     try:
-        return Manifest(kind, encode(value), more, apis, flaw)
+        return Manifest(kind, encode(value), has_more, apis, crd_error)
     except ValueError as error:
-        raise InvalidDocument(f"no JSON can hold it: {error}") from error
+        raise InvalidDocument(f"cannot be encoded as JSON: {error}") from error
 
 
 def try_manifest(content: bytes) -> Manifest | InvalidDocument | None:
-    """Do as `read_manifest` does, with its error for a result."""
+    """Return the result of `read_manifest`, or its error."""
     try:
         return read_manifest(content)
     except InvalidDocument as error:
@@ -79,7 +84,7 @@ def try_manifest(content: bytes) -> Manifest | InvalidDocument | None:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A content, and what it holds once it is read; who ``mine`` is set for has to see to that."""
+    """A content and its future manifest; if ``mine`` is set, the caller must parse it and call `settle`."""
 
     content: bytes
     digest: bytes
@@ -88,21 +93,24 @@ class Claim:
 
 
 class ManifestCache:
-    """Manifests by their content, for the versions of an operator repeat most files byte for byte.
+    """LRU cache of manifests by their content; the versions of an operator have most files in common.
 
-    Safe for several threads: each content is read by one of them, and the others wait for it. It keeps the most
-    recently used, up to ``max_bytes`` of JSON.
+    Safe for concurrent use: one thread parses a content, and others wait for it.
     """
 
     def __init__(self, max_bytes: int = 128 * 1024 * 1024) -> None:
-        """Start empty."""
+        """Create an empty cache for up to ``max_bytes`` of JSON."""
         self._max_bytes = max_bytes
         self._bytes = 0
         self._manifests: OrderedDict[bytes, Future[Manifest | InvalidDocument | None]] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, content: bytes) -> Manifest | None:
-        """Do as `read_manifest` does, unless this content was read before."""
+        """Return the cached result of `read_manifest`.
+
+        Raises:
+            InvalidDocument: if the document is invalid or not a Kubernetes object.
+        """
         claim = self.claim(content)
         if claim.mine:
             self.settle([claim], map(try_manifest, [content]))
@@ -112,7 +120,7 @@ class ManifestCache:
         return manifest
 
     def claim(self, content: bytes) -> Claim:
-        """Find what became of a content, or take it on; then it has to be settled."""
+        """Return the entry of a content. If it is new, the caller must settle the claim."""
         digest = hashlib.sha256(content).digest()
         with self._lock:
             manifest = self._manifests.get(digest)
@@ -123,20 +131,20 @@ class ManifestCache:
         return Claim(content, digest, manifest, mine)
 
     def settle(self, claims: Sequence[Claim], results: Iterable[Manifest | InvalidDocument | None]) -> None:
-        """Hand in the results of claims, in their order; an error among them goes to all who wait for the rest."""
+        """Set the results of claims, in their order. An exception of ``results`` is set on the remaining claims."""
         unsettled = deque(claims)
         try:
             for result in results:
                 claim = unsettled.popleft()
                 claim.manifest.set_result(result)
-                self._keep(claim)
+                self._account(claim)
         except BaseException as error:
             for claim in unsettled:
                 claim.manifest.set_exception(error)
             raise
 
-    def _keep(self, claim: Claim) -> None:
-        """Count what was read, and let go of what was not used for longest."""
+    def _account(self, claim: Claim) -> None:
+        """Add the size of a new result, and evict the least recently used ones."""
         with self._lock:
             if self._manifests.get(claim.digest) is claim.manifest:
                 self._bytes += _size(claim.manifest)
@@ -145,6 +153,6 @@ class ManifestCache:
 
 
 def _size(manifest: Future[Manifest | InvalidDocument | None]) -> int:
-    """The bytes of JSON; none where it is not read yet."""
+    """Return the size of the JSON, 0 if the result is pending or an error."""
     result = manifest.result() if manifest.done() and not manifest.exception() else None
     return len(result.json) if isinstance(result, Manifest) else 0

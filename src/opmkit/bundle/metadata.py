@@ -1,4 +1,4 @@
-"""The files below ``metadata/``: annotations, dependencies and properties."""
+"""Parse the files in ``metadata/``: annotations, dependencies and properties."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What the metadata files say, and which of them can't be used and why.
+    """Content of the metadata files.
 
-    ``labels`` is all that the annotations file says, and so the labels of the bundle's image.
+    Attributes:
+        annotations: Package and channels of the bundle.
+        labels: All annotations, which are also the labels of the bundle's image.
+        dependencies: Entries of the dependencies file.
+        properties: Entries of the properties file.
+        warnings: Files that were ignored, and why.
     """
 
     annotations: BundleAnnotations
@@ -35,10 +40,12 @@ class Metadata:
 
 
 def read_metadata(files: Mapping[str, bytes]) -> Metadata:
-    """Read the files of a metadata directory by their paths; whatever its name, the first that has a part counts.
+    """Parse the files of a metadata directory, given by their paths.
+
+    Annotations, dependencies and properties are each taken from the first file that has them; file names do not matter.
 
     Raises:
-        InvalidBundle: if none has annotations that say where the bundle belongs.
+        InvalidBundle: if no file has annotations for the package and channels.
     """
     labels: Mapping[str, str] = {}
     dependencies: tuple[TypedValue, ...] = ()
@@ -51,9 +58,9 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
             dependencies = dependencies or _typed_values(document, "dependencies", missing="")
             properties = properties or _typed_values(document, "properties", missing="null")
         except InvalidDocument as error:
-            warnings.append(f"left out: {error.located(path)}")
+            warnings.append(f"ignored {error.located(path)}")
         except BundleError as error:
-            warnings.append(f"left out: {path}: {error.message}")
+            warnings.append(f"ignored {path}: {error.message}")
     if not labels:
         raise _no_annotations(warnings)
     channels = tuple(labels[CHANNELS].split(",")) if CHANNELS in labels else ()
@@ -62,46 +69,46 @@ def read_metadata(files: Mapping[str, bytes]) -> Metadata:
 
 
 def _no_annotations(warnings: list[str]) -> InvalidBundle:
-    found = f" ({'; '.join(warnings)})" if warnings else ""
+    ignored = f" ({'; '.join(warnings)})" if warnings else ""
     return InvalidBundle(
-        f"no annotations below metadata/ that name the bundle's package and channels{found}",
+        f"no annotations for the package and channels found in metadata/{ignored}",
         hint=Hint("write metadata/annotations.yaml, for example with {}", Operation.GENERATE_BUNDLE),
     )
 
 
 def read_labels(document: Document) -> Mapping[str, str]:
-    """Give the annotations that an annotations file holds, none if it is another file.
+    """Return the annotations in a metadata file, empty if it is not an annotations file.
 
     Raises:
-        InvalidBundle: if one that places the bundle is no text.
+        InvalidBundle: if the package, the channels or the default channel is not a string.
     """
     members = fields.mapping(document.value, "the document")
     entries = fields.mapping(fields.member(members, "annotations"), "annotations")
-    placing = {
-        label: _loose_text(fields.member(entries, label), label, document)
+    required = {
+        label: _to_text(fields.member(entries, label), label, document)
         for label in (PACKAGE, CHANNELS, DEFAULT_CHANNEL)
     }
     scalars = {key: value for key, value in entries.items() if isinstance(value, str | int | float)}
-    labels = {key: _loose_text(value, key, document) for key, value in scalars.items() if key not in placing}
-    placing = {label: value for label, value in placing.items() if value}
-    return labels | placing if placing else {}
+    labels = {key: _to_text(value, key, document) for key, value in scalars.items() if key not in required}
+    required = {label: value for label, value in required.items() if value}
+    return labels | required if required else {}
 
 
 def _typed_values(document: Document, section: str, *, missing: str) -> tuple[TypedValue, ...]:
-    """Give the entries of a list of ``{type, value}``; ``missing`` stands for a value that is not there."""
+    """Return the entries of a list of ``{type, value}``, with ``missing`` for absent values."""
     members = fields.mapping(document.value, "the document")
-    found = []
+    entries = []
     for entry in fields.items(fields.member(members, section), section):
         parts = fields.mapping(entry, f"an entry of {section}")
-        kind = _loose_text(fields.member(parts, "type"), f"a type in {section}", document)
+        kind = _to_text(fields.member(parts, "type"), f"a type in {section}", document)
         has_value = any(key.lower() == "value" for key in parts)
         value = encode(fields.member(parts, "value"), UINT64).decode() if has_value else missing
-        found.append(TypedValue(kind, value))
-    return tuple(found)
+        entries.append(TypedValue(kind, value))
+    return tuple(entries)
 
 
-def _loose_text(value: JsonValue, where: str, document: Document) -> str:
-    """Give a text; in YAML also a number or boolean where a text belongs, as Kubernetes tools take them."""
+def _to_text(value: JsonValue, where: str, document: Document) -> str:
+    """Return a string; in YAML, convert numbers and booleans as Kubernetes tools do."""
     if document.is_json:
         return fields.text(value, where)
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The values that make up a bundle: one version of an operator."""
+"""Data model of a bundle: one version of an operator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class ApiKey:
-    """An API as bundles provide and require it; ``plural`` of an API service is that service's name."""
+    """An API that a bundle provides or requires; for an API service, ``plural`` is the name of the service."""
 
     group: str
     version: str
@@ -17,7 +17,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class TypedValue:
-    """A property or a dependency: ``value`` is compact JSON, exactly as an index stores it, "" for none at all."""
+    """A property or dependency; ``value`` is compact JSON as an index stores it, "" if absent."""
 
     type: str
     value: str
@@ -25,7 +25,7 @@ class TypedValue:
 
 @dataclass(frozen=True, slots=True)
 class BundleAnnotations:
-    """What the annotations file says on the bundle's place in a catalog; "" where it says nothing."""
+    """Package and channels of a bundle, from ``annotations.yaml``; "" if absent."""
 
     package: str
     channels: tuple[str, ...]
@@ -34,7 +34,7 @@ class BundleAnnotations:
 
 @dataclass(frozen=True, slots=True)
 class ClusterServiceVersion:
-    """What an index needs to know of a CSV; ``json`` is all of it, in compact JSON."""
+    """Fields of a ClusterServiceVersion that an index stores; ``json`` is the whole object in compact JSON."""
 
     json: bytes
     name: str
@@ -54,11 +54,20 @@ class ClusterServiceVersion:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle, read and checked.
+    """A parsed bundle.
 
-    ``objects`` is the compact JSON of each manifest in the order of the files' names, without line end; an index
-    stores each with a line end. ``image`` is the reference it was read from, "" for a directory. The tuples are
-    without duplicates (but for ``dependencies``) and in an order that depends on the content alone.
+    The tuples depend only on the content of the files. Except for ``dependencies``, they have no duplicates.
+
+    Attributes:
+        annotations: Package and channels.
+        csv: The ClusterServiceVersion.
+        objects: Compact JSON of each manifest, sorted by file name, without the trailing newline of an index.
+        provided_apis: APIs of the CRDs and API services.
+        required_apis: APIs that the ClusterServiceVersion requires.
+        dependencies: Entries of the dependencies file, and the required APIs.
+        properties: Entries of the properties file, and those derived from the manifests.
+        image: Reference of the image, "" for a directory.
+        warnings: Ignored files and fields.
     """
 
     annotations: BundleAnnotations
@@ -73,21 +82,21 @@ class Bundle:
 
     @property
     def name(self) -> str:
-        """The CSV's name, by which catalogs know the bundle."""
+        """Name of the ClusterServiceVersion, which is the name of the bundle in catalogs."""
         return self.csv.name
 
     @property
     def version(self) -> str:
-        """The CSV's version as written, "" if there is none."""
+        """Version in the ClusterServiceVersion, "" if absent."""
         return self.csv.version
 
     @property
     def package(self) -> str:
-        """The package that the annotations name."""
+        """Package in the annotations."""
         return self.annotations.package
 
     @property
     def related_images(self) -> tuple[str, ...]:
-        """Every image a cluster needs for the bundle, the bundle's own among them, in order."""
-        own = (self.image,) if self.image else ()
-        return tuple(sorted({*own, *self.csv.operator_images, *self.csv.related_images}))
+        """All images that a cluster needs for the bundle, including its own, sorted."""
+        bundle_image = (self.image,) if self.image else ()
+        return tuple(sorted({*bundle_image, *self.csv.operator_images, *self.csv.related_images}))

@@ -1,4 +1,4 @@
-"""A bundle's place told from a package-manifest directory: ``*.package.yaml`` and a directory for each version."""
+"""Directories in the package manifest format: ``*.package.yaml`` and one directory per version."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 
 def infer_annotations(directory: Path) -> BundleAnnotations:
-    """Tell package, channels and default channel of the bundle whose manifests are in ``directory``.
+    """Return package, channels and default channel of the version in ``directory``.
 
-    The directory above must hold a package manifest; the channels are those whose head leads to the bundle through
-    what the versions beside it replace and skip.
+    The parent directory must contain a package manifest. The version is in each channel from whose head it can be
+    reached through ``replaces`` and ``skips`` of the versions.
 
     Raises:
-        InvalidBundle: if that can't be told.
+        InvalidBundle: if a file is missing or invalid, or the version is in no channel.
     """
     try:
-        own = _only_csv(directory)
-        if own is None:
-            raise InvalidBundle(f"no ClusterServiceVersion in {directory}")
+        version = _only_csv(directory)
+        if version is None:
+            raise InvalidBundle(f"no ClusterServiceVersion found in {directory}")
         siblings = [csv for path in sorted(directory.parent.iterdir()) if path.is_dir() and (csv := _only_csv(path))]
         package = _package_manifest(directory.parent)
         edges = {csv.name: (*csv.skips, csv.replaces) for csv in siblings}
-        return _place(package, own.name, edges)
+        return _annotations(package, version.name, edges)
     except BundleError as error:
         raise InvalidBundle(
             f"{directory}: package and channels are unknown: {error.message}",
@@ -47,7 +47,7 @@ def infer_annotations(directory: Path) -> BundleAnnotations:
 
 
 def is_package_directory(directory: Path) -> bool:
-    """Return whether a directory has the package manifest format: a package manifest, and a directory a version."""
+    """Return whether a directory contains a package manifest, subdirectories and no bundle."""
     try:
         has_bundle = any((directory / name).is_dir() for name in DIRECTORIES)
         return not has_bundle and any(map(Path.is_dir, directory.iterdir())) and bool(_package_manifest(directory))
@@ -56,7 +56,7 @@ def is_package_directory(directory: Path) -> bool:
 
 
 def _only_csv(directory: Path) -> ClusterServiceVersion | None:
-    """Read the CSV in a directory, None if there is none; hidden files count."""
+    """Return the ClusterServiceVersion in a directory, or None. Hidden files are included."""
     found: list[tuple[str, bytes]] = []
     for name, content in read_files(directory).items():
         with suppress(InvalidDocument):
@@ -71,16 +71,18 @@ def _only_csv(directory: Path) -> ClusterServiceVersion | None:
 
 
 def _package_manifest(directory: Path) -> Mapping[str, JsonValue]:
-    """Find the first file that is a package manifest: one with a packageName."""
+    """Return the first file with a packageName."""
     for content in read_files(directory).values():
         with suppress(BundleError):
             manifest = fields.mapping(read_document(content).value, "the document")
             if fields.text(manifest.get("packageName"), "packageName"):
                 return manifest
-    raise InvalidBundle(f"no package manifest (a file with a packageName) in {directory}")
+    raise InvalidBundle(f"no package manifest (a file with a packageName) found in {directory}")
 
 
-def _place(package: Mapping[str, JsonValue], name: str, edges: Mapping[str, tuple[str, ...]]) -> BundleAnnotations:
+def _annotations(
+    package: Mapping[str, JsonValue], name: str, edges: Mapping[str, tuple[str, ...]]
+) -> BundleAnnotations:
     heads: dict[str, str] = {}
     for entry in fields.items(package.get("channels"), "channels"):
         channel = fields.mapping(entry, "an entry of channels")
@@ -89,7 +91,7 @@ def _place(package: Mapping[str, JsonValue], name: str, edges: Mapping[str, tupl
         )
     channels = tuple(sorted(channel for channel, head in heads.items() if name in _reachable(head, edges)))
     if not channels:
-        raise InvalidBundle(f"no channel leads to {name}")
+        raise InvalidBundle(f"no channel contains {name}")
     default = fields.text(package.get("defaultChannel"), "defaultChannel")
     if not default and len(heads) == 1:
         (default,) = heads
@@ -97,12 +99,12 @@ def _place(package: Mapping[str, JsonValue], name: str, edges: Mapping[str, tupl
 
 
 def _reachable(head: str, edges: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Follow the edges from a head, itself included."""
+    """Return the names that are reachable from a head, including itself."""
     reached: set[str] = set()
-    waiting = [head]
-    while waiting:
-        name = waiting.pop()
+    pending = [head]
+    while pending:
+        name = pending.pop()
         if name not in reached:
             reached.add(name)
-            waiting += edges.get(name, ())
+            pending += edges.get(name, ())
     return reached

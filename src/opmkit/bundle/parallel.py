@@ -1,4 +1,4 @@
-"""Waiting for many things at once, and taking them in order."""
+"""Ordered concurrent map with bounded look-ahead."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 WORKERS = 8
-_AHEAD = 2 * WORKERS  # bounds the memory: what is done waits here until it is asked for
+LOOKAHEAD = 2 * WORKERS
+"""Maximum number of calls that are started ahead of the consumer, which bounds the memory for their results."""
 
 
-def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> Generator[tuple[T, Future[R]], None, None]:
-    """Call the function for each item in threads, some ahead of the one that is asked for; the results in order."""
-    pool = WorkerPool(WORKERS, "ahead")
-    waiting: deque[tuple[T, Future[R]]] = deque()
+def ordered_parallel_map(
+    function: Callable[[T], R], items: Iterable[T], *, workers: int = WORKERS, lookahead: int = LOOKAHEAD
+) -> Generator[tuple[T, Future[R]], None, None]:
+    """Call a function for each item in a thread pool, and yield items and results in the order of the items.
+
+    Close the generator to cancel the pending calls and wait for the running ones.
+    """
+    pool = WorkerPool(workers, "map")
+    pending: deque[tuple[T, Future[R]]] = deque()
     try:
         for item in items:
-            waiting.append((item, pool.submit(function, item)))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft()
-        while waiting:
-            yield waiting.popleft()
+            pending.append((item, pool.submit(function, item)))
+            if len(pending) > lookahead:
+                yield pending.popleft()
+        while pending:
+            yield pending.popleft()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

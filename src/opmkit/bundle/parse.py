@@ -1,4 +1,4 @@
-"""A bundle out of the files of its image or directory."""
+"""Parse a bundle from its files."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ if TYPE_CHECKING:
     from opmkit.bundle.manifest import Manifest
     from opmkit.bundle.model import ClusterServiceVersion
 
-_TOLD = 5
-"""How many unreadable files an error names."""
+_MAX_LISTED = 5
+"""Maximum number of invalid files in an error message."""
 
 
 def parse_bundle(
     files: Mapping[str, bytes], *, image: str = "", cache: ManifestCache | None = None, strict: bool = True
 ) -> Bundle:
-    """Read a bundle from its files, by the rules of ``opm registry add``, or without ``strict`` of ``opm render``.
+    """Parse a bundle from its files.
 
-    ``files`` are those below ``manifests/`` and ``metadata/``, by their paths from the root; others are not looked
-    at. ``image`` is the reference they came from. A ``cache`` shared between calls saves reading a manifest twice.
+    Args:
+        files: Content by path from the root of the bundle; only ``manifests/`` and ``metadata/`` are read.
+        image: Reference of the image.
+        cache: Shared by several calls, so that equal manifests are parsed once.
+        strict: Whether to require what ``opm registry add`` does, or only what ``opm render`` does.
 
     Raises:
-        InvalidBundle: naming file and line where there is one, if a catalog can't hold the bundle.
+        InvalidBundle: with file and line if known, if no catalog can contain the bundle.
     """
     manifests = _read_manifests(_below(files, "manifests/"), cache or ManifestCache())
     csv = _read_csv(manifests, strict=strict)
@@ -57,16 +60,16 @@ def parse_bundle(
 
 @dataclass(slots=True)
 class _Manifests:
-    """The objects by their files, in order; why other files were left out, those without YAML apart."""
+    """Manifests by path, warnings about ignored files, and errors of files that cannot be decoded."""
 
     objects: dict[str, Manifest] = field(default_factory=dict)
     csv_path: str = ""
     warnings: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
+    invalid: list[str] = field(default_factory=list)
 
 
 def _below(files: Mapping[str, bytes], directory: str) -> dict[str, bytes]:
-    """Select the files of a directory itself, not of those within it."""
+    """Select the files directly in a directory."""
     return {
         path: content
         for path, content in files.items()
@@ -75,7 +78,7 @@ def _below(files: Mapping[str, bytes], directory: str) -> dict[str, bytes]:
 
 
 def _read_manifests(files: Mapping[str, bytes], cache: ManifestCache) -> _Manifests:
-    """Read every file that is not hidden, in the order of their names."""
+    """Parse the files that are not hidden, sorted by name."""
     found = _Manifests()
     for path in sorted(files):
         if path.startswith("manifests/."):
@@ -83,15 +86,15 @@ def _read_manifests(files: Mapping[str, bytes], cache: ManifestCache) -> _Manife
         try:
             manifest = cache.read(files[path])
         except InvalidDocument as error:
-            found.unreadable.append(error.located(path))
-            found.warnings.append(f"left out: {error.located(path)}")
+            found.invalid.append(error.located(path))
+            found.warnings.append(f"ignored {error.located(path)}")
             continue
         if manifest is None:
             continue
-        if manifest.more:
-            found.warnings.append(f"{path}: only the first of its documents counts")
+        if manifest.has_more:
+            found.warnings.append(f"{path}: only the first document is used")
         if manifest.kind == CSV_KIND and found.csv_path:
-            found.warnings.append(f"left out: {path}: the ClusterServiceVersion of {found.csv_path} comes first")
+            found.warnings.append(f"ignored {path}: {found.csv_path} is the ClusterServiceVersion")
             continue
         if manifest.kind == CSV_KIND:
             found.csv_path = path
@@ -101,14 +104,12 @@ def _read_manifests(files: Mapping[str, bytes], cache: ManifestCache) -> _Manife
 
 def _read_csv(manifests: _Manifests, *, strict: bool) -> ClusterServiceVersion:
     if not manifests.csv_path:
-        what = "no ClusterServiceVersion" if manifests.objects else "no Kubernetes object"
-        message, hint = (
-            f"{what} below manifests/",
-            "A bundle needs a ClusterServiceVersion in its manifests directory.",
-        )
-        if manifests.unreadable:
-            message += f"; {'; '.join(manifests.unreadable[:_TOLD])}"
-            hint = "Correct the file that can't be read, or add a ClusterServiceVersion."
+        missing = "ClusterServiceVersion" if manifests.objects else "Kubernetes object"
+        message = f"no {missing} found in manifests/"
+        hint = "add a ClusterServiceVersion to the manifests directory"
+        if manifests.invalid:
+            message += f"; {'; '.join(manifests.invalid[:_MAX_LISTED])}"
+            hint = "correct the invalid file, or add a ClusterServiceVersion"
         raise InvalidBundle(message, hint=hint)
     text = manifests.objects[manifests.csv_path].json
     try:
@@ -128,23 +129,23 @@ def _in_csv(manifests: _Manifests, error: InvalidBundle) -> InvalidBundle:
 
 
 def _provided_apis(manifests: _Manifests, csv: ClusterServiceVersion) -> tuple[ApiKey, ...]:
-    """Give the APIs of all CRDs and of the CSV's API services; the CRDs that it owns must be among them."""
+    """Return the APIs of all CRDs and of the CSV's API services; the CRDs that the CSV owns must be among them."""
     provided: list[ApiKey] = []
     for path, manifest in manifests.objects.items():
-        if manifest.flaw:
-            raise InvalidBundle(f"{path}: {manifest.flaw.message}", hint=manifest.flaw.hint)
+        if manifest.crd_error:
+            raise InvalidBundle(f"{path}: {manifest.crd_error.message}", hint=manifest.crd_error.hint)
         provided += manifest.apis
     provided += csv.owned_services
     for api in csv.owned_crds:
         if api not in provided:
-            similar = ", ".join(_described(other) for other in provided if other.kind == api.kind)
+            similar = ", ".join(_format_api(other) for other in provided if other.kind == api.kind)
             raise InvalidBundle(
-                f"{manifests.csv_path}: no CRD in the bundle for {_described(api)}, which {csv.name} owns"
-                + (f" (there is {similar})" if similar else ""),
-                hint="Add the CRD, or correct group, version, kind and plural where they differ.",
+                f"{manifests.csv_path}: the bundle has no CRD for {_format_api(api)}, which {csv.name} owns"
+                + (f" (it has {similar})" if similar else ""),
+                hint="add the CRD, or correct its group, version, kind or plural",
             )
     return tuple(dict.fromkeys(provided))
 
 
-def _described(api: ApiKey) -> str:
+def _format_api(api: ApiKey) -> str:
     return f"{api.group}/{api.version}/{api.kind} ({api.plural})"

@@ -17,48 +17,47 @@ ANNOTATION = "olm.properties"
 PACKAGE = "olm.package"
 GVK = "olm.gvk"
 
-_KNOWN = {"olm.label": ("label",), PACKAGE: ("packageName", "version"), GVK: ("group", "kind", "version")}
-"""The types whose values are looked at, and the texts they are made of."""
+_KNOWN_TYPES = {"olm.label": ("label",), PACKAGE: ("packageName", "version"), GVK: ("group", "kind", "version")}
+"""Types whose values are checked, with the names of their string members."""
 
 
 def package_property(package: str, version: str) -> TypedValue:
-    """Say which version of which package a bundle is."""
+    """Return the property for the package and version of a bundle."""
     return TypedValue(PACKAGE, encode({"packageName": package, "version": version}).decode())
 
 
 def gvk_value(api: ApiKey) -> TypedValue:
-    """Name an API, as the property of who provides it or the dependency of who requires it."""
+    """Return the property of a bundle that provides an API, which is also the dependency of one that requires it."""
     return TypedValue(GVK, encode({"group": api.group, "kind": api.kind, "version": api.version}).decode())
 
 
 def annotated_properties(annotation: str) -> tuple[TypedValue, ...]:
-    """Read the properties in a CSV's ``olm.properties`` annotation: a JSON list of ``{"type", "value"}``.
+    """Parse the ``olm.properties`` annotation of a CSV: a JSON list of ``{"type", "value"}``.
 
     Raises:
-        InvalidBundle: if it is no such list, or the value of a known type doesn't look like one.
+        InvalidBundle: if the annotation is invalid, or the value of a known type is.
     """
     try:
-        return tuple(_annotated(raw) for raw in raw_json.elements(annotation))
+        return tuple(_parse_property(raw) for raw in raw_json.elements(annotation))
     except (ValueError, RecursionError) as error:
         raise InvalidBundle(
-            f"the annotation {ANNOTATION} can't be read: {error}",
-            hint='Write it as a JSON list of {"type": "...", "value": ...}.',
+            f"invalid annotation {ANNOTATION}: {error}",
+            hint='write it as a JSON list of {"type": "...", "value": ...}',
         ) from error
 
 
-def _annotated(raw: str) -> TypedValue:
+def _parse_property(raw: str) -> TypedValue:
     entry = raw_json.members(raw)
     kind = fields.text(json.loads(str(fields.member(entry, "type") or "null")), f"a type in {ANNOTATION}")
     value = fields.member(entry, "value")
-    if kind in _KNOWN:
-        _check(kind, value)
+    if kind in _KNOWN_TYPES:
+        _check_value(kind, value)
     return TypedValue(kind, raw_json.compact(str(value or "null")))
 
 
-def _check(kind: str, raw: object) -> None:
-    """Refuse a value of a known type that is missing, or not of the type's shape."""
+def _check_value(kind: str, raw: object) -> None:
     if raw is None:
         raise InvalidBundle(f"a property of type {kind} in {ANNOTATION} has no value")
     value = fields.mapping(json.loads(str(raw)), f"the {kind} in {ANNOTATION}")
-    for name in _KNOWN[kind]:
+    for name in _KNOWN_TYPES[kind]:
         fields.text(fields.member(value, name), f"{name} of the {kind} in {ANNOTATION}")

@@ -1,4 +1,4 @@
-"""Many bundles at once."""
+"""Pull and parse many bundles concurrently."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files
 from opmkit.bundle.manifest import ManifestCache
-from opmkit.bundle.manifest_prefetcher import ReadAhead
-from opmkit.bundle.parallel import side_by_side
+from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
+from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.source import BundleSource, path_or_image
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 
@@ -23,23 +23,30 @@ if TYPE_CHECKING:
 def pull_bundles(
     tool: ContainerTool, references: Sequence[str], *, warn: Callable[[str], None], progress: Progress = NO_PROGRESS
 ) -> Iterator[Bundle]:
-    """Read bundles in parallel and give them in the order of ``references``, each reference once.
+    """Pull bundles concurrently and yield them in the order of ``references``, without duplicates.
 
-    A reference is what BundleSource.parse reads. Remarks on a bundle go to ``warn``. The first failure, in that order,
-    ends it.
+    Args:
+        tool: Reads the images.
+        references: Sources as `BundleSource.parse` reads them.
+        warn: Called with each warning about a bundle.
+        progress: Reports the number of bundles.
 
     Raises:
-        BundleError: if an image or directory is no bundle, or one that no catalog can hold.
-        ImageToolsError: if one can't be read.
+        BundleError: if an image or directory is not a bundle, or no catalog can contain it. The first error ends the
+            iteration.
+        ImageToolsError: if an image or directory cannot be read.
     """
     sources = [BundleSource.parse(reference) for reference in dict.fromkeys(references)]
     progress.begin("Pulling bundles", len(sources), unit="bundles")
     cache = ManifestCache()
-    with ReadAhead(cache) as ahead, closing(side_by_side(partial(_fetch, tool, ahead), sources)) as fetched:
+    with (
+        ManifestPrefetcher(cache) as prefetcher,
+        closing(ordered_parallel_map(partial(_fetch, tool, prefetcher), sources)) as fetched,
+    ):
         try:
             for source, files in fetched:
                 bundle = parse_bundle_files(source, files.result(), cache=cache)
-                for warning in (*bundle.warnings, source.remark):
+                for warning in (*bundle.warnings, source.warning):
                     if warning:
                         warn(f"{source.text}: {warning}")
                 progress.advance(1)
@@ -48,9 +55,9 @@ def pull_bundles(
             progress.end()
 
 
-def _fetch(tool: ContainerTool, ahead: ReadAhead, source: BundleSource) -> dict[str, bytes]:
-    """Read the files of a bundle, and have its manifests read ahead."""
+def _fetch(tool: ContainerTool, prefetcher: ManifestPrefetcher, source: BundleSource) -> dict[str, bytes]:
+    """Read the files of a bundle and submit its manifests for parsing."""
     with path_or_image(source.text):
         files = fetch_bundle_files(tool, source)
-    ahead.submit_files(files)
+    prefetcher.submit_files(files)
     return files

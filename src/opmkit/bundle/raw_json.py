@@ -1,4 +1,4 @@
-"""JSON taken apart without reading its values, for a property's value is stored as its author wrote it."""
+"""Split JSON text without decoding the values, since indexes store the values of properties as written."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 import re
 
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\n\r]+')
-_BLANKS = re.compile(r"[ \t\n\r]*")
+_WHITESPACE = re.compile(r"[ \t\n\r]*")
 _ESCAPES = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"})
 _decode = json.JSONDecoder().raw_decode
 
 
 def compact(raw: str) -> str:
-    """Drop the blanks between tokens and escape as Go's encoder does; numbers, keys and their order stay.
+    """Remove whitespace between tokens and escape characters as Go's encoder does; numbers and keys are unchanged.
 
     >>> compact('{"b": [1.0, "<a b>"],  "a": null}')
     '{"b":[1.0,"\\\\u003ca b\\\\u003e"],"a":null}'
@@ -21,7 +21,7 @@ def compact(raw: str) -> str:
 
 
 def is_json(raw: str) -> bool:
-    """Whether it is valid JSON of any kind."""
+    """Return whether the text is valid JSON."""
     try:
         json.loads(raw)
     except (ValueError, RecursionError):
@@ -30,10 +30,10 @@ def is_json(raw: str) -> bool:
 
 
 def elements(raw: str) -> list[str]:
-    """Give the text of each element of a JSON list, none for null.
+    """Return the text of each element of a JSON list, none for null.
 
     Raises:
-        ValueError: if it is no valid JSON, or no list.
+        ValueError: if the text is not a JSON list.
     """
     if _parsed(raw, list) is None:
         return []
@@ -46,10 +46,10 @@ def elements(raw: str) -> list[str]:
 
 
 def members(raw: str) -> dict[str, str]:
-    """Give the text of each member of a JSON object, none for null; of several of one name the last.
+    """Return the text of each member of a JSON object, none for null; of duplicates the last.
 
     Raises:
-        ValueError: if it is no valid JSON, or no object.
+        ValueError: if the text is not a JSON object.
     """
     if _parsed(raw, dict) is None:
         return {}
@@ -64,7 +64,7 @@ def members(raw: str) -> dict[str, str]:
 
 
 def _parsed(raw: str, kind: type) -> object:
-    """Check that the whole of ``raw`` is valid, so that what walks it may trust it."""
+    """Decode the text; its callers rely on it being valid."""
     value = json.loads(raw)
     if value is not None and not isinstance(value, kind):
         raise ValueError(f"JSON {kind.__name__} expected, found {type(value).__name__}")
@@ -72,11 +72,11 @@ def _parsed(raw: str, kind: type) -> object:
 
 
 def _skip(raw: str, position: int) -> int:
-    match = _BLANKS.match(raw, position)
+    match = _WHITESPACE.match(raw, position)
     return match.end() if match else position
 
 
 def _after(raw: str, end: int) -> int:
-    """Step over the comma behind a value, if there is one."""
+    """Return the position after the comma that follows a value, if any."""
     position = _skip(raw, end)
     return _skip(raw, position + 1) if raw[position] == "," else position

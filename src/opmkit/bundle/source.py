@@ -1,4 +1,4 @@
-"""Where a bundle is read from, and the image that an index records for it."""
+"""Sources of bundles: where a bundle is read from, and the image that an index records for it."""
 
 from __future__ import annotations
 
@@ -21,73 +21,89 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.reference import ImageReference
 
-_PATHS = ("/", "./", "../")
+_PATH_PREFIXES = ("/", "./", "../")
 _REGISTRY_TRANSPORT = "docker://"
 
 
 @dataclass(frozen=True, slots=True)
 class BundleSource:
-    """``text`` as it was written, the image or directory that it names, and the ``image`` to record.
+    """A bundle image or directory, and the image that an index records for it.
 
-    The image is "" for a directory: the index then has the bundle's manifests alone, which clusters apply as they are.
+    Attributes:
+        text: The source as given by the user.
+        location: The image or directory to read.
+        image: The image to record, "" for a directory: the index then contains the manifests themselves.
     """
 
     text: str
-    place: ImageReference | Path
+    location: ImageReference | Path
     image: str
 
     @classmethod
     def parse(cls, text: str) -> BundleSource:
-        """Read ``SOURCE[=IMAGE]``, where SOURCE is an image, or a directory written as ``./DIR`` or ``/DIR``.
+        """Parse ``SOURCE[=IMAGE]``, where SOURCE is an image, or a directory written as ``./DIR`` or ``/DIR``.
 
-        IMAGE is what to record: a name in a registry. Without it that is the name that SOURCE has in a registry or
-        engine, the text of SOURCE for an image in a file, nothing for a directory. Raises InvalidReference.
+        IMAGE is the image to record, a name in a registry. By default it is the name of SOURCE in a registry or an
+        engine, SOURCE itself for an image in a file, and "" for a directory.
+
+        Raises:
+            InvalidReference: for an invalid image reference.
         """
         source, equals, image = text.rpartition("=")
         if not equals:
-            place = parse_place(text)
-            return cls(text, place, own_name(place, text))
+            location = parse_location(text)
+            return cls(text, location, default_image(location, text))
         Reference.parse(image)
-        return cls(text, parse_place(source), image.removeprefix(_REGISTRY_TRANSPORT))
+        return cls(text, parse_location(source), image.removeprefix(_REGISTRY_TRANSPORT))
 
     @classmethod
-    def recorded(cls, image: str) -> BundleSource:
-        """The source that the image which an index records is; raises InvalidReference."""
+    def from_image(cls, image: str) -> BundleSource:
+        """Return the source for an image that an index records.
+
+        Raises:
+            InvalidReference: for an invalid image reference.
+        """
         return cls(image, parse_image_reference(image), image)
 
     @property
-    def remark(self) -> str:
-        """What there is to say of the image to record, "" if it is fine."""
-        if not self.image or self.image != self.text or isinstance(self.place, Reference):
+    def warning(self) -> str:
+        """A warning if clusters cannot pull the image to record, otherwise ""."""
+        if not self.image or self.image != self.text or isinstance(self.location, Reference):
             return ""
-        return f"no cluster can pull {self.image}, which the index records: name the image to record as SOURCE=IMAGE"
+        return (
+            f"the index will reference {self.image}, which clusters cannot pull; name it as {self.text}=REGISTRY/IMAGE"
+        )
 
 
-def parse_place(text: str) -> ImageReference | Path:
-    """Read an image reference, or the path of a bundle's directory; raises InvalidReference."""
-    return Path(text) if text in (".", "..") or text.startswith(_PATHS) else parse_image_reference(text)
+def parse_location(text: str) -> ImageReference | Path:
+    """Parse an image reference, or a path that starts with ``/``, ``./`` or ``../``.
+
+    Raises:
+        InvalidReference: for an invalid image reference.
+    """
+    return Path(text) if text in (".", "..") or text.startswith(_PATH_PREFIXES) else parse_image_reference(text)
 
 
-def own_name(place: ImageReference | Path, text: str) -> str:
-    """The image to record for a place that was written as ``text``, where nobody names another."""
-    if isinstance(place, Path):
+def default_image(location: ImageReference | Path, text: str) -> str:
+    """Return the image to record for a location that was given as ``text``, unless the user names another."""
+    if isinstance(location, Path):
         return ""
-    if isinstance(place, DaemonReference | StorageReference | StoreReference) and place.reference:
-        return place.name
+    if isinstance(location, DaemonReference | StorageReference | StoreReference) and location.reference:
+        return location.name
     return text.removeprefix(_REGISTRY_TRANSPORT)
 
 
 @contextmanager
 def path_or_image(text: str) -> Iterator[None]:
-    """Name the path as well in errors about the image ``text``, where a path may have been meant.
+    """Mention the path in errors about the image ``text``, if it could have been meant as a path.
 
     Raises:
-        NotFound: in place of an error that says that there is no such image, or that its registry can't be asked.
+        NotFound: instead of an error that the image does not exist, or that its registry cannot be reached.
     """
     try:
         yield
     except (NotFound, RegistryUnavailable, AuthenticationFailed) as error:
-        if not _may_be_a_path(text):
+        if not _could_be_path(text):
             raise
         if Path(text).is_dir():
             raise NotFound(
@@ -99,8 +115,8 @@ def path_or_image(text: str) -> Iterator[None]:
         ) from error
 
 
-def _may_be_a_path(text: str) -> bool:
-    """Whether a reference names neither a registry nor a tag or digest."""
+def _could_be_path(text: str) -> bool:
+    """Return whether a reference names neither a registry nor a tag or digest."""
     first, slash, _ = text.partition("/")
     names_registry = bool(slash) and ("." in first or first == "localhost")
     return not names_registry and not {":", "@"} & set(text)

@@ -1,6 +1,6 @@
-"""Other processes of this program: what keeps a processor busy is done on the others, too, which threads can't do.
+"""Worker subprocesses for CPU-bound work.
 
-A module that serves this way calls `serve` where it is run as a program, and is asked by way of a `Process`.
+A module that offers such work calls `serve_requests` when it is run as a program; `WorkerProcess` runs it.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def spare_processors(most: int) -> int:
-    """How many processors there are beside the one that this process has; at most ``most``."""
-    return min(len(os.sched_getaffinity(0)) - 1, most)
+def spare_cpu_count(limit: int) -> int:
+    """Return the number of CPUs in addition to the one that this process uses, at most ``limit``."""
+    return min(len(os.sched_getaffinity(0)) - 1, limit)
 
 
-class Process:
-    """One process that runs ``module``, started when it is first asked; it ends with the one that asks."""
+class WorkerProcess:
+    """A process that runs a module as a program. It starts with the first request and ends with its parent."""
 
     def __init__(self, module: str) -> None:
-        """Start nothing yet."""
+        """Prepare a process for ``module``, which calls `serve_requests`."""
         self._module = module
         self._process: subprocess.Popen[bytes] | None = None
         self._usable = bool(sys.executable)
 
-    def ask(self, question: object) -> Any:
-        """The answer; None if there is no process that gives one, now or ever again."""
+    def request(self, request: object) -> Any:
+        """Send a request and return the response, or None if the process cannot be started or has failed."""
         if not self._usable:
             return None
         try:
-            return self._ask(question)
+            return self._request(request)
         except (OSError, EOFError, pickle.UnpicklingError):
             interrupts.check()
             self._usable = False
             return None
 
-    def _ask(self, question: object) -> object:
+    def _request(self, request: object) -> object:
         if self._process is None:
             process = subprocess.Popen(
                 [sys.executable, "-m", self._module],
@@ -52,28 +52,28 @@ class Process:
                 stderr=subprocess.DEVNULL,
             )
             self._process = interrupts.cancel_on_signal(process, subprocess.Popen.kill)
-        source, sink = self._process.stdout, self._process.stdin
-        if source is None or sink is None:
+        stdout, stdin = self._process.stdout, self._process.stdin
+        if stdout is None or stdin is None:
             raise EOFError
-        sink.write(pickle.dumps(question))
-        sink.flush()
-        return pickle.load(source)  # noqa: S301 - it is our own process
+        stdin.write(pickle.dumps(request))
+        stdin.flush()
+        return pickle.load(stdout)  # noqa: S301 - written by our own process
 
     def stop(self) -> None:
-        """End the process."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
 
 
-def serve(answer: Callable[[Any], object]) -> None:
-    """Answer until there is nobody to ask; an interrupt is for who asks."""
+def serve_requests(handle: Callable[[Any], object]) -> None:
+    """Respond to the requests on stdin until it is closed. SIGINT is left to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    stdin, stdout = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:
-            question = pickle.load(source)  # noqa: S301 - the process that started this one writes it
+            request = pickle.load(stdin)  # noqa: S301 - written by our parent process
         except EOFError:
             return
-        sink.write(pickle.dumps(answer(question)))
-        sink.flush()
+        stdout.write(pickle.dumps(handle(request)))
+        stdout.flush()

@@ -13,7 +13,7 @@ from opmkit.cli.errors import UsageProblem, print_warning
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
-    from opmkit.bundle.cache import Kept
+    from opmkit.bundle.cache import ResultCache
     from opmkit.index.drawing.mermaid import MermaidGraph
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.migrate import MigrationLevel
@@ -73,7 +73,7 @@ def told(drawn: MermaidGraph) -> bytes:
     return drawn.text.encode()
 
 
-def kept_renderings() -> Kept:
+def kept_renderings() -> ResultCache:
     """Where bundle images are kept as they were rendered."""
     from opmkit.imagetools.store import ImageStore
     from opmkit.index.render import open_render_cache

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
-from opmkit.bundle.cache import Kept, code_digest
+from opmkit.bundle.cache import ResultCache, code_digest
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bundle_directory
 from opmkit.bundle.manifest import ManifestCache
-from opmkit.bundle.manifest_prefetcher import ReadAhead
-from opmkit.bundle.parallel import side_by_side
-from opmkit.bundle.source import BundleSource, own_name
+from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
+from opmkit.bundle.parallel import ordered_parallel_map
+from opmkit.bundle.source import BundleSource, default_image
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 from opmkit.index.errors import InvalidCatalog
@@ -49,16 +49,16 @@ class RenderOptions:
     kinds: frozenset[SourceKind] = frozenset(SourceKind)
     level: MigrationLevel = MigrationLevel.NONE
     images: ImageTemplate | None = None
-    kept: Kept | None = None
+    kept: ResultCache | None = None
     warn: Callable[[str], None] = lambda _: None
 
 
 DEFAULT_OPTIONS = RenderOptions()
 
 
-def open_render_cache(directory: Path) -> Kept:
+def open_render_cache(directory: Path) -> ResultCache:
     """Bundles below a directory, as this release renders them."""
-    return Kept.open(directory, [code_digest("opmkit.bundle"), code_digest("opmkit.index.fbc")])
+    return ResultCache.open(directory, [code_digest("opmkit.bundle"), code_digest("opmkit.index.fbc")])
 
 
 def render(
@@ -93,7 +93,10 @@ def iter_rendered(
     """
     progress.begin("Rendering", len(references), unit="references")
     cache = ManifestCache()
-    with ReadAhead(cache) as ahead, closing(side_by_side(_Reader(tool, rendering, ahead).read, references)) as waiting:
+    with (
+        ManifestPrefetcher(cache) as ahead,
+        closing(ordered_parallel_map(_Reader(tool, rendering, ahead).read, references)) as waiting,
+    ):
         try:
             for _, reading in waiting:
                 found = reading.result()
@@ -119,7 +122,7 @@ class _UnreadBundle:
         for warning in (*bundle.warnings, *_remarks(bundle)):
             rendering.warn(f"{self.source.text}: {warning}")
         image = self.source.image
-        if isinstance(self.source.place, Path) and rendering.images:
+        if isinstance(self.source.location, Path) and rendering.images:
             image = rendering.images.image(bundle)
         try:
             blob = bundle_to_blob(replace(bundle, image=""))
@@ -136,7 +139,7 @@ class _Reader:
 
     tool: GetRegistryTool
     rendering: RenderOptions
-    ahead: ReadAhead
+    ahead: ManifestPrefetcher
 
     def read(self, reference: str) -> Blobs | _UnreadBundle:
         """The blobs that a reference names, or else the files of a bundle, whose turn comes."""
@@ -149,7 +152,7 @@ class _Reader:
         if kind in INDEXES:
             blobs = source.blobs()
             return blobs if kind in DATABASES else _normal(blobs)
-        bundle = BundleSource(reference, place, own_name(place, reference))
+        bundle = BundleSource(reference, place, default_image(place, reference))
         return self._unread(bundle, digest) if blob is None else Blobs(bundles=(with_image(blob, bundle.image),))
 
     def _digest(self, place: Path | ImageReference) -> str:
@@ -159,8 +162,8 @@ class _Reader:
         return (place.digest if isinstance(place, Reference) else None) or self.tool().digest(place)
 
     def _unread(self, source: BundleSource, digest: str) -> _UnreadBundle:
-        if isinstance(source.place, Path):
-            files = read_bundle_directory(source.place, source.text)
+        if isinstance(source.location, Path):
+            files = read_bundle_directory(source.location, source.text)
         else:
             files = fetch_bundle_files(self.tool(), source)
         self.ahead.submit_files(files)
@@ -200,7 +203,7 @@ def _keys_in_order(value: T) -> T:
     return value
 
 
-def _kept(kept: Kept, digest: str) -> BundleBlob | None:
+def _kept(kept: ResultCache, digest: str) -> BundleBlob | None:
     raw = kept.get(digest)
     try:
         return parse_blobs(raw, digest).bundles[0] if raw else None
@@ -208,5 +211,5 @@ def _kept(kept: Kept, digest: str) -> BundleBlob | None:
         return None
 
 
-def _keep(kept: Kept, digest: str, blob: BundleBlob) -> None:
+def _keep(kept: ResultCache, digest: str, blob: BundleBlob) -> None:
     kept.put(digest, orjson.dumps(blob_to_dict(blob)))

@@ -11,11 +11,11 @@ import pytest
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.parallel_validator import Judging
+from opmkit.bundle.validation.parallel_validator import ValidatorConfig
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import Source
-from opmkit.bundle.validation.validator import Validation
+from opmkit.bundle.validation.validator import BundleValidator
 from tests.kit.broken import BASE
 from tests.kit.demo import ANNOTATIONS, CRD, CSV
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from opmkit.bundle.validation.result import Verdict
-    from opmkit.bundle.validation.sources import Tool
+    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.bundle.validation.sources import GetTool
 
 BOMB = b"a: &a [x, x]\n" + b"".join(
     b"%c: &%c [%s]\n" % (n + 1, n + 1, b", ".join([b"*%c" % n] * 9)) for n in range(97, 117)
@@ -63,10 +63,10 @@ UNREADABLE = {
 }
 
 
-def verdict_of(root: Path) -> Verdict:
+def verdict_of(root: Path) -> ValidationResult:
     """What the profile ``all`` makes of a directory."""
-    judging = Judging(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
-    validation = Validation(cast("Tool", None), judging)
+    judging = ValidatorConfig(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
+    validation = BundleValidator(cast("GetTool", None), judging)
     (verdict,) = validation.run([Source(str(root), root)])
     return verdict
 
@@ -79,7 +79,7 @@ def written(root: Path, files: Mapping[str, bytes]) -> Path:
     return root
 
 
-def told(verdict: Verdict) -> set[tuple[str, str, int]]:
+def told(verdict: ValidationResult) -> set[tuple[str, str, int]]:
     assert not verdict.error
     return {(finding.rule, finding.file, finding.line) for finding in verdict.findings}
 
@@ -154,9 +154,9 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({}, "holds no bundle"),
-        ({"src/main.go": b"package main"}, "holds no bundle"),
-        ({"manifests/huge.yaml": bytes(MAX_BYTES + 1)}, "huge.yaml has more than"),
+        ({}, "no bundle found"),
+        ({"src/main.go": b"package main"}, "no bundle found"),
+        ({"manifests/huge.yaml": bytes(MAX_BYTES + 1)}, "huge.yaml is larger than"),
         ({f"manifests/{'x/' * 40}y.yaml": b""}, "path"),
         ({f"manifests/{number}.yaml": b"" for number in range(10_001)}, "exceeds the limit of 10000 entries"),
     ],

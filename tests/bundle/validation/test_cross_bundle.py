@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.cross_bundle import CrossBundleRule, Summary, run_cross_bundle_rules
+from opmkit.bundle.validation.cross_bundle import BundleSummary, CrossBundleRule, run_cross_bundle_rules
 from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import demo
 from tests.kit.shared import needs_shared
 from tests.kit.validation import findings, judged, view
 
 
-def bundle(version: str, replaces: str = "", /, **more: Any) -> Summary:
+def bundle(version: str, replaces: str = "", /, **more: Any) -> BundleSummary:
     """A bundle of the package demo; ``replaces`` is a version."""
-    plain = Summary(f"demo:{version}", "demo", f"demo.v{version}", version, channels=("stable",))
+    plain = BundleSummary(f"demo:{version}", "demo", f"demo.v{version}", version, channels=("stable",))
     return dataclasses.replace(plain, replaces=replaces and f"demo.v{replaces}", **more)
 
 
-def told(*bundles: Summary) -> list[tuple[str, str, str]]:
+def told(*bundles: BundleSummary) -> list[tuple[str, str, str]]:
     """Rule, bundle and subject of what is found."""
     found = run_cross_bundle_rules(bundles, validators()["across"])
     return [(finding.rule, summary.name, finding.subject) for summary, finding in found]
@@ -66,7 +66,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("bundles", "wanted"), FAULTS)
-def test_a_fault_is_found(bundles: tuple[Summary, ...], wanted: list[tuple[str, str, str]]) -> None:
+def test_a_fault_is_found(bundles: tuple[BundleSummary, ...], wanted: list[tuple[str, str, str]]) -> None:
     assert told(*bundles) == wanted
     assert told(*reversed(bundles)) == wanted
 
@@ -90,7 +90,7 @@ def test_every_rule_is_tested_and_explained() -> None:
     ],
     ids=["no chain", "skipped", "itself", "releases", "older default", "no versions"],
 )
-def test_what_is_no_fault(bundles: tuple[Summary, ...]) -> None:
+def test_what_is_no_fault(bundles: tuple[BundleSummary, ...]) -> None:
     assert told(*bundles) == []
 
 
@@ -104,7 +104,7 @@ def test_a_message_names_a_few_of_many() -> None:
 
 
 def test_a_bundle_is_summed_up() -> None:
-    assert Summary.of(demo(), digest="sha256:1") == Summary(
+    assert BundleSummary.from_bundle(demo(), digest="sha256:1") == BundleSummary(
         target="demo",
         package="demo",
         name="demo.v1.2.3",
@@ -116,10 +116,10 @@ def test_a_bundle_is_summed_up() -> None:
         owned_crds=("demos.demo.example.com",),
         digest="sha256:1",
     )
-    assert Summary.of(view({})) is None
-    summary = Summary.of(demo())
+    assert BundleSummary.from_bundle(view({})) is None
+    summary = BundleSummary.from_bundle(demo())
     assert summary is not None
-    assert Summary(**dataclasses.asdict(summary)) == summary
+    assert BundleSummary(**dataclasses.asdict(summary)) == summary
 
 
 @needs_shared
@@ -127,7 +127,7 @@ def test_the_corpus_has_broken_chains() -> None:
     views = (
         dataclasses.replace(one.view(), compat=Compat.OPMKIT, name=one.path) for one in judged(Compat.NEWEST, "bundles")
     )
-    summaries = [summary for one in views if (summary := Summary.of(one))]
+    summaries = [summary for one in views if (summary := BundleSummary.from_bundle(one))]
     found = {
         (finding.rule, summary.target) for summary, finding in run_cross_bundle_rules(summaries, validators()["across"])
     }

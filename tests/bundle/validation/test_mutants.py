@@ -21,9 +21,9 @@ from opmkit.bundle.labels import CHANNELS, PACKAGE
 from opmkit.bundle.validation import reports
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.cross_bundle import Summary, run_cross_bundle_rules
+from opmkit.bundle.validation.cross_bundle import BundleSummary, run_cross_bundle_rules
 from opmkit.bundle.validation.profiles import profile_named
-from opmkit.bundle.validation.result import Verdict
+from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule_registry import rules, validators
 from opmkit.bundle.validation.run import run_profile, run_rules
 from tests.kit.mutants import VALUES, mutants
@@ -63,16 +63,16 @@ def judge_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | None, 
         report([verdict_on(bundle, findings)])
 
 
-def verdict_on(bundle: BundleView, findings: list[Finding]) -> Verdict:
+def verdict_on(bundle: BundleView, findings: list[Finding]) -> ValidationResult:
     name = bundle.csv.object_name if bundle.csv else ""
-    summary = Summary.of(bundle)
+    summary = BundleSummary.from_bundle(bundle)
     across = (
         [finding for _, finding in run_cross_bundle_rules([summary] * 2, validators()["across"])] if summary else []
     )
-    return Verdict("mutant", (*findings, *across), name, bundle.annotations.get(PACKAGE, ""), summary)
+    return ValidationResult("mutant", (*findings, *across), name, bundle.annotations.get(PACKAGE, ""), summary)
 
 
-def report(verdicts: list[Verdict]) -> None:
+def report(verdicts: list[ValidationResult]) -> None:
     known = rules()
     for finding in verdicts[0].findings:
         assert finding.rule in known

@@ -240,13 +240,13 @@ def test_images_that_are_what_they_claim(data: bytes, media_type: str) -> None:
 @pytest.mark.parametrize(
     ("data", "media_type", "told"),
     [
-        (b"<svg/>", "image/png", "but as image/svg+xml"),
-        (b"\x89PNG\r\n\x1a\n", "image/svg+xml", "but as image/png"),
-        (b"<html/>", "image/svg+xml", "its root is 'html'"),
-        (b"<svg><g></svg>", "image/svg+xml", "no XML"),
-        (b"<?xml version='1.0' encoding='none'?><svg/>", "image/svg+xml", "no XML"),
+        (b"<svg/>", "image/png", "but like image/svg+xml"),
+        (b"\x89PNG\r\n\x1a\n", "image/svg+xml", "but like image/png"),
+        (b"<html/>", "image/svg+xml", "the root 'html'"),
+        (b"<svg><g></svg>", "image/svg+xml", "not XML"),
+        (b"<?xml version='1.0' encoding='none'?><svg/>", "image/svg+xml", "not XML"),
         (b"<svg>" + b" " * 1024 * 1024 + b"</svg>", "image/svg+xml", "bytes"),
-        (b"PNG", "image/gif", "does not begin"),
+        (b"PNG", "image/gif", "does not start"),
     ],
 )
 def test_images_that_are_not(data: bytes, media_type: str, told: str) -> None:

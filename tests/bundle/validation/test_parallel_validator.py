@@ -1,4 +1,4 @@
-"""Judging in other processes: the verdicts are those of this one, whatever becomes of the others."""
+"""Validation in worker processes gives the same results as in this process, also if a worker fails."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.validation import parallel_validator as module
+from opmkit.bundle.validation import parallel_validator
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.parallel_validator import Case, JudgeAhead, Judging
+from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator, ValidatorConfig
 from opmkit.bundle.validation.profiles import profile_named
 from opmkit.bundle.validation.run import ProfileValidator
 from opmkit.bundle.validation.sources import BundleFiles
@@ -23,65 +23,65 @@ from tests.kit.demo import CSV
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WORTHWHILE", 0)
+def _start_processes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_validator, "MIN_BUNDLES", 0)
 
 
-def case(number: int) -> Case:
-    """The sound bundle, but for the version that its ClusterServiceVersion tells."""
+def bundle(number: int) -> NamedBundle:
+    """Return a bundle that is valid except for its version."""
     raw = BASE[CSV].replace(b"\n  version: ", b"\n  version: %d-" % number)
     assert raw != BASE[CSV]
     directories = frozenset({"manifests", "metadata"})
-    return Case(f"bundle {number}", BundleFiles({**BASE, CSV: raw}, directories))
+    return NamedBundle(f"bundle {number}", BundleFiles({**BASE, CSV: raw}, directories))
 
 
-def judged(judging: Judging, cases: list[Case], processes: int) -> list[Verdict]:
-    """Their verdicts, asked for when the other processes had the time to begin with the last of them."""
-    with JudgeAhead(judging, ContentCache(), processes) as judges:
-        waiting = [judges.submit(case) for case in cases]
+def validate(config: ValidatorConfig, bundles: list[NamedBundle], processes: int) -> list[ValidationResult]:
+    """Return the results, requested after a worker process has finished the last bundle."""
+    with ParallelValidator(config, ContentCache(), processes) as validator:
+        pending = [validator.submit(bundle) for bundle in bundles]
         if processes:
-            assert waiting[-1].verdict.result(60) is not None
-        return [judges.verdict(one) for one in waiting]
+            assert pending[-1].future.result(60) is not None
+        return [validator.result(one) for one in pending]
 
 
-def where_judged(bundle: BundleView) -> list[Finding]:
-    """Find the process that judges; other processes know this by its name."""
+def report_process(_view: BundleView) -> list[Finding]:
+    """Return the id of the process. Worker processes import this function by its name."""
     return [Finding(str(os.getpid()), rule="DEMO", validator="demo")]
 
 
-def test_verdicts_are_the_same_wherever_they_come_from() -> None:
-    judging = Judging(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
-    cases = [case(number) for number in range(20)]
-    here = judged(judging, cases, 0)
-    assert judged(judging, cases, 2) == here
-    assert {finding.rule for verdict in here for finding in verdict.findings} == {"LOAD-CSV-TYPE"}
+def test_results_are_equal_in_all_processes() -> None:
+    config = ValidatorConfig(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
+    bundles = [bundle(number) for number in range(20)]
+    expected = validate(config, bundles, 0)
+    assert validate(config, bundles, 2) == expected
+    assert {finding.rule for result in expected for finding in result.findings} == {"LOAD-CSV-TYPE"}
 
 
 @pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/false", "/bin/echo", ""])
-def test_without_a_usable_process_all_are_judged_here(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_usable_process_this_one_validates_all(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", program)
-    verdicts = judged(Judging(where_judged, Compat.OPMKIT, Options()), [case(1), case(2)], 1)
-    assert {verdict.findings[0].message for verdict in verdicts} == {str(os.getpid())}
+    results = validate(ValidatorConfig(report_process, Compat.OPMKIT, Options()), [bundle(1), bundle(2)], 1)
+    assert {result.findings[0].message for result in results} == {str(os.getpid())}
 
 
-def test_what_a_judge_raises_comes_to_who_asks() -> None:
-    def broken(bundle: BundleView) -> list[Finding]:
-        raise ZeroDivisionError(bundle.name)
+def test_exceptions_are_raised_in_the_consumer() -> None:
+    def fail(view: BundleView) -> list[Finding]:
+        raise ZeroDivisionError(view.name)
 
-    with JudgeAhead(Judging(broken, Compat.OPMKIT, Options()), ContentCache(), 0) as judges:
-        pending = judges.submit(case(1))
+    with ParallelValidator(ValidatorConfig(fail, Compat.OPMKIT, Options()), ContentCache(), 0) as validator:
+        pending = validator.submit(bundle(1))
         with pytest.raises(ZeroDivisionError, match="bundle 1"):
-            judges.verdict(pending)
+            validator.result(pending)
 
 
 def test_few_bundles_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WORTHWHILE", 2)
+    monkeypatch.setattr(parallel_validator, "MIN_BUNDLES", 2)
     monkeypatch.setattr(subprocess, "Popen", None)
-    with JudgeAhead(Judging(where_judged, Compat.OPMKIT, Options()), ContentCache(), 1) as judges:
-        waiting = [judges.submit(case(number)) for number in range(2)]
-        verdicts = [judges.verdict(one) for one in waiting]
-    assert [verdict.findings[0].message for verdict in verdicts] == [str(os.getpid())] * 2
+    with ParallelValidator(ValidatorConfig(report_process, Compat.OPMKIT, Options()), ContentCache(), 1) as validator:
+        pending = [validator.submit(bundle(number)) for number in range(2)]
+        results = [validator.result(one) for one in pending]
+    assert [result.findings[0].message for result in results] == [str(os.getpid())] * 2

@@ -1,4 +1,4 @@
-"""Policies: severities, ignores, baselines."""
+"""Policies: severities and ignored findings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.policy import InvalidPolicy, baseline, read_baseline, read_policy, without_known
-from opmkit.bundle.validation.result import Verdict
+from opmkit.bundle.validation.policy import InvalidPolicy, read_policy
+from opmkit.bundle.validation.result import ValidationResult
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ RULES = ("CSV-A", "CSV-B", "GP-C")
 A = Finding("a", rule="CSV-A", validator="csv", subject="one", file="manifests/csv.yaml", line=3)
 B = Finding("b", rule="CSV-B", validator="csv", severity=Severity.WARNING, file="manifests/csv.yaml")
 C = Finding("c", rule="GP-C", validator="good-practices", severity=Severity.WARNING, subject="manager")
-VERDICT = Verdict("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
+VERDICT = ValidationResult("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -72,8 +72,8 @@ def test_ignores_cover_what_they_say(ignore: str, left: str, tmp_path: Path) -> 
         ("ignore: {}\nfail-on: never", ":2:1", "error or warning"),
         ("ignore: CSV-A", ":1:1", "list"),
         ("optional: good-practices", ":1:1", "list"),
-        ("profile: [1]", ":1:1", "text"),
-        ("optional-values: {a: [1]}", ":1:19", "text"),
+        ("profile: [1]", ":1:1", "string"),
+        ("optional-values: {a: [1]}", ":1:19", "string"),
     ],
 )
 def test_what_is_no_policy_is_told_with_its_line(text: str, place: str, says: str, tmp_path: Path) -> None:
@@ -86,32 +86,3 @@ def test_what_is_no_policy_is_told_with_its_line(text: str, place: str, says: st
 
 def test_an_empty_policy_changes_nothing(tmp_path: Path) -> None:
     assert read_policy(write(tmp_path, "# nothing yet\n"), RULES).apply(VERDICT) == VERDICT
-
-
-def test_a_baseline_lets_new_findings_through_only(tmp_path: Path) -> None:
-    path = tmp_path / "known.json"
-    path.write_bytes(baseline([VERDICT]))
-    known = read_baseline(path)
-    moved = Finding(
-        "a, elsewhere",
-        rule="CSV-A",
-        validator="csv",
-        severity=Severity.ERROR,
-        subject="one",
-        file="manifests/csv.yaml",
-        line=90,
-    )
-    new = Finding("c", rule="GP-C", validator="good-practices", severity=Severity.WARNING, subject="sidecar")
-    later = Verdict("elsewhere", (moved, moved, B, C, new), "demo.v1.0.0", "demo")
-    assert without_known(later, known).findings == (moved, new)
-    assert without_known(VERDICT, known).findings == ()
-    other = Verdict("other", (A,), "other.v1.0.0")
-    assert without_known(other, known) == other
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2, "findings": []}', '{"version": 1, "findings": [1]}'])
-def test_what_is_no_baseline_is_told(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "known.json"
-    path.write_text(text)
-    with pytest.raises(InvalidPolicy, match="is no baseline"):
-        read_baseline(path)

@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.source import parse_place
+from opmkit.bundle.source import parse_location
 from opmkit.bundle.validation.reports import github, junit, sarif, text
 from opmkit.bundle.validation.reports import json as json_report
-from opmkit.bundle.validation.result import Verdict
+from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.sources import Source
 from opmkit.imagetools.hints import Hint
@@ -34,9 +34,9 @@ BAD = Finding(
 MEDIOCRE = Finding("y is \x00 odd & <long>", severity=Severity.WARNING, rule="GP-Y", validator="good-practices")
 LONELY = Finding("z", severity=Severity.WARNING, rule="GP-Z", validator="good-practices")
 VERDICTS = [
-    Verdict("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
-    Verdict("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
-    Verdict("quay.io/me/gone:1", error="there is none", hint=Hint("name another")),
+    ValidationResult("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
+    ValidationResult("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
+    ValidationResult("quay.io/me/gone:1", error="there is none", hint=Hint("name another")),
 ]
 
 
@@ -63,7 +63,9 @@ def test_text_groups_by_bundle_and_file_and_shows_the_line() -> None:
 
 def test_text_prints_a_finding_of_many_bundles_once() -> None:
     verdicts = [
-        Verdict(f"quay.io/me/demo:{number}", (MEDIOCRE, replace(BAD, line=number), *([LONELY] if number == 2 else [])))
+        ValidationResult(
+            f"quay.io/me/demo:{number}", (MEDIOCRE, replace(BAD, line=number), *([LONELY] if number == 2 else []))
+        )
         for number in range(1, 13)
     ]
     assert [line for line, _ in text.lines(verdicts)] == [
@@ -114,7 +116,7 @@ def test_json_tells_all_and_whether_it_passes() -> None:
     ],
 )
 def test_what_passes(findings: tuple[Finding, ...], fail_on: Severity, passes: bool) -> None:
-    assert Verdict("demo", findings).passes(fail_on) is passes
+    assert ValidationResult("demo", findings).passes(fail_on) is passes
 
 
 def test_json_alpha1_is_what_the_sdk_prints() -> None:
@@ -176,8 +178,8 @@ DIGEST = "sha256:" + "a" * 64
 )
 @pytest.mark.parametrize("file", ["manifests/a b:\u00e4%.yaml", "c:.yaml", ""])
 def test_sarif_names_sources_by_uris(target: str, root: str, file: str) -> None:
-    source = Source(target, Path(target) if target[0] in "./" else parse_place(target))
-    verdict = Verdict(target, (replace(BAD, file=file),))
+    source = Source(target, Path(target) if target[0] in "./" else parse_location(target))
+    verdict = ValidationResult(target, (replace(BAD, file=file),))
     (result,) = sarif.report([verdict], {}, [source])["runs"][0]["results"]
     uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert is_uri_reference(uri)
@@ -190,7 +192,9 @@ def test_sarif_names_sources_by_uris(target: str, root: str, file: str) -> None:
 def test_sarif_knows_a_finding_again_when_lines_have_moved() -> None:
     moved = Finding(BAD.message, subject=BAD.subject, hint=BAD.hint, rule=BAD.rule, validator=BAD.validator)
     results = [
-        sarif.report([Verdict("./demo", (one,), "demo.v1.0.0")], {})["runs"][0]["results"][0]["partialFingerprints"]
+        sarif.report([ValidationResult("./demo", (one,), "demo.v1.0.0")], {})["runs"][0]["results"][0][
+            "partialFingerprints"
+        ]
         for one in (
             BAD,
             replace(BAD, message="x", hint="", line=99, column=1),

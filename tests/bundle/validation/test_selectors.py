@@ -6,7 +6,7 @@ import pytest
 
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.optional_validators import InvalidOption, read_options, selected
+from opmkit.bundle.validation.optional_validators import InvalidOption, read_options, select_validators
 from opmkit.bundle.validation.selectors import InvalidSelector, Selector
 
 LABELS = {"name": "multiarch", "suite": "all", "size": "5"}
@@ -41,7 +41,7 @@ def test_selectors(text: str, matches: bool) -> None:
     "text", ["=", "name=a,", ",", "name in", "name in a", "name in(a", "a b", "name=a b", "a/b/c", "name=-", "a>b", "!"]
 )
 def test_what_is_no_selector(text: str) -> None:
-    with pytest.raises(InvalidSelector, match="is no label selector") as error:
+    with pytest.raises(InvalidSelector, match="invalid label selector") as error:
         Selector.parse(text)
     assert str(error.value.hint)
 
@@ -64,13 +64,13 @@ def test_what_is_no_selector(text: str) -> None:
     ],
 )
 def test_what_is_selected(selector: str, compat: Compat, names: list[str]) -> None:
-    assert [one.name for one in selected(selector, compat)] == names
+    assert [one.name for one in select_validators(selector, compat)] == names
 
 
 @pytest.mark.parametrize("selector", ["name=none", "name=operatorhubv2"])
 def test_a_selector_must_select_something(selector: str) -> None:
     with pytest.raises(InvalidSelector, match="selects no optional validator"):
-        selected(selector, Compat.OPM_1_26)
+        select_validators(selector, Compat.OPM_1_26)
 
 
 def test_options() -> None:

@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from opmkit.bundle.cache import digest_of_files
+from opmkit.bundle.cache import files_digest
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.validation.bundle_view import BundleView, Options
-from opmkit.bundle.validation.cache import VerdictCache
+from opmkit.bundle.validation.cache import ValidationCache
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.parallel_validator import Judging
-from opmkit.bundle.validation.sources import Source, expand, read_files, read_labels
-from opmkit.bundle.validation.validator import Validation
+from opmkit.bundle.validation.parallel_validator import ValidatorConfig
+from opmkit.bundle.validation.sources import Source, expand_targets, read_files, read_labels
+from opmkit.bundle.validation.validator import BundleValidator
 from opmkit.imagetools.errors import ImageToolsError, InvalidReference, LimitExceeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from opmkit.bundle.validation.result import Verdict
-    from opmkit.bundle.validation.sources import Tool
+    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.bundle.validation.sources import GetTool
     from opmkit.imagetools.reference import Reference
 
-NO_TOOL = cast("Tool", None)
+NO_TOOL = cast("GetTool", None)
 
 
 def no_tags(reference: Reference) -> Iterator[str]:
@@ -47,7 +47,7 @@ def bundle_at(root: Path, files: dict[str, bytes]) -> Path:
 
 @pytest.mark.parametrize("target", ["quay.io/me/demo", "quay.io/me/demo:*"])
 def test_a_repository_is_all_of_its_tags(target: str) -> None:
-    assert [source.target for source in expand([target], two_tags)] == [
+    assert [source.target for source in expand_targets([target], two_tags)] == [
         "quay.io/me/demo:1.0.0",
         "quay.io/me/demo:1.1.0",
     ]
@@ -58,7 +58,11 @@ def test_directories_images_and_lists(tmp_path: Path) -> None:
     listed = tmp_path / "list"
     listed.write_text("# all of them\nquay.io/me/b:1   # and this\n\noci:layout:1\n")
     named = [str(tmp_path / "demo"), "quay.io/me/a@sha256:" + "0" * 64, f"@{listed}"]
-    assert [source.target for source in expand(named, no_tags)] == [*named[:2], "quay.io/me/b:1", "oci:layout:1"]
+    assert [source.target for source in expand_targets(named, no_tags)] == [
+        *named[:2],
+        "quay.io/me/b:1",
+        "oci:layout:1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,13 +70,13 @@ def test_directories_images_and_lists(tmp_path: Path) -> None:
 )
 def test_what_names_nothing(target: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        list(expand([target], no_tags))
+        list(expand_targets([target], no_tags))
 
 
 def test_lists_do_not_nest(tmp_path: Path) -> None:
     (tmp_path / "list").write_text(f"@{tmp_path}/list\n")
-    with pytest.raises(NotABundle, match="another list"):
-        list(expand([f"@{tmp_path}/list"], no_tags))
+    with pytest.raises(NotABundle, match="nested list"):
+        list(expand_targets([f"@{tmp_path}/list"], no_tags))
 
 
 def test_a_directory_is_read_whole_but_for_links_out_of_it(tmp_path: Path) -> None:
@@ -95,7 +99,7 @@ def test_a_directory_of_manifests_is_bare(tmp_path: Path) -> None:
 def test_a_file_is_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "README.md").touch()
     with pytest.raises(NotABundle, match="is a file") as raised:
-        list(expand([str(tmp_path / "README.md")], no_tags))
+        list(expand_targets([str(tmp_path / "README.md")], no_tags))
     assert f"@{tmp_path}" in str(raised.value.hint)
 
 
@@ -111,12 +115,12 @@ def test_what_is_no_bundle_or_too_large(tmp_path: Path) -> None:
         read_labels(NO_TOOL, Source("demo", large))
 
 
-def judged(views: list[str]) -> Validation:
+def judged(views: list[str]) -> BundleValidator:
     def judge(view: BundleView) -> list[Finding]:
         views.append(view.name)
         return [Finding(f"{len(view.files)} files", rule="DEMO", validator="demo")]
 
-    return Validation(NO_TOOL, Judging(judge, Compat.OPMKIT, Options()), processes=0)
+    return BundleValidator(NO_TOOL, ValidatorConfig(judge, Compat.OPMKIT, Options()), processes=0)
 
 
 def test_what_cannot_be_read_is_told_and_the_others_go_on(tmp_path: Path) -> None:
@@ -133,9 +137,9 @@ def test_verdicts_are_kept_by_content_and_choices(tmp_path: Path) -> None:
     root = bundle_at(tmp_path / "demo", {"manifests/a.yaml": b"a"})
     views: list[str] = []
 
-    def run(name: str, *choices: str) -> Verdict:
+    def run(name: str, *choices: str) -> ValidationResult:
         validation = judged(views)
-        cached = replace(validation, cache=VerdictCache.open(tmp_path / "verdicts", choices))
+        cached = replace(validation, cache=ValidationCache.open(tmp_path / "verdicts", choices))
         return next(iter(cached.run([Source(name, root)])))
 
     first = run("one", "all")
@@ -153,5 +157,5 @@ def test_verdicts_are_kept_by_content_and_choices(tmp_path: Path) -> None:
 
 
 def test_digests_of_files_tell_names_from_contents() -> None:
-    digests = {digest_of_files(files) for files in ({"a": b"bc"}, {"ab": b"c"}, {"a": b"b", "c": b""}, {})}
+    digests = {files_digest(files) for files in ({"a": b"bc"}, {"ab": b"c"}, {"a": b"b", "c": b""}, {})}
     assert len(digests) == 4

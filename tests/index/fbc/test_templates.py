@@ -189,7 +189,7 @@ def test_all_that_is_wrong_with_a_semver_template_is_told_at_once_each_with_its_
     ("value", "problem"),
     [
         ("just text", "the document is a string, not a mapping"),
-        ("", "the document is nothing, not a mapping"),
+        ("", "the document is null, not a mapping"),
         ("schema: olm.other", "the schema is 'olm.other', not 'olm.semver'"),
         ("a: 1", "the document has no schema"),
         ("schema: olm.semver", "it lists no bundles"),

@@ -134,7 +134,7 @@ def test_bundles_that_no_version_tells_apart_go_by_their_names(
     ("image", "name", "error", "message"),
     [
         ("demo:9.9.9", "demo", ImageToolsError, "9.9.9"),
-        ("demo:operator", "demo", NotABundle, "demo:operator is no bundle"),
+        ("demo:operator", "demo", NotABundle, "demo:operator is not a bundle"),
         ("demo:1.1.0", "../demo", CatalogError, "package '../demo' can't be exported"),
         ("demo:1.1.0", "..", CatalogError, "package '..' can't be exported"),
         ("", "demo", CatalogError, "bundle demo.v1.1.0 can't be exported: the index does not name an image"),

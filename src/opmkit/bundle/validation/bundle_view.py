@@ -1,6 +1,6 @@
-"""A bundle as rules look at it: its files, the objects in them, what its annotations say.
+"""View of a bundle for rules: its files, the objects in them, and its annotations.
 
-Nothing here raises for what is in the files: a rule for each fault says so.
+Nothing here raises for invalid content, which rules report.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from opmkit.bundle import labels as names
+from opmkit.bundle import labels
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.content import Content, ContentCache
+from opmkit.bundle.crd import CRD_KIND
+from opmkit.bundle.lenient import mapping, scalar_text, text
 from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opmkit.bundle.api_types.scalars import DecodeMode
-    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.platforms import Inspect
-
-CSV_KIND = "ClusterServiceVersion"
-CRD_KIND = "CustomResourceDefinition"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Values that optional rules require; empty if not set."""
+    """Options of optional validators, "" if not given."""
 
     k8s_version: str = ""
     index_path: str = ""
@@ -37,51 +36,58 @@ class Options:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A file of a bundle and what it says."""
+    """A file of a bundle and its content."""
 
     path: str
     content: Content
 
     @property
     def name(self) -> str:
-        """The file's own name."""
+        """The file name."""
         return posixpath.basename(self.path)
 
     @cached_property
     def object(self) -> Mapping[str, Any]:
-        """The first document where it is a mapping, else nothing."""
+        """The first document, empty if it is not a mapping."""
         return mapping(self.content.value)
 
     @cached_property
     def kind(self) -> str:
-        """The object's kind, "" where it says none."""
+        """The kind of the object, "" if absent."""
         return text(self.object.get("kind"))
 
     @cached_property
     def api_version(self) -> str:
-        """The object's apiVersion, "" where it says none."""
+        """The apiVersion of the object, "" if absent."""
         return text(self.object.get("apiVersion"))
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """The object's metadata."""
+        """The metadata of the object."""
         return mapping(self.object.get("metadata"))
 
     @cached_property
     def object_name(self) -> str:
-        """The object's name, "" where it says none."""
+        """The name of the object, "" if absent."""
         return text(self.metadata.get("name"))
 
 
 @dataclass(frozen=True)
 class BundleView:
-    """One bundle under validation.
+    """A bundle under validation.
 
-    ``files`` are all that it has, by their paths from its root with ``/`` between; ``directories`` those that are
-    there, also without files. ``image_labels`` are those of its image, None for a directory. ``bare`` tells that the
-    root itself is a manifests directory without metadata. ``inspect`` asks for the platforms of images.
-    ``csv_decode_mode`` is how the fields of the ClusterServiceVersion are read; None is the way of the dialect's
-    loader. ``memo`` is where rules keep what they found out about it, by keys of their own.
+    Attributes:
+        name: Name of the bundle on the command line.
+        files: Content of all files by path from the root of the bundle.
+        directories: Paths of all directories, including empty ones.
+        image_labels: Labels of the image, None for a directory.
+        bare: Whether the root is a manifests directory without metadata.
+        compat: Program whose results are wanted.
+        options: Options of optional validators.
+        contents: Cache of decoded files.
+        inspect: Returns the platforms of images.
+        csv_decode_mode: Mode in which the ClusterServiceVersion is decoded, None for that of the Go loader.
+        memo: Results of rules for this bundle, by keys of the rules.
     """
 
     name: str
@@ -97,47 +103,51 @@ class BundleView:
     memo: dict[object, object] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def manifest(self, path: str) -> Manifest:
-        """The file of that path; KeyError if there is none."""
+        """Return the file at a path.
+
+        Raises:
+            KeyError: if the file does not exist.
+        """
         key = (Manifest, path)
         if key not in self.memo:
             self.memo[key] = Manifest(path, self.contents.read(self.files[path]))
         return cast("Manifest", self.memo[key])
 
-    def below(self, directory: str, *, deep: bool = False) -> Iterator[Manifest]:
-        """The files of a directory ("" is the root), in the order of their names; with ``deep``, of those in it too."""
-        key = (BundleView.below, directory, deep)
+    def files_in(self, directory: str, *, recursive: bool = False) -> Iterator[Manifest]:
+        """Yield the files in a directory, "" for the root, sorted by path."""
+        key = (BundleView.files_in, directory, recursive)
         if key not in self.memo:
             prefix = f"{directory}/" if directory else ""
             inside = (path for path in sorted(self.files) if path.startswith(prefix))
-            self.memo[key] = [path for path in inside if deep or "/" not in path[len(prefix) :]]
+            self.memo[key] = [path for path in inside if recursive or "/" not in path[len(prefix) :]]
         return map(self.manifest, cast("list[str]", self.memo[key]))
 
     @cached_property
     def annotations_file(self) -> Manifest | None:
-        """The file in ``metadata/`` that holds the annotations: by name, the first that has such a mapping."""
+        """The first file in ``metadata/`` that has a mapping ``annotations``."""
         if "metadata" not in self.directories:
             return None
-        return next((file for file in self.below("metadata") if _annotations(file) is not None), None)
+        return next((file for file in self.files_in("metadata") if _annotations(file) is not None), None)
 
     @cached_property
     def annotations(self) -> Mapping[str, str]:
-        """What the annotations file says, numbers and booleans as their text."""
+        """The annotations of the bundle, with numbers and booleans converted to strings."""
         return {} if self.annotations_file is None else _annotations(self.annotations_file) or {}
 
     @cached_property
     def manifests_directory(self) -> str:
-        """Where the manifests are: what the annotations say, else ``manifests``; "" is the root."""
+        """Path of the manifests directory, by the annotations or ``manifests``; "" is the root."""
         if self.bare:
             return ""
-        named = self.annotations.get(names.MANIFESTS)
-        if named is None:
+        path = self.annotations.get(labels.MANIFESTS)
+        if path is None:
             return "manifests"
-        return posixpath.normpath(f"/{named}").lstrip("/")
+        return posixpath.normpath(f"/{path}").lstrip("/")
 
     @cached_property
     def manifests(self) -> tuple[Manifest, ...]:
-        """The files of the manifests directory, in the order of their names."""
-        return tuple(self.below(self.manifests_directory))
+        """The files in the manifests directory, sorted by name."""
+        return tuple(self.files_in(self.manifests_directory))
 
     @cached_property
     def csvs(self) -> tuple[Manifest, ...]:
@@ -161,7 +171,7 @@ class BundleView:
 
     @property
     def csv_annotations(self) -> Mapping[str, Any]:
-        """The annotations of the first ClusterServiceVersion itself."""
+        """The annotations in the metadata of the first ClusterServiceVersion."""
         return mapping(self.csv.metadata.get("annotations")) if self.csv else {}
 
 
@@ -170,34 +180,3 @@ def _annotations(file: Manifest) -> dict[str, str] | None:
     if not isinstance(values, dict):
         return None
     return {key: scalar for key, value in values.items() if (scalar := scalar_text(value)) is not None}
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value where it is a mapping, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: object) -> list[Any]:
-    """The value where it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def text(value: object) -> str:
-    """The value where it is a string, else an empty one."""
-    return value if isinstance(value, str) else ""
-
-
-def scalar_text(value: object) -> str | None:
-    """The text of a scalar as Kubernetes tools take one for a text, "" for null; None for what is no scalar."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) else None
-
-
-def members(value: object, base: FieldPath) -> Iterator[tuple[FieldPath, Mapping[str, Any]]]:
-    """The mappings in a list, each with the path to it, where ``base`` leads to the list."""
-    for number, item in enumerate(items(value)):
-        if isinstance(item, dict):
-            yield (*base, number), item

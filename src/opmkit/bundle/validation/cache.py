@@ -1,4 +1,4 @@
-"""Verdicts kept by what they are on, so that nothing is judged twice by the same rules."""
+"""Cache of validation results, keyed by the digest of the bundle."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from opmkit.bundle.cache import Kept, code_digest
+from opmkit.bundle.cache import ResultCache, code_digest
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.cel import compiler_version
-from opmkit.bundle.validation.cross_bundle import Summary
+from opmkit.bundle.validation.cross_bundle import BundleSummary
 from opmkit.bundle.validation.extensions import extension_versions
-from opmkit.bundle.validation.result import Verdict
+from opmkit.bundle.validation.result import ValidationResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,39 +20,41 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictCache:
-    """Verdicts by the digests of the bundles that they are on."""
+class ValidationCache:
+    """On-disk cache of validation results."""
 
-    kept: Kept
+    results: ResultCache
 
     @classmethod
-    def open(cls, directory: Path, choices: Iterable[str]) -> VerdictCache:
-        """The verdicts by the rules of this program under the given choices of profile, dialect and options."""
+    def open(cls, directory: Path, options: Iterable[str]) -> ValidationCache:
+        """Return a cache for the rules of this installation and for ``options``: profile, mode, optional validators."""
         code = [code_digest("opmkit.bundle"), compiler_version(), *extension_versions()]
-        return cls(Kept.open(directory, [*code, "", *choices]))
+        return cls(ResultCache.open(directory, [*code, "", *options]))
 
-    def get(self, content: str, target: str) -> Verdict | None:
-        """The verdict on the bundle of that digest, named as it is now; None if there is none."""
+    def get(self, content: str, target: str) -> ValidationResult | None:
+        """Return the result for the bundle with this digest, under the name ``target``, or None."""
         try:
-            value = orjson.loads(self.kept.get(content) or b"")
+            value = orjson.loads(self.results.get(content) or b"")
             findings = tuple(map(_finding, value["findings"]))
             summary = value["summary"] and _summary(value["summary"], target)
-            return Verdict(target, findings, value["name"], value["package"], summary)
+            return ValidationResult(target, findings, value["name"], value["package"], summary)
         except (ValueError, TypeError, KeyError):
             return None
 
-    def put(self, content: str, verdict: Verdict) -> None:
-        """Keep a verdict; a bundle that could not be read has none."""
-        if verdict.error:
+    def put(self, content: str, result: ValidationResult) -> None:
+        """Store a result, unless it is an error."""
+        if result.error:
             return
-        value: dict[str, Any] = {"name": verdict.name, "package": verdict.package}
-        value |= {"findings": verdict.findings, "summary": verdict.summary}
-        self.kept.put(content, orjson.dumps(value))
+        value: dict[str, Any] = {"name": result.name, "package": result.package}
+        value |= {"findings": result.findings, "summary": result.summary}
+        self.results.put(content, orjson.dumps(value))
 
 
-def _summary(value: Mapping[str, Any], target: str) -> Summary:
-    fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
-    return Summary(**{**fields, "target": target})
+def _summary(value: Mapping[str, Any], target: str) -> BundleSummary:
+    fields: dict[str, Any] = {
+        name: tuple(member) if isinstance(member, list) else member for name, member in value.items()
+    }
+    return BundleSummary(**{**fields, "target": target})
 
 
 def _finding(value: Mapping[str, Any]) -> Finding:

@@ -1,4 +1,4 @@
-"""Rules in the Common Expression Language, as the resolver of operators compiles them."""
+"""Compilation of constraints in the Common Expression Language (CEL), as in OLM's resolver."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ if TYPE_CHECKING:
     from cel_expr_python import cel
 
 DISTRIBUTION = "cel-expr-python"
-"""The distribution that compiles rules. It has no wheels for some platforms, such as Linux with musl."""
+"""Optional dependency that compiles CEL. It has no wheels for some platforms, such as Linux with musl."""
 MAX_LENGTH = 16 * 1024
-"""Characters that a rule may have."""
+"""Maximum length of a rule."""
 
-_COMPLAINT = re.compile(
-    r"(?:[A-Z_]+: )*(?:<input>:(?P<place>[-\d:]+): )?(?P<problem>.*?)(?: \(in container ''\))?(?: \[[A-Z_]+\])?(?:\n|$)"
+_COMPILER_ERROR = re.compile(
+    r"(?:[A-Z_]+: )*(?:<input>:(?P<location>[-\d:]+): )?(?P<problem>.*?)"
+    r"(?: \(in container ''\))?(?: \[[A-Z_]+\])?(?:\n|$)"
 )
-"""The first complaint of the compiler: status and severity, place, what is wrong, and the line that shows it."""
+"""The first error of the compiler: status, severity, location, message and source line."""
 
 
 class CompilerMissing(Exception):
-    """The library that compiles rules is not installed, or cannot be loaded; the text is the cause."""
+    """The CEL library is not installed or cannot be loaded."""
 
 
 def compiler_version() -> str:
-    """Return the version of the library that compiles rules, "" if it is not installed."""
+    """Return the version of the CEL library, "" if it is not installed."""
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -34,24 +35,24 @@ def compiler_version() -> str:
 
 
 def compile_problem(rule: str) -> str:
-    """What keeps a rule from being one that yields true or false, "" if nothing does.
+    """Return why a rule does not compile to a boolean expression, "" if it does.
 
-    It may use the variable ``properties``, a list of maps from texts to anything; the function
-    ``semver_compare(a, b)``, which gives an integer; and the functions and macros of the language.
+    In addition to the standard library, a rule can use the variable ``properties``, a list of maps with string keys,
+    and the function ``semver_compare(a, b)``, which returns an integer.
 
     Raises:
-        CompilerMissing: if rules can't be compiled here.
+        CompilerMissing: if the CEL library is not available.
     """
     if len(rule) > MAX_LENGTH:
-        return f"it has {len(rule)} characters, but may have {MAX_LENGTH} at most"
+        return f"{len(rule)} characters exceed the limit of {MAX_LENGTH}"
     try:
         rule.encode()
         kind = _environment().compile(rule).return_type().name()
     except UnicodeEncodeError:
-        return "it has half of a surrogate pair"
+        return "lone surrogate in the text"
     except RuntimeError as error:
-        return _told(str(error))
-    return "" if kind == "BOOL" else f"it yields a value of type {kind}, not true or false"
+        return _error_message(str(error))
+    return "" if kind == "BOOL" else f"the result has the type {kind}, not BOOL"
 
 
 @cache
@@ -67,9 +68,9 @@ def _environment() -> cel.Env:
     return cel.NewEnv(variables={"properties": properties}, functions=functions)
 
 
-def _told(error: str) -> str:
-    complaint = _COMPLAINT.match(error)
-    if complaint is None:
+def _error_message(error: str) -> str:
+    match = _COMPILER_ERROR.match(error)
+    if match is None:
         return error
-    place = complaint["place"]
-    return complaint["problem"] + (f" (at {place})" if place and "-" not in place else "")
+    location = match["location"]
+    return match["problem"] + (f" (at {location})" if location and "-" not in location else "")

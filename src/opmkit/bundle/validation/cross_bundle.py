@@ -1,6 +1,6 @@
-"""What is wrong with bundles only beside each other: those of a package, a registry, a catalog.
+"""Rules over several bundles, such as those of a package or a catalog.
 
-Of each bundle a summary is enough, which is small, so that ten thousand of them are at hand at once.
+They work on small summaries, so that thousands of bundles fit into memory.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ VALIDATOR = "across"
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What counts of a bundle beside others. All fields are texts or tuples of texts, "" or empty where not there.
+class BundleSummary:
+    """Fields of a bundle for cross-bundle rules, empty if absent.
 
-    ``target`` is what the bundle was named by, ``digest`` that of its image: bundles of one digest are the same.
+    ``target`` is the name of the bundle on the command line, ``digest`` that of its image or "". Bundles with the same
+    digest are the same bundle.
     """
 
     target: str
@@ -47,8 +48,8 @@ class Summary:
     digest: str = ""
 
     @classmethod
-    def of(cls, bundle: BundleView, *, digest: str = "") -> Summary | None:
-        """The summary of a bundle; None if it has no ClusterServiceVersion with a name."""
+    def from_bundle(cls, bundle: BundleView, *, digest: str = "") -> BundleSummary | None:
+        """Return the summary of a bundle, or None if it has no ClusterServiceVersion with a name."""
         csv = Csv.from_bundle(bundle)
         if csv is None or not csv.name:
             return None
@@ -68,23 +69,23 @@ class Summary:
         )
 
     @property
-    def order(self) -> Version:
-        """Its version to compare, 0.0.0 where it has none that can be read."""
-        return _order(self.version)
+    def parsed_version(self) -> Version:
+        """The version, 0.0.0 if it is absent or invalid."""
+        return _parse(self.version)
 
 
 @lru_cache(maxsize=32_768)
-def _order(version: str) -> Version:
+def _parse(version: str) -> Version:
     try:
         return tolerant_version(version)
     except ValueError:
         return tolerant_version("0")
 
 
-BundleFinding: TypeAlias = tuple[Summary, Finding]
+BundleFinding: TypeAlias = tuple[BundleSummary, Finding]
 """A bundle and a finding about it."""
 
-CrossBundleCheck: TypeAlias = "Callable[[Sequence[Summary]], Iterable[BundleFinding]]"
+CrossBundleCheck: TypeAlias = "Callable[[Sequence[BundleSummary]], Iterable[BundleFinding]]"
 
 
 def _no_findings(_: object) -> tuple[()]:
@@ -121,9 +122,9 @@ def cross_bundle_rule(
     return register
 
 
-def run_cross_bundle_rules(summaries: Iterable[Summary], rules: Iterable[Rule]) -> Iterator[BundleFinding]:
+def run_cross_bundle_rules(summaries: Iterable[BundleSummary], rules: Iterable[Rule]) -> Iterator[BundleFinding]:
     """Yield the findings of the cross-bundle rules among ``rules``, each with its bundle."""
-    distinct: dict[str, Summary] = {}
+    distinct: dict[str, BundleSummary] = {}
     for number, summary in enumerate(summaries):
         distinct.setdefault(summary.digest or f"#{number}", summary)
     for rule in rules:

@@ -1,4 +1,4 @@
-"""Whether a file holds an object: a mapping that names its kind, as the first document of YAML or JSON."""
+"""Checks that a file contains a Kubernetes object."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.bundle_view import Manifest
 
-_NO_NUMBER = re.compile(rb"\.(?:inf|nan)", re.IGNORECASE)
-_SOMETHING = re.compile(rb"^(?!---\s*$).", re.MULTILINE | re.DOTALL)
+_INF_OR_NAN = re.compile(rb"\.(?:inf|nan)", re.IGNORECASE)
+_NOT_EMPTY = re.compile(rb"^(?!---\s*$).", re.MULTILINE | re.DOTALL)
 
 
 def decode_finding(manifest: Manifest) -> Finding | None:
-    """What keeps a file from holding an object, with its place; None if it holds one.
+    """Return a finding if the file does not contain an object.
 
-    A document of comments alone, or null, passes for an object that says nothing, not even its kind.
+    A document that is null or has only comments counts as an object without a kind.
     """
     if (finding := read_finding(manifest)) or manifest.content.value is None:
         return finding
@@ -37,13 +37,13 @@ def decode_finding(manifest: Manifest) -> Finding | None:
 
 
 def read_finding(manifest: Manifest) -> Finding | None:
-    """What keeps a file from holding a mapping, of whatever kind, with its place; None if it holds one, or null."""
+    """Return a finding if the file contains neither a mapping nor null."""
     content = manifest.content
     if content.error is not None:
         error = content.error
-        told = f"the file can't be read as YAML or JSON: {error.problem}"
-        return Finding(told, manifest.path, line=error.line, column=error.column)
-    if content.value is None and not _SOMETHING.search(content.raw):
+        message = f"invalid YAML or JSON: {error.problem}"
+        return Finding(message, manifest.path, line=error.line, column=error.column)
+    if content.value is None and not _NOT_EMPTY.search(content.raw):
         return Finding("the file is empty", manifest.path)
     if not isinstance(content.value, dict | None):
         return Finding(f"the file is {describe(content.value)}, not an object", manifest.path)
@@ -53,9 +53,9 @@ def read_finding(manifest: Manifest) -> Finding | None:
 def _problem(manifest: Manifest) -> str:
     if not manifest.kind:
         return "has no kind"
-    if _NO_NUMBER.search(manifest.content.raw) and not all(map(math.isfinite, _floats(manifest.content.value))):
-        return "has a number that is infinite or none, which no object may have"
-    if Gvk.of(manifest.api_version, manifest.kind) is None:
+    if _INF_OR_NAN.search(manifest.content.raw) and not all(map(math.isfinite, _floats(manifest.content.value))):
+        return "has a number that is infinite or NaN"
+    if Gvk.parse(manifest.api_version, manifest.kind) is None:
         return f"has the apiVersion {manifest.api_version!r}, which has more than one slash"
     return ""
 
@@ -68,15 +68,15 @@ def _floats(value: JsonValue) -> Iterator[float]:
             yield from _floats(member)
 
 
-def as_loaded(manifest: Manifest, compat: Compat) -> Manifest:
-    """The file as the loader of a dialect reads it; that of the newest reference takes JSON for YAML."""
+def decode_as_go(manifest: Manifest, compat: Compat) -> Manifest:
+    """Return the file as the Go loader decodes it; that of the newest release decodes JSON as YAML."""
     content = manifest.content
     if compat is not Compat.NEWEST or content.error is None or not content.raw.lstrip().startswith(b"{"):
         return manifest
     if "as_yaml" not in content.memo:
         content.memo["as_yaml"] = _as_yaml(content)
-    read = content.memo["as_yaml"]
-    return replace(manifest, content=read) if isinstance(read, Content) else manifest
+    as_yaml = content.memo["as_yaml"]
+    return replace(manifest, content=as_yaml) if isinstance(as_yaml, Content) else manifest
 
 
 def _as_yaml(content: Content) -> Content:

@@ -76,7 +76,7 @@ class Dependencies:
 def read_dependencies(bundle: BundleView) -> Dependencies:
     """Read the dependencies of a bundle: the first file of its metadata, beside the annotations, that has some."""
     compound = bundle.compat is Compat.OPMKIT
-    for file in bundle.below("metadata"):
+    for file in bundle.files_in("metadata"):
         if bundle.annotations_file is not None and file.path == bundle.annotations_file.path:
             continue
         key = (read_dependencies, compound)

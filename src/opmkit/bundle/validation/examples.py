@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from opmkit.bundle.json_value import without_halves
+from opmkit.bundle.json_value import replace_lone_surrogates
 from opmkit.bundle.lenient import mapping, text
 from opmkit.bundle.validation.gvk import Gvk
 
@@ -71,7 +71,7 @@ def _read(annotations: Mapping[str, str]) -> Examples:
     problems = tuple(_problems(value))
     if problems:
         return Examples(name, problems=problems)
-    apis = (Gvk.of(text(mapping(item).get("apiVersion")), text(mapping(item).get("kind"))) for item in value)
+    apis = (Gvk.parse(text(mapping(item).get("apiVersion")), text(mapping(item).get("kind"))) for item in value)
     return Examples(name, objects=tuple((api, mapping(item)) for api, item in zip(apis, value, strict=True) if api))
 
 
@@ -83,7 +83,7 @@ def _problems(examples: list[JsonValue]) -> Iterator[str]:
             yield f"number {number} is no object"
         elif not kind:
             yield f"number {number} has no kind"
-        elif Gvk.of(version, kind) is None:
+        elif Gvk.parse(version, kind) is None:
             yield f"number {number} has the apiVersion {version!r}, which has more than one slash"
 
 
@@ -94,7 +94,7 @@ def _json(raw: str) -> JsonValue:
     except orjson.JSONDecodeError:
         pass  # it may be an escape of half a surrogate pair, which Go reads
     try:
-        return without_halves(json.loads(raw, parse_constant=_no_constant))
+        return replace_lone_surrogates(json.loads(raw, parse_constant=_no_constant))
     except json.JSONDecodeError as error:
         raise ValueError(f"{error.msg}, in their line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:

@@ -1,18 +1,18 @@
-"""Rules of other distributions, which entry points of the group ``opmkit.rules`` name."""
+"""Rules of other distributions, found by their entry points."""
 
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
 ENTRY_POINTS = "opmkit.rules"
-"""The group of entry points by which other distributions add modules of rules."""
+"""Group of the entry points, each of which names a module with rules."""
 
 
 def extensions() -> list[EntryPoint]:
-    """The modules of rules that are added."""
+    """Return the entry points of all installed modules with rules."""
     return sorted(entry_points(group=ENTRY_POINTS))
 
 
 def extension_versions() -> list[str]:
-    """The distributions that add rules, and their versions."""
+    """Return names and versions of the distributions with rules, such as ``acme-rules 1.0``."""
     return sorted(f"{entry.dist.name} {entry.dist.version}" for entry in extensions() if entry.dist)

@@ -1,4 +1,4 @@
-"""Names of APIs: group, version and kind."""
+"""Identifiers of APIs: group, version and kind."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 
 class Gvk(NamedTuple):
-    """A group, "" for the core group, a version and a kind."""
+    """Group, version and kind of an API; the group is "" for the core group."""
 
     group: str
     version: str
     kind: str
 
     def __str__(self) -> str:
-        """The text that Kubernetes tools use: ``example.com/v1, Kind=Demo``."""
+        """Return the text that Kubernetes tools print: ``example.com/v1, Kind=Demo``."""
         return f"{self.group}/{self.version}, Kind={self.kind}"
 
     @classmethod
-    def of(cls, api_version: str, kind: str) -> Gvk | None:
-        """The API of an object; None if its ``apiVersion`` has more than one slash."""
+    def parse(cls, api_version: str, kind: str) -> Gvk | None:
+        """Return the API of an object, or None if ``api_version`` has more than one slash."""
         if api_version.count("/") > 1:
             return None
         group, _, version = api_version.rpartition("/")
@@ -31,6 +31,6 @@ class Gvk(NamedTuple):
 
 
 def crd_group(name: str) -> str | None:
-    """The group in the name of a CRD, which is ``PLURAL.GROUP``; None if there is none."""
+    """Return the group in the name of a CRD, which is ``PLURAL.GROUP``, or None if there is none."""
     _, dot, group = name.partition(".")
     return group if dot else None

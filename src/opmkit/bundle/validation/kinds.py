@@ -1,11 +1,12 @@
-"""The kinds of objects that a bundle of the format ``registry+v1`` may hold."""
+"""Kinds of objects that are supported in ``registry+v1`` bundles."""
 
 from __future__ import annotations
 
-from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
+from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.validation.compat import Compat
 
-_FIRST = frozenset(
+_IN_OPM_1_26 = frozenset(
     {
         CSV_KIND,
         CRD_KIND,
@@ -28,9 +29,9 @@ _FIRST = frozenset(
         "VerticalPodAutoscaler",
     }
 )
-_SINCE = frozenset({"ConsolePlugin", "NetworkPolicy", "PodMonitor"})
+_ADDED_LATER = frozenset({"ConsolePlugin", "NetworkPolicy", "PodMonitor"})
 
 
 def supported_kinds(compat: Compat) -> frozenset[str]:
-    """The kinds by their texts alone; group and version are not looked at."""
-    return _FIRST if compat is Compat.OPM_1_26 else _FIRST | _SINCE
+    """Return the supported kinds; groups and versions are not checked."""
+    return _IN_OPM_1_26 if compat is Compat.OPM_1_26 else _IN_OPM_1_26 | _ADDED_LATER

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.api_types.scalars import DecodeMode
 from opmkit.bundle.api_types.tables import CRDS
+from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.finding import Finding
-from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import Compat
-from opmkit.bundle.validation.decode import as_loaded, decode_finding
+from opmkit.bundle.validation.decode import decode_as_go, decode_finding
 from opmkit.bundle.validation.typed_manifests import decode_crd, decode_csv
 
 if TYPE_CHECKING:
@@ -103,13 +104,13 @@ class _Directory:
     @property
     def files(self) -> list[Manifest]:
         """The files that are not hidden, as the loader decodes them."""
-        below = self.bundle.below(self.path)
-        return [as_loaded(file, self.bundle.compat) for file in below if not file.name.startswith(".")]
+        below = self.bundle.files_in(self.path)
+        return [decode_as_go(file, self.bundle.compat) for file in below if not file.name.startswith(".")]
 
     def entry_findings(self) -> Iterator[Finding]:
         """Yield the findings that loading can skip: subdirectories, hidden files, undecodable files."""
         yield from subdirectories(self.bundle, self.path)
-        for file in self.bundle.below(self.path):
+        for file in self.bundle.files_in(self.path):
             if file.name.startswith("."):
                 yield Finding(f"{file.name} is a hidden file, not a manifest", file.path, rule=HIDDEN)
         for file in self.files:
@@ -120,7 +121,7 @@ class _Directory:
 def _load_all(bundle: BundleView) -> Iterator[Finding]:
     """Yield all findings of the manifests directory and of the directories with a ClusterServiceVersion."""
     top = _Directory(bundle, bundle.manifests_directory)
-    if not any(bundle.below(top.path)):
+    if not any(bundle.files_in(top.path)):
         yield _no_files(top.path)
         return
     csvs = list(_csvs(bundle))
@@ -152,7 +153,7 @@ def _type_findings(file: Manifest, compat: Compat) -> Iterator[Finding]:
 def _load_as_go(bundle: BundleView) -> Iterator[Finding]:
     """Yield the findings that the Go tools report, with those that follow from them."""
     top = bundle.manifests_directory
-    if not any(bundle.below(top)):
+    if not any(bundle.files_in(top)):
         yield _no_files(top)
         return
     yield from _annotations(bundle)
@@ -194,14 +195,14 @@ def _fatal(directory: _Directory) -> Finding | None:
 def _csvs(bundle: BundleView) -> Iterator[Manifest]:
     """Yield the ClusterServiceVersions at any depth, except in hidden directories."""
     top = bundle.manifests_directory
-    for file in bundle.below(top, deep=True):
+    for file in bundle.files_in(top, recursive=True):
         parts = file.path.removeprefix(f"{top}/" if top else "").split("/")
         if not any(part.startswith(".") for part in parts) and file.kind == CSV_KIND and decode_finding(file) is None:
             yield file
 
 
 def _annotations(bundle: BundleView) -> Iterator[Finding]:
-    for file in bundle.below(bundle.manifests_directory, deep=True):
+    for file in bundle.files_in(bundle.manifests_directory, recursive=True):
         error = file.content.error
         if file.name.startswith("annotations") and error is not None:
             message = f"invalid annotations file: {error.problem}"

@@ -1,4 +1,4 @@
-"""Mail addresses, accepted and refused as Go's ``net/mail`` reads a single address of RFC 5322."""
+"""Validation of mail addresses, equal to ``mail.ParseAddress`` of Go's ``net/mail`` (RFC 5322)."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ _SINGLE = re.compile(rf"(?:{_MAILBOX}|{_GROUP}){_SPACE}(?:{_COMMENT}{_SPACE})*+"
 
 
 def is_single_address(text: str) -> bool:
-    """Whether it is one address, with or without a name: ``a@example.com`` or ``Ann <a@example.com>``."""
+    """Return whether the text is one address, such as ``a@example.com`` or ``Ann <a@example.com>``."""
     return len(text) <= _MAX_LENGTH and _SINGLE.fullmatch(text) is not None

@@ -1,11 +1,11 @@
-"""The media type of a bundle: the format of what is in its manifests directory."""
+"""Media type of a bundle, by the files of its manifests directory."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.lenient import text
-from opmkit.bundle.validation.bundle_view import CSV_KIND
 from opmkit.bundle.validation.decode import decode_finding
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ CHART = "Chart.yaml"
 
 
 def media_type(bundle: BundleView, directory: str) -> str:
-    """Tell by the files of a directory: a chart, manifests with a ClusterServiceVersion or without, or no files."""
-    manifests = tuple(bundle.below(directory))
+    """Return HELM for a chart, REGISTRY or PLAIN for manifests with and without a CSV, NONE for no files."""
+    manifests = tuple(bundle.files_in(directory))
     if not manifests:
         return NONE
     if any(manifest.name == CHART and text(manifest.object.get("name")) for manifest in manifests):

@@ -1,4 +1,4 @@
-"""Values of documents, each with the way that leads to it."""
+"""Values of a document with their paths."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value, which may be of any type, and its ``path`` in the document; what is absent has the value None.
+    """A value of any type, None if absent, and its ``path`` in the document.
 
-    ``field`` is the path as Kubernetes writes it, of the form that its API server keeps, which may be another.
+    ``field`` is the path in the notation of Kubernetes. The API server can store the value in another field.
     """
 
     value: JsonValue
@@ -29,55 +29,53 @@ class Node:
     field: str = ""
 
     def child(self, name: str, field: str = "") -> Node:
-        """The member of that name, found without regard to case if there is none; ``field`` is its other name."""
-        found = fields.member(mapping(self.value), name)
-        told = field or name
-        return Node(found, (*self.path, name), f"{self.field}.{told}" if self.field else told)
+        """Return the member with this name, ignoring case if there is none; ``field`` is its name in the API server."""
+        field = field or name
+        value = fields.member(mapping(self.value), name)
+        return Node(value, (*self.path, name), f"{self.field}.{field}" if self.field else field)
 
     def children(self) -> Iterator[Node]:
-        """The items of a list."""
+        """Yield the items of a list."""
         for number, item in enumerate(items(self.value)):
             yield Node(item, (*self.path, number), f"{self.field}[{number}]")
 
     def at(self, *steps: str | int) -> Node:
-        """What a way through mappings and lists leads to."""
+        """Return the value at a path of names and indexes."""
         node = self
         for step in steps:
             node = node.child(step) if isinstance(step, str) else node._item(step)
         return node
 
     def _item(self, number: int) -> Node:
-        found = items(self.value)[number : number + 1]
-        return Node(found[0] if found else None, (*self.path, number), f"{self.field}[{number}]")
+        item = items(self.value)[number : number + 1]
+        return Node(item[0] if item else None, (*self.path, number), f"{self.field}[{number}]")
 
     @property
     def present(self) -> bool:
-        """Whether there is a value other than null."""
+        """Whether the value is neither absent nor null."""
         return self.value is not None
 
     @property
     def text(self) -> str:
-        """The value where it is a scalar, as a text; else ""."""
+        """The value as a string, "" if it is not a scalar."""
         return scalar_text(self.value) or ""
 
     @property
     def texts(self) -> list[str]:
-        """The texts in a list."""
+        """The items of a list as strings."""
         return [node.text for node in self.children()]
 
     @property
     def where(self) -> str:
-        """The path as people write it: ``spec.versions[0].name``."""
+        """The path as text, such as ``spec.versions[0].name``."""
         return format_path(self.path)
 
     def finding(self, problem: str, *, subject: str = "") -> Finding:
-        """A fault of this value, ``problem`` being what to say of it; its subject is the value if that is a text, else
-        the field.
-        """
-        told = self.value if isinstance(self.value, str) else ""
-        return Finding(f"{self.where} {problem}", path=self.path, subject=subject or told or self.field)
+        """Return a finding about this value; by default, the subject is the value if it is a string, or the field."""
+        value = self.value if isinstance(self.value, str) else ""
+        return Finding(f"{self.where} {problem}", path=self.path, subject=subject or value or self.field)
 
-    def misspelt(self, problems: list[str]) -> Iterator[Finding]:
-        """The fault of this text if there are problems with its spelling."""
+    def name_findings(self, problems: list[str]) -> Iterator[Finding]:
+        """Yield one finding if there are problems with this name."""
         if problems:
             yield self.finding(f"is {self.text!r}: {', and '.join(problems)}")

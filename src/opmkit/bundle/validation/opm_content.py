@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.finding import Severity
-from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND, BundleView
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.decode import decode_finding
 from opmkit.bundle.validation.kinds import supported_kinds
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.api_types.decode import TypeMismatch
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.bundle_view import Manifest
+    from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Rule
 
 VALIDATOR = "opm-content"
@@ -55,7 +56,7 @@ class OpmContent:
     @cached_property
     def files(self) -> tuple[Manifest, ...]:
         """All files in it; those of a chart are not judged."""
-        return () if self.media_type == HELM else tuple(self.bundle.below(self.directory))
+        return () if self.media_type == HELM else tuple(self.bundle.files_in(self.directory))
 
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
@@ -109,14 +110,6 @@ class OpmContent:
         return replace(self.bundle, files=files, directories=directories, csv_decode_mode=reading)
 
 
-def composed_rules(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:
-    """Return the rules of other validators that these validators include; only their errors are reported."""
-    return {
-        name: [_include(rule, name, views) for source, views in sources for rule in validators.get(source, ())]
-        for name, sources in _INCLUDED.items()
-    }
-
-
 _INCLUDED: Mapping[str, tuple[tuple[str, Callable[[OpmContent], tuple[BundleView, ...]]], ...]] = {
     VALIDATOR: (
         ("csv", lambda content: content.csv_views),
@@ -125,6 +118,14 @@ _INCLUDED: Mapping[str, tuple[tuple[str, Callable[[OpmContent], tuple[BundleView
     OPTIONAL: (("operatorhub", lambda content: content.optional_views),),
 }
 """Validators whose rules run in these, and the bundles that they run on."""
+
+
+def composed_rules(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, list[Rule]]:
+    """Return the rules of other validators that these validators include; only their errors are reported."""
+    return {
+        name: [_include(rule, name, views) for source, views in sources for rule in validators.get(source, ())]
+        for name, sources in _INCLUDED.items()
+    }
 
 
 def _include(rule: Rule, validator: str, views: Callable[[OpmContent], tuple[BundleView, ...]]) -> Rule:

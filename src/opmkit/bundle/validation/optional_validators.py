@@ -1,4 +1,4 @@
-"""The optional validators: which a selector chooses, and what the values that are given for them say."""
+"""Select optional validators, and parse their options."""
 
 from __future__ import annotations
 
@@ -15,48 +15,47 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.compat import Compat
 
 CATEGORIES_VARIABLE = "OPERATOR_BUNDLE_CATEGORIES"
-"""The environment variable that names a file of categories."""
+"""Environment variable with the path of a file of categories."""
 
 OPTION_NAMES = {"k8s-version": "k8s_version", "index-path": "index_path", "container-tools": "container_tools"}
-"""The names of the values that optional validators take, and the fields of `Options` that hold them."""
+"""Names of the options of optional validators, and the fields of `Options`."""
 
 
 class InvalidOption(BundleError):
-    """A value for optional validators that none of them takes."""
+    """An unknown or malformed option for optional validators."""
 
 
-def available(compat: Compat) -> tuple[OptionalValidator, ...]:
-    """The optional validators of a dialect."""
-    return tuple(one for one in OPTIONAL if compat in one.compat)
+def available_validators(compat: Compat) -> tuple[OptionalValidator, ...]:
+    """Return the optional validators of a compatibility mode."""
+    return tuple(validator for validator in OPTIONAL if compat in validator.compat)
 
 
-def selected(selector: str, compat: Compat) -> tuple[OptionalValidator, ...]:
-    """Those that a label selector chooses, such as ``name=operatorhub`` or ``suite=operatorframework``.
+def select_validators(selector: str, compat: Compat) -> tuple[OptionalValidator, ...]:
+    """Return the optional validators that match a label selector, such as ``suite=operatorframework``.
 
     Raises:
-        InvalidSelector: if it is no selector, or chooses none.
+        InvalidSelector: if the selector is invalid or matches none.
     """
     parsed = Selector.parse(selector)
-    chosen = tuple(one for one in available(compat) if parsed.matches(one.labels(compat)))
-    if not chosen:
-        names = ", ".join(one.name for one in available(compat))
-        raise InvalidSelector(
-            f"{selector!r} selects no optional validator", hint=f"Select by name, which is one of {names}."
-        )
-    return chosen
+    available = available_validators(compat)
+    selected = tuple(validator for validator in available if parsed.matches(validator.labels(compat)))
+    if not selected:
+        names = ", ".join(validator.name for validator in available)
+        raise InvalidSelector(f"{selector!r} selects no optional validator", hint=f"select by name: {names}")
+    return selected
 
 
 def read_options(pairs: Iterable[str], categories_file: str = "") -> Options:
-    """Read ``NAME=VALUE`` pairs, several in one text with commas between; of a name given twice, the last counts.
+    """Parse ``NAME=VALUE,...``; of duplicate names the last one counts.
 
     Raises:
-        InvalidOption: for a text without =, or a name that no validator takes.
+        InvalidOption: for a pair without ``=`` or with an unknown name.
     """
     values: dict[str, str] = {}
     for pair in (part for text in pairs for part in text.split(",")):
         name, equals, value = pair.strip().partition("=")
         if not equals or name not in OPTION_NAMES:
-            told = f"{name!r} is no option of an optional validator" if equals else f"{pair!r} is not NAME=VALUE"
-            raise InvalidOption(told, hint=f"The options are {', '.join(OPTION_NAMES)}.")
+            message = f"unknown option {name!r} of optional validators" if equals else f"{pair!r} is not NAME=VALUE"
+            raise InvalidOption(message, hint=f"choose one of {', '.join(OPTION_NAMES)}")
         values[OPTION_NAMES[name]] = value
     return Options(**values, categories_file=categories_file)

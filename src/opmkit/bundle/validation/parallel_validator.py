@@ -1,6 +1,6 @@
-"""Judging bundles, in this process and in others beside it.
+"""Validate bundles in this process and in worker processes.
 
-As a program, this module is such another process: it is told how to judge, and some bundles, and answers with verdicts.
+As a program, this module is a worker process: it receives a configuration with bundles, and responds with the results.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.bundle_view import BundleView
-from opmkit.bundle.validation.result import Verdict
-from opmkit.bundle.worker_process import Process, serve, spare_processors
+from opmkit.bundle.validation.result import ValidationResult
+from opmkit.bundle.worker_process import WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
@@ -28,139 +28,142 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.platforms import Inspect
     from opmkit.bundle.validation.sources import BundleFiles
 
-WORTHWHILE = 8
-"""Bundles that are judged in less time than a process takes to start."""
-_TOGETHER = 8
-_MOST = 8
+MIN_BUNDLES = 8
+"""Number of bundles that are validated in less time than a process takes to start."""
+_BATCH_SIZE = 8
+_MAX_PROCESSES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A bundle to judge, under the name that it was given."""
+class NamedBundle:
+    """The files of a bundle to validate, and its name on the command line."""
 
     target: str
-    bundle: BundleFiles
+    files: BundleFiles
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """How bundles are judged: by ``judge``, in ``compat``, with ``options``.
+class ValidatorConfig:
+    """How to validate bundles.
 
-    ``inspect`` asks for the platforms of images; other processes can't.
+    Attributes:
+        run: Returns the findings for a bundle.
+        compat: Program whose results are wanted.
+        options: Values for optional validators.
+        inspect: Returns the platforms of images; not available in worker processes.
     """
 
-    judge: Callable[[BundleView], Iterable[Finding]]
+    run: Callable[[BundleView], Iterable[Finding]]
     compat: Compat
     options: Options
     inspect: Inspect | None = None
 
-    def verdict(self, case: Case, contents: ContentCache) -> Verdict:
-        """Judge a bundle."""
-        bundle = case.bundle
+    def validate(self, bundle: NamedBundle, contents: ContentCache) -> ValidationResult:
+        """Validate a bundle."""
+        files = bundle.files
         view = BundleView(
-            case.target,
-            bundle.files,
-            bundle.directories,
-            bundle.labels,
-            bundle.bare,
+            bundle.target,
+            files.files,
+            files.directories,
+            files.labels,
+            files.bare,
             self.compat,
             self.options,
             contents,
             self.inspect,
         )
-        findings = tuple(self.judge(view))
+        findings = tuple(self.run(view))
         name = view.csv.object_name if view.csv else ""
-        return Verdict(case.target, findings, name, view.annotations.get(PACKAGE, ""))
+        return ValidationResult(bundle.target, findings, name, view.annotations.get(PACKAGE, ""))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pending:
-    """A case that waits for its verdict."""
+class PendingResult:
+    """A submitted bundle and its future result."""
 
-    case: Case
-    verdict: Future[Verdict] = field(default_factory=Future)
+    bundle: NamedBundle
+    future: Future[ValidationResult] = field(default_factory=Future)
 
 
-class JudgeAhead:
-    """Judges what is going to be asked for, on the processors that are idle else.
+class ParallelValidator:
+    """Validates bundles ahead of the consumer, using the idle CPUs.
 
-    As a context manager; at its end it drops what it has not begun. Safe for several threads.
+    A context manager; leaving it drops pending work. Safe for concurrent use.
     """
 
-    def __init__(self, judging: Judging, contents: ContentCache, processes: int | None = None) -> None:
-        """Set up for so many processes, by default one for each processor but the one that this process has."""
-        count = spare_processors(_MOST) if processes is None else processes
-        self._judging = judging
+    def __init__(self, config: ValidatorConfig, contents: ContentCache, processes: int | None = None) -> None:
+        """Prepare a number of worker processes, by default one per spare CPU."""
+        count = spare_cpu_count(_MAX_PROCESSES) if processes is None else processes
+        self._config = config
         self._contents = contents
         self._lock = threading.Lock()
-        self._waiting: deque[Pending] = deque()
-        self._seen = 0
-        self._idle = [Process(__name__) for _ in range(count)]
-        self._threads = WorkerPool(count, "judge") if count > 0 else None
+        self._pending: deque[PendingResult] = deque()
+        self._submitted = 0
+        self._idle = [WorkerProcess(__name__) for _ in range(count)]
+        self._threads = WorkerPool(count, "validate") if count > 0 else None
 
-    def submit(self, case: Case) -> Pending:
-        """Judge this when there is time."""
-        pending = Pending(case)
+    def submit(self, bundle: NamedBundle) -> PendingResult:
+        """Validate a bundle when a worker is idle."""
+        pending = PendingResult(bundle)
         with self._lock:
-            self._waiting.append(pending)
-            self._seen += 1
-        if self._threads is not None and self._seen > WORTHWHILE:
-            with contextlib.suppress(RuntimeError):  # it is over
-                self._threads.submit(self._judge_elsewhere)
+            self._pending.append(pending)
+            self._submitted += 1
+        if self._threads is not None and self._submitted > MIN_BUNDLES:
+            with contextlib.suppress(RuntimeError):  # after shutdown
+                self._threads.submit(self._validate_batch)
         return pending
 
-    def verdict(self, pending: Pending) -> Verdict:
-        """The verdict: judged here and now, unless another process has begun with it."""
+    def result(self, pending: PendingResult) -> ValidationResult:
+        """Return the result; validate the bundle in this thread unless a worker has started with it."""
         with self._lock:
-            mine = pending in self._waiting
+            mine = pending in self._pending
             if mine:
-                self._waiting.remove(pending)
-        return self._judging.verdict(pending.case, self._contents) if mine else pending.verdict.result()
+                self._pending.remove(pending)
+        return self._validate(pending.bundle) if mine else pending.future.result()
 
-    def _judge_elsewhere(self) -> None:
+    def _validate_batch(self) -> None:
         process = self._idle.pop()
-        taken = self._take()
+        batch = self._take_batch()
         try:
-            cases = [pending.case for pending in taken]
-            verdicts = (cases and process.ask((self._judging, cases))) or map(self._judge_here, cases)
-            for pending, verdict in zip(taken, verdicts, strict=True):
-                pending.verdict.set_result(verdict)
+            bundles = [pending.bundle for pending in batch]
+            results = (bundles and process.request((self._config, bundles))) or map(self._validate, bundles)
+            for pending, result in zip(batch, results, strict=True):
+                pending.future.set_result(result)
         except BaseException as error:
-            for pending in taken:
-                if not pending.verdict.done():
-                    pending.verdict.set_exception(error)
+            for pending in batch:
+                if not pending.future.done():
+                    pending.future.set_exception(error)
             raise
         finally:
             self._idle.append(process)
 
-    def _take(self) -> list[Pending]:
-        """Take some that were submitted last: those before them are going to be asked for sooner."""
+    def _take_batch(self) -> list[PendingResult]:
+        """Take the bundles that were submitted last: the consumer is about to validate the earlier ones."""
         with self._lock:
-            count = min(_TOGETHER, (len(self._waiting) + 1) // 2)
-            return [self._waiting.pop() for _ in range(count)][::-1]
+            count = min(_BATCH_SIZE, (len(self._pending) + 1) // 2)
+            return [self._pending.pop() for _ in range(count)][::-1]
 
-    def _judge_here(self, case: Case) -> Verdict:
-        return self._judging.verdict(case, self._contents)
+    def _validate(self, bundle: NamedBundle) -> ValidationResult:
+        return self._config.validate(bundle, self._contents)
 
     def __enter__(self) -> Self:
-        """The same."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the processes."""
+        """Stop the worker processes."""
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)
         for process in self._idle:
             process.stop()
 
 
-def _answer(contents: ContentCache) -> Callable[[tuple[Judging, list[Case]]], list[Verdict]]:
-    def answer(question: tuple[Judging, list[Case]]) -> list[Verdict]:
-        judging, cases = question
-        return [judging.verdict(case, contents) for case in cases]
+def _request_handler(contents: ContentCache) -> Callable[[tuple[ValidatorConfig, list[NamedBundle]]], object]:
+    def handle(request: tuple[ValidatorConfig, list[NamedBundle]]) -> list[ValidationResult]:
+        config, bundles = request
+        return [config.validate(bundle, contents) for bundle in bundles]
 
-    return answer
+    return handle
 
 
 if __name__ == "__main__":
-    serve(_answer(ContentCache()))
+    serve_requests(_request_handler(ContentCache()))

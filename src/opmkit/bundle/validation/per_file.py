@@ -1,4 +1,4 @@
-"""Checks that judge each file by its content alone, so that contents which repeat are judged once."""
+"""Checks of single files, whose results are stored with the content, so that equal files are checked once."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
     from opmkit.bundle.validation.rule import Check
 
-    Judge: TypeAlias = Callable[[Manifest], Iterable[Finding]]
-    Choice: TypeAlias = Callable[[BundleView], Iterable[Manifest]]
+    FileCheck: TypeAlias = Callable[[Manifest], Iterable[Finding]]
+    FileSelector: TypeAlias = Callable[[BundleView], Iterable[Manifest]]
 
 
-def each_file(files: Choice) -> Callable[[Judge], Check]:
-    """Make a check of a function that judges one file; ``files`` says which of a bundle's it is to judge.
+def each_file(select: FileSelector) -> Callable[[FileCheck], Check]:
+    """Return a decorator that turns a check of a file into one of a bundle's files.
 
-    The function sees nothing but the file, whose name it must not use, and leaves the ``file`` of its faults open.
+    The check must depend only on the content of the file. ``file`` of its findings is filled in here.
     """
 
-    def decorate(judge: Judge) -> Check:
-        @wraps(judge)
+    def decorate(check_file: FileCheck) -> Check:
+        @wraps(check_file)
         def check(bundle: BundleView) -> Iterator[Finding]:
-            for manifest in files(bundle):
-                for finding in _judged(manifest, judge):
+            for manifest in select(bundle):
+                for finding in _findings(manifest, check_file):
                     yield replace(finding, file=manifest.path)
 
         return cast("Check", check)
@@ -35,8 +35,8 @@ def each_file(files: Choice) -> Callable[[Judge], Check]:
     return decorate
 
 
-def _judged(manifest: Manifest, judge: Judge) -> tuple[Finding, ...]:
+def _findings(manifest: Manifest, check_file: FileCheck) -> tuple[Finding, ...]:
     memo = manifest.content.memo
-    if judge not in memo:
-        memo[judge] = tuple(judge(manifest))
-    return cast("tuple[Finding, ...]", memo[judge])
+    if check_file not in memo:
+        memo[check_file] = tuple(check_file(manifest))
+    return cast("tuple[Finding, ...]", memo[check_file])

@@ -1,4 +1,4 @@
-"""The platforms of images, by which rules learn what a bundle's images run on."""
+"""Platforms of images, for the rules about multi-architecture operators."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _UNKNOWN = ("", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class ImagePlatforms:
-    """What an image runs on: the platforms that its index lists, or the one that its configuration names.
+    """The platforms in an image index, or the one in the configuration of an image.
 
-    ``is_index`` tells which. An index may list platforms ``unknown/unknown``: those are of what is said about images,
-    not of images.
+    Indexes contain attestations as manifests of the platform ``unknown/unknown``.
     """
 
     platforms: tuple[Platform, ...]
@@ -26,9 +25,13 @@ class ImagePlatforms:
 
     @property
     def known(self) -> tuple[Platform, ...]:
-        """The platforms that are some."""
-        return tuple(one for one in self.platforms if one.os not in _UNKNOWN and one.architecture not in _UNKNOWN)
+        """The platforms except ``unknown``."""
+        return tuple(
+            platform
+            for platform in self.platforms
+            if platform.os not in _UNKNOWN and platform.architecture not in _UNKNOWN
+        )
 
 
 Inspect: TypeAlias = "Callable[[str], ImagePlatforms | None]"
-"""Asks for the platforms of an image by its reference; None if they can't be learnt. It keeps what it was told."""
+"""Function that returns the platforms of an image by its reference, or None if they are unknown."""

@@ -1,14 +1,11 @@
-"""What a project makes of findings: a file with severities, ignores with their reasons, and a baseline."""
+"""Policy file of a project: severities of rules, and ignored findings."""
 
 from __future__ import annotations
 
 import difflib
-from collections import Counter
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from opmkit.bundle.content import Content
 from opmkit.bundle.document import MAX_BYTES
@@ -21,25 +18,25 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
 
 FILE_NAME = ".opm-validate.yaml"
-"""Where a policy is looked for, in the working directory."""
+"""Name of the policy file in the working directory."""
 OFF = "off"
 
 _KEYS = ("profile", "fail-on", "severity", "ignore", "baseline", "optional", "optional-values")
 _IGNORE_KEYS = ("rule", "bundle", "file", "subject", "reason")
-BASELINE_VERSION = 1
 
 
 class InvalidPolicy(BundleError):
-    """A policy or baseline that can't be followed."""
+    """The policy or baseline is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Findings to pass over, and why. ``bundle``, ``file`` and ``subject`` are patterns as shells have them."""
+    """Findings to ignore, and the reason. All fields but the reason are shell patterns."""
 
     rule: str
     reason: str
@@ -47,22 +44,28 @@ class Ignore:
     file: str = "*"
     subject: str = "*"
 
-    def covers(self, verdict: Verdict, finding: Finding) -> bool:
-        """Whether a finding on a bundle is meant; the bundle by its name or by how it was named."""
+    def covers(self, result: ValidationResult, finding: Finding) -> bool:
+        """Return whether a finding is ignored; the bundle is matched by its name and by its target."""
         return (
             fnmatchcase(finding.rule, self.rule)
             and fnmatchcase(finding.file, self.file)
             and fnmatchcase(finding.subject, self.subject)
-            and any(fnmatchcase(name, self.bundle) for name in (verdict.name, verdict.target))
+            and any(fnmatchcase(name, self.bundle) for name in (result.name, result.target))
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What counts, and how much. ``severities`` are by rule, None for a rule that is off.
+    """Settings of a project.
 
-    ``profile``, ``fail_on``, ``optional`` and ``optional_values`` are what the flags of these names say where they are
-    not given; ``baseline`` is the file of what is known already.
+    Attributes:
+        profile: Default of the flag.
+        fail_on: Default of the flag.
+        severities: Severities by rule id, None for disabled rules.
+        ignores: Findings to ignore.
+        baseline: Path of the baseline file, "" for none.
+        optional: Names of optional validators to run.
+        optional_values: Options of optional validators.
     """
 
     profile: str = ""
@@ -73,157 +76,110 @@ class Policy:
     optional: tuple[str, ...] = ()
     optional_values: tuple[tuple[str, str], ...] = ()
 
-    def apply(self, verdict: Verdict) -> Verdict:
-        """The verdict with the findings that count, as grave as they are here."""
+    def apply(self, result: ValidationResult) -> ValidationResult:
+        """Return the result without ignored findings, and with the severities of the policy."""
         severities = dict(self.severities)
-        kept = []
-        for finding in verdict.findings:
+        findings = []
+        for finding in result.findings:
             severity = severities.get(finding.rule, finding.severity)
-            if severity is not None and not any(one.covers(verdict, finding) for one in self.ignores):
-                kept.append(finding if severity is finding.severity else replace(finding, severity=severity))
-        return replace(verdict, findings=tuple(kept))
+            if severity is not None and not any(ignore.covers(result, finding) for ignore in self.ignores):
+                findings.append(finding if severity is finding.severity else replace(finding, severity=severity))
+        return replace(result, findings=tuple(findings))
 
 
 def read_policy(path: Path, rules: Collection[str]) -> Policy:
-    """Read a policy file; ``rules`` are the ids there are.
+    """Parse a policy file; ``rules`` are the known ids.
 
     Raises:
-        InvalidPolicy: naming the line, for what is no policy: unknown keys and rules, ignores without a reason.
-        StoreError: if it can't be read.
+        InvalidPolicy: with the line, for unknown keys and rules, and for ignores without a reason.
+        StoreError: if the file cannot be read.
     """
     with disk_errors(path):
         raw = path.read_bytes()[: MAX_BYTES + 1]
-    return _Reader(path, Content.read(raw), rules).policy()
+    return _Parser(path, Content.read(raw), rules).policy()
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _Parser:
     path: Path
     content: Content
     rules: Collection[str]
 
     def policy(self) -> Policy:
         if self.content.error is not None:
-            raise InvalidPolicy(self.content.error.located(str(self.path)), hint="Write it as YAML.")
+            raise InvalidPolicy(self.content.error.located(str(self.path)), hint="correct the YAML")
         value: Any = self.content.value if self.content.value is not None else {}
-        self._known(value, _KEYS, ())
+        self._check_keys(value, _KEYS, ())
         return Policy(
             profile=self._text(value, "profile"),
             fail_on=self._severity(value.get("fail-on"), ("fail-on",)) if "fail-on" in value else None,
             severities=tuple(self._severities(value.get("severity") or {})),
             ignores=tuple(self._ignores(value.get("ignore") or [])),
             baseline=self._text(value, "baseline"),
-            optional=tuple(self._texts(value.get("optional") or [], ("optional",))),
+            optional=tuple(self._strings(value.get("optional") or [], ("optional",))),
             optional_values=tuple(self._pairs(value.get("optional-values") or {})),
         )
 
     def _severities(self, value: Any) -> Iterable[tuple[str, Severity | None]]:
         for rule, level in self._mapping(value, ("severity",)).items():
-            self._rule(rule, ("severity", rule))
-            # YAML reads a plain off as false
-            off = level is False or level == OFF
+            self._check_rule(rule, ("severity", rule))
+            off = level is False or level == OFF  # a plain off is false in YAML
             yield rule, None if off else self._severity(level, ("severity", rule))
 
     def _ignores(self, value: Any) -> Iterable[Ignore]:
         if not isinstance(value, list):
-            raise self._wrong(("ignore",), "is no list", "Write a list of entries with rule and reason.")
+            raise self._invalid(("ignore",), "is not a list", "write a list of entries with rule and reason")
         for number, entry in enumerate(value):
             path = ("ignore", number)
-            self._known(entry, _IGNORE_KEYS, path)
+            self._check_keys(entry, _IGNORE_KEYS, path)
             texts = {key: self._text(entry, key, path) for key in entry}
             if not texts.get("rule") or not texts.get("reason"):
-                raise self._wrong(path, "lacks a rule or a reason", "Say which rule, and why it is passed over here.")
+                raise self._invalid(path, "has no rule or no reason", "set the rule and the reason to ignore it")
             if "*" not in texts["rule"]:
-                self._rule(texts["rule"], path)
+                self._check_rule(texts["rule"], path)
             yield Ignore(**texts)
 
     def _pairs(self, value: Any) -> Iterable[tuple[str, str]]:
         for name, text in self._mapping(value, ("optional-values",)).items():
             if not isinstance(text, str | int | float):
-                raise self._wrong(("optional-values", name), "is no text", "Write a text.")
+                raise self._invalid(("optional-values", name), "is not a string", "write a string")
             yield name, str(text)
 
-    def _texts(self, value: Any, path: tuple[str | int, ...]) -> list[str]:
+    def _strings(self, value: Any, path: FieldPath) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._wrong(path, "is no list of texts", "Write a list of texts.")
+            raise self._invalid(path, "is not a list of strings", "write a list of strings")
         return value
 
-    def _text(self, value: Any, key: str, path: tuple[str | int, ...] = ()) -> str:
+    def _text(self, value: Any, key: str, path: FieldPath = ()) -> str:
         text = value.get(key, "")
         if not isinstance(text, str):
-            raise self._wrong((*path, key), "is no text", "Put it in quotes.")
+            raise self._invalid((*path, key), "is not a string", "put it in quotes")
         return text
 
-    def _severity(self, value: Any, path: tuple[str | int, ...]) -> Severity:
+    def _severity(self, value: Any, path: FieldPath) -> Severity:
         if value not in tuple(Severity):
-            raise self._wrong(path, f"is {value!r}", "Write error or warning; a rule may also be off.")
+            raise self._invalid(
+                path, f"has the invalid severity {value!r}", "write error or warning, or off for a rule"
+            )
         return Severity(value)
 
-    def _rule(self, rule: str, path: tuple[str | int, ...]) -> None:
+    def _check_rule(self, rule: str, path: FieldPath) -> None:
         if rule not in self.rules:
             near = difflib.get_close_matches(rule.upper(), self.rules, n=1)
             hint = f"did you mean {near[0]}?" if near else Hint("list all rules with {}", Operation.LIST_RULES)
-            raise self._wrong(path, "names no rule", hint)
+            raise self._invalid(path, "is not a known rule", hint)
 
-    def _mapping(self, value: Any, path: tuple[str | int, ...]) -> dict[str, Any]:
+    def _mapping(self, value: Any, path: FieldPath) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self._wrong(path, "is no mapping", "Write names and values.")
+            raise self._invalid(path, "is not a mapping", "write names and values")
         return value
 
-    def _known(self, value: Any, keys: Sequence[str], path: tuple[str | int, ...]) -> None:
+    def _check_keys(self, value: Any, keys: Sequence[str], path: FieldPath) -> None:
         for key in self._mapping(value, path):
             if key not in keys:
-                raise self._wrong((*path, key), "is unknown", f"There are {', '.join(keys)}.")
+                raise self._invalid((*path, key), "is an unknown key", f"use one of {', '.join(keys)}")
 
-    def _wrong(self, path: tuple[str | int, ...], problem: str, hint: Hint | str) -> InvalidPolicy:
+    def _invalid(self, path: FieldPath, problem: str, hint: Hint | str) -> InvalidPolicy:
         line, column = self.content.locate(path)
         where = ".".join(str(part) for part in path) or "the file"
         return InvalidPolicy(f"{self.path}:{line}:{column}: {where} {problem}", hint=hint)
-
-
-Known = Counter[tuple[str, str, str, str]]
-"""What is known already: bundle, rule, file and subject of findings, and how many there are of each."""
-
-
-def read_baseline(path: Path) -> Known:
-    """Read the findings that are known; raises InvalidPolicy and StoreError."""
-    with disk_errors(path):
-        raw = path.read_bytes()
-    try:
-        value = orjson.loads(raw)
-        if value["version"] != BASELINE_VERSION:
-            raise ValueError
-        return Counter(
-            {(one["bundle"], one["rule"], one["file"], one["subject"]): int(one["count"]) for one in value["findings"]}
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        raise InvalidPolicy(
-            f"{path} is no baseline", hint=Hint("write it again with {}", Operation.WRITE_BASELINE)
-        ) from error
-
-
-def baseline(verdicts: Iterable[Verdict]) -> bytes:
-    """The text of a baseline that knows all that was found."""
-    known = Counter(_key(verdict, finding) for verdict in verdicts for finding in verdict.findings)
-    findings = [
-        {"bundle": bundle, "rule": rule, "file": file, "subject": subject, "count": count}
-        for (bundle, rule, file, subject), count in sorted(known.items())
-    ]
-    value = {"version": BASELINE_VERSION, "findings": findings}
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-def without_known(verdict: Verdict, known: Known) -> Verdict:
-    """The verdict with the new findings alone; of several alike, as many are known as the baseline says."""
-    left, new = Counter(known), []
-    for finding in verdict.findings:
-        key = _key(verdict, finding)
-        if left[key] > 0:
-            left[key] -= 1
-        else:
-            new.append(finding)
-    return replace(verdict, findings=tuple(new))
-
-
-def _key(verdict: Verdict, finding: Finding) -> tuple[str, str, str, str]:
-    return verdict.name or verdict.target, finding.rule, finding.file, finding.subject

@@ -1,4 +1,4 @@
-"""Profiles: which validators run over a bundle, in which order, what ends the run, and what of it is shown."""
+"""Profiles: the validators that run over a bundle, their order, and the findings that are reported."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class UnknownName(BundleError):
-    """A profile or validator that there is not."""
+    """There is no profile or optional validator of this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Validators that run one after the other. An error of one that is ``final`` ends the run after the step."""
+    """Validators that run one after the other. After a ``final`` step, an error ends the run."""
 
     validators: tuple[str, ...]
     final: bool = False
@@ -28,10 +28,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A sequence of steps; findings less grave than ``min_severity`` are not shown.
+    """A sequence of steps.
 
-    ``optional`` are the steps that are added if they are asked for by name; ``everything`` adds all validators that no
-    profile leaves to be asked for.
+    Attributes:
+        name: Name on the command line.
+        summary: One line for the documentation.
+        steps: Steps that always run.
+        min_severity: Severity from which findings are reported.
+        optional: Steps that run on request, by their names.
+        all_validators: Whether all further validators run, except those that only run on request.
     """
 
     name: str
@@ -39,29 +44,32 @@ class Profile:
     steps: tuple[Step, ...]
     min_severity: Severity = Severity.WARNING
     optional: Mapping[str, Step] = field(default_factory=dict)
-    everything: bool = False
+    all_validators: bool = False
 
     def select_steps(self, compat: Compat, optional: Iterable[str] = (), known: Iterable[str] = ()) -> list[Step]:
-        """The steps in a dialect, those asked for last. ``known`` are all validators there are.
+        """Return the steps for a compatibility mode, the optional ones last; ``known`` are all validators.
 
         Raises:
-            UnknownName: for an optional step that the profile does not have.
+            UnknownName: if the profile has no optional step of such a name.
         """
         steps = list(self.steps)
-        if self.everything:
+        if self.all_validators:
             taken = {name for step in steps for name in step.validators} | _ON_REQUEST
             steps.append(Step(tuple(name for name in known if name not in taken)))
         for name in optional:
             if name not in self.optional:
-                told = f"the profile {self.name} has no optional validator {name!r}"
-                raise UnknownName(told, hint=f"It has {', '.join(self.optional)}.")
+                message = f"unknown optional validator {name!r} of the profile {self.name}"
+                raise UnknownName(message, hint=f"choose one of {', '.join(self.optional)}")
             steps.append(self.optional[name])
         return [step for step in steps if compat in step.compat]
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalValidator:
-    """A validator of operator-sdk that runs if it is selected by its labels; ``suite`` is where it is in the suite."""
+    """A validator of operator-sdk that is selected by its labels.
+
+    ``compat`` are the modes in which it exists, ``suite`` those in which it belongs to the suite operatorframework.
+    """
 
     name: str
     summary: str
@@ -69,27 +77,27 @@ class OptionalValidator:
     suite: frozenset[Compat] = ALL
 
     def labels(self, compat: Compat) -> Mapping[str, str]:
-        """The labels by which it is selected."""
+        """Return the labels by which it is selected."""
         return {"name": self.name, **({"suite": "operatorframework"} if compat in self.suite else {})}
 
 
-_OLDER = frozenset({Compat.OPM_1_26})
-_NOWHERE: frozenset[Compat] = frozenset()
+_OPM_1_26_ONLY = frozenset({Compat.OPM_1_26})
+_NONE: frozenset[Compat] = frozenset()
 
 OPTIONAL: tuple[OptionalValidator, ...] = (
-    OptionalValidator("operatorhubv2", "what OperatorHub.io asks for", RECENT, RECENT),
-    OptionalValidator("capabilities", "the capability level", RECENT, RECENT),
-    OptionalValidator("categories", "the categories", RECENT, RECENT),
-    OptionalValidator("operatorhub", "the three above in one (deprecated)", suite=_OLDER),
-    OptionalValidator("community", "what the community catalogs ask for (deprecated)", suite=_NOWHERE),
-    OptionalValidator("alpha-deprecated-apis", "APIs that Kubernetes has removed, or will"),
+    OptionalValidator("operatorhubv2", "requirements of OperatorHub.io", RECENT, RECENT),
+    OptionalValidator("capabilities", "capability level", RECENT, RECENT),
+    OptionalValidator("categories", "categories", RECENT, RECENT),
+    OptionalValidator("operatorhub", "the three validators above (deprecated)", suite=_OPM_1_26_ONLY),
+    OptionalValidator("community", "requirements of the community catalogs (deprecated)", suite=_NONE),
+    OptionalValidator("alpha-deprecated-apis", "removed and deprecated Kubernetes APIs"),
     OptionalValidator("good-practices", "good practices"),
-    OptionalValidator("multiarch", "the platforms of the operator's images", suite=_NOWHERE),
+    OptionalValidator("multiarch", "platforms of the operator's images", suite=_NONE),
 )
 """The optional validators of operator-sdk."""
 
 _HUB = (
-    Step(("operatorhub",), compat=_OLDER),
+    Step(("operatorhub",), compat=_OPM_1_26_ONLY),
     Step(("operatorhubv2", "capabilities", "categories"), compat=RECENT),
 )
 _SDK = (
@@ -97,16 +105,16 @@ _SDK = (
     Step(("format",)),
     Step(("sdk-content", "bundle", "csv", "crd")),
 )
-_OPTIONAL_STEPS = {one.name: Step((one.name,), compat=one.compat) for one in OPTIONAL}
+_OPTIONAL_STEPS = {validator.name: Step((validator.name,), compat=validator.compat) for validator in OPTIONAL}
 _ON_REQUEST = frozenset({"operatorhub", "opm-content-optional", "multiarch", "packagemanifest"})
-"""Validators that repeat what others do, ask registries, or are about packages."""
+"""Validators that repeat others, send requests to registries, or validate packages."""
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
         Profile(
             "opm",
-            "as opm alpha bundle validate: errors alone, and the manifests only if the format is right",
+            "the rules of opm alpha bundle validate: errors only; manifests only if the format is valid",
             (Step(("format",), final=True), Step(("opm-content",))),
             min_severity=Severity.ERROR,
             optional={
@@ -114,37 +122,41 @@ PROFILES: Mapping[str, Profile] = {
                 "bundle-objects": Step(("object",), compat=OPMKIT_ONLY),  # the Go tools find nothing
             },
         ),
-        Profile("operator-sdk", "as operator-sdk bundle validate", _SDK, optional=_OPTIONAL_STEPS),
+        Profile("operator-sdk", "the rules of operator-sdk bundle validate", _SDK, optional=_OPTIONAL_STEPS),
         Profile(
             "operatorhub",
-            "as operator-sdk, and what OperatorHub.io asks for",
+            "operator-sdk, and the requirements of OperatorHub.io",
             (*_SDK, *_HUB),
             optional=_OPTIONAL_STEPS,
         ),
         Profile(
             "community",
-            "as operatorhub, and what the community catalogs ask for",
+            "operatorhub, and the requirements of the community catalogs",
             (*_SDK, *_HUB, Step(("community", "alpha-deprecated-apis", "good-practices"))),
             optional=_OPTIONAL_STEPS,
         ),
         Profile(
             "all",
-            "every rule, and nothing ends the run early",
+            "all rules, without ending the run early",
             (
                 Step(("load", "format", "sdk-content", "bundle", "csv", "crd", "opm-content", "object")),
                 *_HUB,
                 Step(("community", "alpha-deprecated-apis", "good-practices", "opmkit")),
             ),
             optional=_OPTIONAL_STEPS,
-            everything=True,
+            all_validators=True,
         ),
     )
 }
-"""The profiles, by their names."""
+"""The profiles by name."""
 
 
 def profile_named(name: str) -> Profile:
-    """The profile of that name; raises UnknownName if there is none."""
+    """Return a profile.
+
+    Raises:
+        UnknownName: if there is no such profile.
+    """
     if name not in PROFILES:
-        raise UnknownName(f"there is no profile {name!r}", hint=f"The profiles are {', '.join(PROFILES)}.")
+        raise UnknownName(f"unknown profile {name!r}", hint=f"choose one of {', '.join(PROFILES)}")
     return PROFILES[name]

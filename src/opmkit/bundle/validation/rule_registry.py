@@ -1,4 +1,4 @@
-"""All rules, by the validators that run them."""
+"""All rules, by validator and by id."""
 
 from __future__ import annotations
 
@@ -43,39 +43,40 @@ _MODULES: tuple[str, ...] = (
     "rules.labels",
     "rules.cross_bundle",
 )
-"""The modules of rules, in the order in which their findings are told."""
+"""Modules with rules, in the order of their findings."""
 
 _INCLUDED: Mapping[str, tuple[str, ...]] = {
     "operatorhubv2": ("alpha-deprecated-apis",),
     "operatorhub": ("operatorhubv2", "capabilities", "categories"),
 }
-"""The validators that run all rules of others too, each after those that it runs."""
+"""Validators that also run the rules of other validators."""
 
 
 @cache
 def validators() -> Mapping[str, tuple[Rule, ...]]:
-    """The rules of each validator, ours first, then those of other distributions; loads the modules that hold them."""
-    found: dict[str, list[Rule]] = {}
+    """Import all modules with rules and return the rules of each validator, those of other distributions last."""
+    by_validator: dict[str, list[Rule]] = {}
     for module in _modules():
-        for one in vars(module).values():
-            if isinstance(one, Rule):
-                found.setdefault(one.validator, []).append(one)
-    for name, parts in _INCLUDED.items():
-        for part in parts:
-            found.setdefault(name, []).extend(replace(one, validator=name) for one in found.get(part, ()))
-    for name, more in composed_rules(found).items():
-        found.setdefault(name, []).extend(more)
-    return {name: tuple(rules) for name, rules in found.items()}
+        for value in vars(module).values():
+            if isinstance(value, Rule):
+                by_validator.setdefault(value.validator, []).append(value)
+    for name, included in _INCLUDED.items():
+        for other in included:
+            rules = [replace(rule, validator=name) for rule in by_validator.get(other, ())]
+            by_validator.setdefault(name, []).extend(rules)
+    for name, rules in composed_rules(by_validator).items():
+        by_validator.setdefault(name, []).extend(rules)
+    return {name: tuple(rules) for name, rules in by_validator.items()}
 
 
 def rules() -> Mapping[str, Rule]:
-    """All rules by their ids, those of ours in the dialect that is ours."""
-    found: dict[str, Rule] = {}
+    """Return all rules by id. If several have the same id, one that runs without ``--compat`` takes precedence."""
+    by_id: dict[str, Rule] = {}
     for group in validators().values():
-        for one in group:
-            if one.id not in found or Compat.OPMKIT not in found[one.id].compat:
-                found[one.id] = one
-    return found
+        for rule in group:
+            if rule.id not in by_id or Compat.OPMKIT not in by_id[rule.id].compat:
+                by_id[rule.id] = rule
+    return by_id
 
 
 def _modules() -> Iterator[ModuleType]:

@@ -82,7 +82,7 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
 def _is_package(bundle: BundleView) -> bool:
     """Return whether the bundle is a directory in the package manifest format, see `is_package_directory`."""
     has_versions = bundle.bare and any(directory for directory in bundle.directories)
-    return has_versions and any(text(file.object.get("packageName")) for file in bundle.below(""))
+    return has_versions and any(text(file.object.get("packageName")) for file in bundle.files_in(""))
 
 
 def _deduplicate(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Label selectors, in the grammar that Kubernetes has for them: ``name=a,suite in (b,c),!d,e!=f``."""
+"""Label selectors with the syntax of Kubernetes: ``name=a,suite in (b,c),!d,e!=f``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ _REQUIREMENT = re.compile(
 
 
 class InvalidSelector(BundleError):
-    """A text that is no label selector, or one that selects nothing."""
+    """The label selector is invalid or selects nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """That a label has one of the values; none is any. ``negated``: that it has none of them, or is not there at all.
+    """A requirement on one label.
 
-    ``bound`` is a number that the value must exceed (``>``), or stay below (``<``).
+    Attributes:
+        key: Name of the label.
+        values: Values of which the label must have one; None for any value.
+        negated: The label must be absent or have none of the values.
+        bound: ``>`` or ``<``, and the number to which the value is compared.
     """
 
     key: str
@@ -43,7 +47,7 @@ class Requirement:
     bound: tuple[str, int] | None = None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet it."""
+        """Return whether labels meet the requirement."""
         value = labels.get(self.key)
         if value is None:
             return self.negated
@@ -55,27 +59,31 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that all must be met; without any, all labels match."""
+    """A list of requirements, all of which must be met."""
 
     requirements: tuple[Requirement, ...]
 
     @classmethod
     def parse(cls, text: str) -> Selector:
-        """Read a selector; InvalidSelector, with the place, if it is none."""
-        found: list[Requirement] = []
+        """Parse a selector.
+
+        Raises:
+            InvalidSelector: with the location, for an invalid selector.
+        """
+        requirements: list[Requirement] = []
         position, more = 0, bool(text.strip())
         while more:
             match = _REQUIREMENT.match(text, position)
             if match is None:
                 rest = text[position:].strip()
                 raise _invalid(text, f"at {rest!r}" if rest else "after the last comma")
-            found.append(_requirement(match, text))
+            requirements.append(_requirement(match, text))
             position, more = match.end(), match.group().endswith(",")
-        return cls(tuple(found))
+        return cls(tuple(requirements))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet all requirements."""
-        return all(one.matches(labels) for one in self.requirements)
+        """Return whether labels meet all requirements."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
 
 
 def _requirement(match: re.Match[str], text: str) -> Requirement:
@@ -97,6 +105,6 @@ def _requirement(match: re.Match[str], text: str) -> Requirement:
 
 def _invalid(text: str, where: str) -> InvalidSelector:
     return InvalidSelector(
-        f"{text!r} is no label selector {where}",
+        f"invalid label selector {text!r} {where}",
         hint="Write name=NAME, suite=operatorframework, or 'name in (NAME, NAME)', with commas between requirements.",
     )

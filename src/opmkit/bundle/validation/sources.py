@@ -1,4 +1,4 @@
-"""Bundles to validate: where they are, and what they look like."""
+"""Find the bundles to validate, and read them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from opmkit.bundle import labels as names
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import NotABundle
+from opmkit.bundle.labels import MANIFESTS, METADATA
 from opmkit.bundle.load import not_a_bundle
 from opmkit.bundle.package_directory import is_package_directory
-from opmkit.bundle.source import parse_place, path_or_image
+from opmkit.bundle.source import parse_location, path_or_image
 from opmkit.imagetools.errors import LimitExceeded
 from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.limits import LimitTracker
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools import ContainerTool
 
-    Tool: TypeAlias = Callable[[], ContainerTool]
-    """Gives the tool for images; directories need none."""
+    GetTool: TypeAlias = Callable[[], ContainerTool]
+    """Returns the tool that reads images; not called for directories."""
 
-_MAX_NAMED = 3
-_LIST_MARK = "@"
-_ALL_TAGS = ":*"
-_LIST_BYTES = 16 << 20
+_MAX_LISTED = 3
+_LIST_PREFIX = "@"
+_ALL_TAGS_SUFFIX = ":*"
+_MAX_LIST_BYTES = 16 << 20
 _LIMITS = Limits(
     total_bytes=MEMORY_LIMITS.total_bytes,
     extracted_bytes=128 << 20,
@@ -40,20 +40,26 @@ _LIMITS = Limits(
     path_depth=32,
 )
 _DIRECTORIES = ("manifests", "metadata", "tests")
-_DIRECTORY_LABELS = (names.MANIFESTS, names.METADATA)
+_DIRECTORY_LABELS = (MANIFESTS, METADATA)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A bundle's directory, or its image, as it was named."""
+    """A bundle to validate: its name on the command line, and its directory or image."""
 
     target: str
-    place: ImageReference | Path
+    location: ImageReference | Path
 
 
 @dataclass(frozen=True, slots=True)
 class BundleFiles:
-    """All that is looked at of a bundle. ``labels`` are its image's, None for a directory."""
+    """The files of a bundle that rules read.
+
+    Attributes:
+        files: Content by path from the root of the bundle.
+        directories: Paths of all directories.
+        labels: Labels of the image, None for a directory.
+    """
 
     files: Mapping[str, bytes]
     directories: frozenset[str]
@@ -61,118 +67,128 @@ class BundleFiles:
 
     @property
     def bare(self) -> bool:
-        """Whether the root itself holds the manifests."""
-        return not self.directories & {"manifests", "metadata"} and names.MANIFESTS not in (self.labels or {})
+        """Whether the root itself is a manifests directory."""
+        return not self.directories & {"manifests", "metadata"} and MANIFESTS not in (self.labels or {})
 
 
-def expand(targets: Iterable[str], tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
-    """The bundles that targets name: directories, images, repositories (all their ``tags``), lists of these.
+def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
+    """Yield the bundles that targets name: directories, images, repositories and lists of these.
 
-    A target is ``DIR``, an image reference with a tag or digest, ``REGISTRY/REPO`` or ``REGISTRY/REPO:*``, or
-    ``@FILE`` with one target a line (``#`` begins a comment). A directory with a package manifest stands for itself
-    and for those of its versions. Raises InvalidReference, NotABundle, StoreError, and what listing tags raises.
+    A target is ``DIR``, an image reference with a tag or digest, ``REGISTRY/REPO`` or ``REGISTRY/REPO:*`` for the
+    result of ``tags``, or ``@FILE`` with one target per line and comments after ``#``. A directory in the package
+    manifest format stands for itself and the directories of its versions.
+
+    Raises:
+        InvalidReference: for an invalid image reference.
+        NotABundle: for a target that names no bundle.
+        StoreError: if a file cannot be read.
     """
     for target in targets:
-        if target.startswith(_LIST_MARK):
-            yield from expand(_listed(Path(target.removeprefix(_LIST_MARK))), tags)
+        if target.startswith(_LIST_PREFIX):
+            yield from expand_targets(_read_list(Path(target.removeprefix(_LIST_PREFIX))), tags)
         elif Path(target).is_dir():
-            yield from _directories(Path(target), _readable(target))
+            yield from _directories(Path(target), _printable(target))
         elif Path(target).is_file():
-            hint = f"Give the directory that manifests/ is in; for a list of references write {_LIST_MARK}{target}."
+            hint = f"pass the directory that contains manifests/; for a list of references write {_LIST_PREFIX}{target}"
             raise NotABundle(f"{target} is a file, not a bundle", hint=hint)
         else:
             yield from _images(target, tags)
 
 
 def _directories(path: Path, target: str) -> Iterator[Source]:
-    """The directory of a bundle, or that of a package in the package manifest format and those of its versions."""
+    """Yield a directory, and the directories of its versions if it is in the package manifest format."""
     yield Source(target, path)
     if is_package_directory(path):
         for version in sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith(".")):
-            yield Source(_readable(str(Path(target, version.name))), version)
+            yield Source(_printable(str(Path(target, version.name))), version)
 
 
-def _listed(path: Path) -> list[str]:
+def _read_list(path: Path) -> list[str]:
     with disk_errors(path):
-        if path.stat().st_size > _LIST_BYTES:
-            raise NotABundle(f"{path} has more than {_LIST_BYTES} bytes", hint="Give a file with a reference a line.")
+        if path.stat().st_size > _MAX_LIST_BYTES:
+            raise NotABundle(f"{path} is larger than {_MAX_LIST_BYTES} bytes", hint="pass one reference per line")
         lines = path.read_bytes().decode("utf-8", "replace").splitlines()
     targets = [line.partition("#")[0].strip() for line in lines]
-    if any(target.startswith(_LIST_MARK) for target in targets):
-        raise NotABundle(f"{path} names another list", hint="Name all lists on the command line.")
+    if any(target.startswith(_LIST_PREFIX) for target in targets):
+        raise NotABundle(f"{path}: nested list", hint="name all lists on the command line")
     return [target for target in targets if target]
 
 
 def _images(target: str, tags: Callable[[Reference], Iterable[str]]) -> Iterator[Source]:
-    place = parse_place(target.removesuffix(_ALL_TAGS))
-    if isinstance(place, Path):
-        raise NotABundle(f"{target}: no such directory", hint="Give the directory that manifests/ is in.")
-    if isinstance(place, Reference) and not place.tag and not place.digest:
-        repository = target.removesuffix(_ALL_TAGS)
+    location = parse_location(target.removesuffix(_ALL_TAGS_SUFFIX))
+    if isinstance(location, Path):
+        raise NotABundle(f"{target}: no such directory", hint="pass the directory that contains manifests/")
+    if isinstance(location, Reference) and not location.tag and not location.digest:
+        repository = target.removesuffix(_ALL_TAGS_SUFFIX)
         with path_or_image(target):
-            found = sorted(tags(place))
-        for tag in found:  # in an order that is not the registry's whim
-            yield Source(f"{repository}:{tag}", place.with_tag(tag))
+            names = sorted(tags(location))  # registries list them in no particular order
+        for tag in names:
+            yield Source(f"{repository}:{tag}", location.with_tag(tag))
     else:
-        yield Source(target, place)
+        yield Source(target, location)
 
 
-def read_files(tool: Tool, source: Source) -> BundleFiles:
-    """Read all that is looked at of a bundle.
+def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
+    """Read the files of a bundle.
 
     Raises:
-        NotABundle: for a directory or an image that holds none.
-        ImageToolsError: where it can't be read, or exceeds a bound.
+        NotABundle: if the directory or image contains no bundle.
+        ImageToolsError: if a file or the image cannot be read, or exceeds a limit.
     """
-    if isinstance(source.place, Path):
-        return _read_directory(source.place)
-    labels = tool().inspect(source.place).labels
-    named = (labels.get(label, "").strip("/") for label in _DIRECTORY_LABELS)
-    files = tool().read_tree(source.place, sorted({*_DIRECTORIES, *filter(None, named)}), _LIMITS)
+    if isinstance(source.location, Path):
+        return _read_directory(source.location)
+    labels = get_tool().inspect(source.location).labels
+    labelled = (labels.get(label, "").strip("/") for label in _DIRECTORY_LABELS)
+    files = get_tool().read_tree(source.location, sorted({*_DIRECTORIES, *filter(None, labelled)}), _LIMITS)
     if not files:
-        raise not_a_bundle(source.target, tool().inspect(source.place))
-    files = {_readable(path): raw for path, raw in files.items()}
+        raise not_a_bundle(source.target, get_tool().inspect(source.location))
+    files = {_printable(path): raw for path, raw in files.items()}
     return BundleFiles(files, _parents(files), labels)
 
 
-def read_labels(tool: Tool, source: Source) -> BundleFiles:
-    """Read the labels of a bundle's image and nothing else; raises NotABundle and ImageToolsError."""
-    if isinstance(source.place, Path):
-        raise NotABundle(f"{source.target} is a directory, which has no labels", hint="Validate it as a whole.")
-    return BundleFiles({}, frozenset(), tool().inspect(source.place).labels)
+def read_labels(get_tool: GetTool, source: Source) -> BundleFiles:
+    """Read only the labels of a bundle image.
+
+    Raises:
+        NotABundle: for a directory.
+        ImageToolsError: if the image cannot be read.
+    """
+    if isinstance(source.location, Path):
+        raise NotABundle(f"{source.target} is a directory and has no labels", hint="validate its files")
+    return BundleFiles({}, frozenset(), get_tool().inspect(source.location).labels)
 
 
 def _read_directory(root: Path) -> BundleFiles:
-    """Read the files below a directory; links that lead out of it are passed over."""
+    """Read the files below a directory; ignore symbolic links to targets outside of it."""
     tracker = LimitTracker(_LIMITS)
     files: dict[str, bytes] = {}
     directories: set[str] = set()
     with disk_errors(root):
-        inside = os.path.realpath(root)
+        real_root = os.path.realpath(root)
         for path, entry in _walk(str(root)):
             tracker.add("entries", 1, str(root))
             tracker.check("path_depth", path.count("/"), str(root))
-            if entry.is_symlink() and not _leads_into(inside, entry.path):
+            if entry.is_symlink() and not _links_into(real_root, entry.path):
                 continue
             if entry.is_dir():
-                directories.add(_readable(path))
+                directories.add(_printable(path))
             elif entry.is_file():
                 tracker.add("extracted_bytes", entry.stat().st_size, str(root))
-                files[_readable(path)] = _read_file(entry)
+                files[_printable(path)] = _read_file(entry)
     if (nested := _nested_bundles(files)) and not is_package_directory(root):
-        paths = ", ".join(str(root / path) for path in nested[:_MAX_NAMED])
-        more = f" and {len(nested) - _MAX_NAMED} more" if len(nested) > _MAX_NAMED else ""
+        paths = ", ".join(str(root / path) for path in nested[:_MAX_LISTED])
+        more = f" and {len(nested) - _MAX_LISTED} more" if len(nested) > _MAX_LISTED else ""
         raise NotABundle(
             f"{root}: no manifests directory: there are bundles in subdirectories: {paths}{more}",
-            hint=f"Name their directories instead, such as {root / nested[0]}.",
+            hint=f"pass their directories, such as {root / nested[0]}",
         )
     if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
-        raise NotABundle(f"{root} holds no bundle", hint="Give the directory that manifests/ and metadata/ are in.")
+        raise NotABundle(f"{root}: no bundle found", hint="pass the directory that contains manifests/ and metadata/")
     return BundleFiles(files, frozenset(directories))
 
 
 def _nested_bundles(files: Mapping[str, bytes]) -> list[str]:
-    """Return the subdirectories that hold bundles, none if the directory itself holds the manifests of one."""
+    """Return the subdirectories that contain bundles, none if the directory itself contains manifests."""
     if any(path.startswith(("manifests/", "metadata/")) for path in files):
         return []
     if any("/" not in path and b"ClusterServiceVersion" in content for path, content in files.items()):
@@ -180,32 +196,32 @@ def _nested_bundles(files: Mapping[str, bytes]) -> list[str]:
     return sorted({path.partition("/manifests/")[0] for path in files if "/manifests/" in path})
 
 
-def _leads_into(directory: str, link: str) -> bool:
-    """Whether a link leads to something below the directory; one that leads nowhere, or to itself, does not."""
+def _links_into(directory: str, link: str) -> bool:
+    """Return whether the target of a link exists and is below the directory."""
     return Path(link).exists() and Path(os.path.realpath(link)).is_relative_to(directory)
 
 
 def _read_file(entry: os.DirEntry[str]) -> bytes:
     size = entry.stat().st_size
     if size > MAX_BYTES:
-        raise LimitExceeded(f"{entry.path} has more than {MAX_BYTES} bytes", hint="keep nothing but a bundle there")
-    with open(entry.path, "rb") as file:  # noqa: PTH123 - a Path for each file takes longer than reading it
+        raise LimitExceeded(f"{entry.path} is larger than {MAX_BYTES} bytes", hint="keep only the bundle there")
+    with open(entry.path, "rb") as file:  # noqa: PTH123 - creating a Path takes longer than reading the file
         return file.read(size)
 
 
 def _walk(directory: str, prefix: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """All below a directory, with its path from there; what a linked directory holds is not followed."""
+    """Yield the entries below a directory with their relative paths; linked directories are not followed."""
     with os.scandir(directory) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
+        in_order = sorted(entries, key=lambda entry: entry.name)
+    for entry in in_order:
         path = f"{prefix}{entry.name}"
         yield path, entry
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(entry.path, f"{path}/")
 
 
-def _readable(name: str) -> str:
-    """The name with escapes for bytes that are no UTF-8, which no report could tell."""
+def _printable(name: str) -> str:
+    """Escape the bytes of a name that are not UTF-8, so that reports can contain it."""
     return name.encode(errors="backslashreplace").decode()
 
 

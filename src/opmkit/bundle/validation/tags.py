@@ -1,4 +1,4 @@
-"""Tags of a repository: which of them name bundles, and which a command line selects."""
+"""Select the tags of a repository that are bundles to validate."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _MAX_SHOWN = 5
 
 
 def is_attachment(tag: str) -> bool:
-    """Return whether a tag names what is attached to another image (a signature, attestation or SBOM)."""
+    """Return whether a tag names a signature, attestation or SBOM of another image."""
     return _ATTACHMENT.fullmatch(tag) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedTags:
-    """Counts of tags that are not validated: attachments of images, and tags that the patterns leave out."""
+    """Numbers of tags that are not validated: those of signatures, attestations and SBOMs, and excluded ones."""
 
     attachments: int = 0
     excluded: int = 0
 
     @property
     def total(self) -> int:
-        """All skipped tags."""
+        """Number of all skipped tags."""
         return self.attachments + self.excluded
 
     def __add__(self, other: SkippedTags) -> SkippedTags:
@@ -61,7 +61,7 @@ class TagSelector:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
     ) -> None:
-        """Set the source of tags and the patterns; lists nothing yet."""
+        """Create a selector; no tags are listed yet."""
         self.skipped = SkippedTags()
         self._list_tags = list_tags
         self._include = tuple(include)
@@ -77,7 +77,7 @@ class TagSelector:
         """
         tags = sorted(self._list_tags(repository))  # registries list them in no particular order
         self._listed[repository.name] = tags
-        for pattern in [one for one in self._unmatched if _matching([one], tags)]:
+        for pattern in [pattern for pattern in self._unmatched if _matching([pattern], tags)]:
             del self._unmatched[pattern]
         candidates = [tag for tag in tags if self._is_candidate(tag)]
         excluded = set(_matching(self._exclude, candidates))

@@ -1,6 +1,6 @@
-"""URLs, accepted and refused as Go's ``net/url`` does, which the reference tools and API servers use.
+"""URL parser equal to Go's ``net/url``, which the Go tools and API servers use.
 
-It is laxer than RFC 3986 in what a path may hold, and stricter in hosts and ports.
+It is more lenient than RFC 3986 about paths, and stricter about hosts and ports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PORT = re.compile(r"(?::[0-9]*)?")
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """What matters here of a URL; the host is with its port."""
+    """The parts of a URL that rules check; ``host`` includes the port."""
 
     scheme: str = ""
     user: str | None = None
@@ -28,65 +28,69 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """Read a URL, which may be relative; ValueError, with the reason, if it is none."""
+    """Parse a URL, which may be relative.
+
+    Raises:
+        ValueError: with the reason, for an invalid URL.
+    """
     before, _, fragment = text.partition("#")
     if not _ESCAPED.fullmatch(fragment):
-        raise ValueError("its fragment has a % that no two hexadecimal digits follow")
+        raise ValueError("invalid escape in the fragment")
     return _parse(before, fragment, request=False)
 
 
 def parse_request_url(text: str) -> Url:
-    """Read a URL as a request names it: absolute, or a path with a slash first, and ``#`` has no meaning.
+    """Parse the URL of a request: absolute, or a path that starts with a slash, without a fragment.
 
     Raises:
-        ValueError: with the reason, if it is none.
+        ValueError: with the reason, for an invalid URL.
     """
     if not text:
-        raise ValueError("it is empty")
+        raise ValueError("empty URL")
     return _parse(text, "", request=True)
 
 
 def _parse(text: str, fragment: str, *, request: bool) -> Url:
     if _CONTROL.search(text):
-        raise ValueError("it has a control character")
+        raise ValueError("control character in the URL")
     if text == "*":
         return Url(fragment=fragment)
     if text.startswith(":"):
-        raise ValueError("it has no scheme before the colon")
+        raise ValueError("missing scheme before the colon")
     match = _SCHEME.fullmatch(text)
     scheme, rest = match.groups() if match else ("", text)
     rest, _, query = rest.partition("?")
     user, host = None, ""
     if not rest.startswith("/"):
-        if scheme:  # such as mailto:, whose rest is the scheme's own
+        if scheme:  # opaque, such as mailto:
             return Url(scheme.lower(), query=query, fragment=fragment)
         if request:
-            raise ValueError("it has neither a scheme such as https:// nor a slash first")
+            raise ValueError("neither a scheme such as https:// nor a leading slash")
         if ":" in rest.partition("/")[0]:
-            raise ValueError("its first part has a colon")
+            raise ValueError("colon in the first path segment")
     elif rest.startswith("//") and (scheme or not (request or rest.startswith("///"))):
         authority, slash, path = rest[2:].partition("/")
         user, host = _authority(authority)
         rest = slash + path
     if not _ESCAPED.fullmatch(rest):
-        raise ValueError("its path has a % that no two hexadecimal digits follow")
+        raise ValueError("invalid escape in the path")
     return Url(scheme.lower(), user, host, query, fragment)
 
 
 def _authority(text: str) -> tuple[str | None, str]:
-    """The user and the host with its port."""
+    """Split an authority into the user and the host with its port."""
     user, at, host = text.rpartition("@")
     if not _USER.fullmatch(user):
-        raise ValueError("the user in it has characters that must be escaped")
+        raise ValueError("invalid character in the user name")
     if host.startswith("["):
         _, bracket, port = host.rpartition("]")
         if not bracket:
-            raise ValueError("the address of its host lacks the closing bracket")
+            raise ValueError("missing closing bracket of the host address")
     else:
         _, colon, number = host.rpartition(":")
         port = colon and colon + number
     if not _PORT.fullmatch(port):
-        raise ValueError(f"{port!r} after its host is no port")
+        raise ValueError(f"invalid port {port!r}")
     if not _HOST.fullmatch(host):
-        raise ValueError("its host has characters that no host may have")
+        raise ValueError("invalid character in the host")
     return (user if at else None), host

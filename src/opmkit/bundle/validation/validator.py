@@ -1,113 +1,110 @@
-"""Validating many bundles: what waits for the network waits side by side, and nothing is judged twice."""
+"""Validate many bundles: pull them concurrently, and reuse cached results."""
 
 from __future__ import annotations
 
-from collections import deque
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cache import digest_of_files
+from opmkit.bundle.cache import files_digest
 from opmkit.bundle.content import ContentCache
+from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
-from opmkit.bundle.validation.parallel_validator import Case, JudgeAhead, Judging, Pending
-from opmkit.bundle.validation.result import Verdict
+from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
+from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.sources import BundleFiles, read_files
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
-from opmkit.imagetools.workers import WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.cache import VerdictCache
+    from opmkit.bundle.validation.cache import ValidationCache
+    from opmkit.bundle.validation.parallel_validator import PendingResult, ValidatorConfig
     from opmkit.bundle.validation.rule import Rule
-    from opmkit.bundle.validation.sources import Source, Tool
+    from opmkit.bundle.validation.sources import GetTool, Source
 
-WORKERS = 8
-_AHEAD = 4 * WORKERS  # bounds the memory: what was pulled waits here until it is judged
+LOOKAHEAD = 32
+"""Maximum number of bundles that are pulled ahead of validation, which bounds the memory for their files."""
 
 
 @dataclass(frozen=True)
-class Validation:
-    """How bundles are validated: as ``judging`` says; ``read`` gives what is looked at.
+class BundleValidator:
+    """Validates bundles from directories and images.
 
-    ``tool`` gives the tool for images, and is not asked where there are none. ``processes`` is how many others help, by
-    default so many as keep all processors busy.
+    Attributes:
+        get_tool: Returns the tool that reads images; not called for directories.
+        config: How to validate a bundle.
+        read: Reads the parts of a bundle that the rules need.
+        cache: Results of earlier runs.
+        processes: Number of worker processes, by default one per spare CPU.
     """
 
-    tool: Tool
-    judging: Judging
-    read: Callable[[Tool, Source], BundleFiles] = read_files
-    cache: VerdictCache | None = None
+    get_tool: GetTool
+    config: ValidatorConfig
+    read: Callable[[GetTool, Source], BundleFiles] = read_files
+    cache: ValidationCache | None = None
     processes: int | None = None
 
-    def run(self, sources: Iterable[Source], *, progress: Progress = NO_PROGRESS) -> Iterator[Verdict]:
-        """A verdict a source, in their order; one that can't be read is told as such, and the others go on."""
-        waiting: deque[tuple[Source, Future[_Pulled]]] = deque()
-        pool = WorkerPool(WORKERS, "pull")
+    def run(self, sources: Iterable[Source], *, progress: Progress = NO_PROGRESS) -> Iterator[ValidationResult]:
+        """Yield one result per source, in their order. For a bundle that cannot be read, the result is the error."""
         progress.begin("Validating", None, unit="bundles")
-        with JudgeAhead(self.judging, ContentCache(), 0 if self.judging.inspect else self.processes) as judges:
+        processes = 0 if self.config.inspect else self.processes
+        with ParallelValidator(self.config, ContentCache(), processes) as validator:
+            pull = partial(self._pull, validator)
             try:
-                for source in sources:
-                    waiting.append((source, pool.submit(self._pull, source, judges)))
-                    if len(waiting) > _AHEAD:
-                        yield self._next(waiting, judges, progress)
-                while waiting:
-                    yield self._next(waiting, judges, progress)
+                with closing(ordered_parallel_map(pull, sources, lookahead=LOOKAHEAD)) as pulled:
+                    for source, future in pulled:
+                        yield self._result(source, future, validator)
+                        progress.advance(1)
             finally:
-                pool.shutdown(wait=True, cancel_futures=True)
                 progress.end()
 
-    def _pull(self, source: Source, judges: JudgeAhead) -> _Pulled:
-        """What was found out about it before, or its files on their way to a verdict."""
-        if isinstance(source.place, Path):
-            bundle = self.read(self.tool, source)
-            digest = digest_of_files(bundle.files) if self.cache else ""
-            return _Pulled(digest, self._known(digest, source) or judges.submit(Case(source.target, bundle)))
-        digest = self.tool().digest(source.place) if self.cache else ""
-        known = self._known(digest, source)
-        if known is not None:
-            return _Pulled(digest, known)
-        if digest and isinstance(source.place, Reference):  # the tag may be moved in the meantime
-            source = replace(source, place=source.place.with_digest(digest))
-        return _Pulled(digest, judges.submit(Case(source.target, self.read(self.tool, source))))
+    def _pull(self, validator: ParallelValidator, source: Source) -> _PulledBundle:
+        """Return the cached result, or read the bundle and submit it for validation."""
+        if isinstance(source.location, Path):
+            bundle = self.read(self.get_tool, source)
+            digest = files_digest(bundle.files) if self.cache else ""
+            result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
+            return _PulledBundle(digest, result)
+        digest = self.get_tool().digest(source.location) if self.cache else ""
+        cached = self._cached(digest, source)
+        if cached is not None:
+            return _PulledBundle(digest, cached)
+        if digest and isinstance(source.location, Reference):  # the tag could be moved in the meantime
+            source = replace(source, location=source.location.with_digest(digest))
+        return _PulledBundle(digest, validator.submit(NamedBundle(source.target, self.read(self.get_tool, source))))
 
-    def _known(self, digest: str, source: Source) -> Verdict | None:
+    def _cached(self, digest: str, source: Source) -> ValidationResult | None:
         return self.cache.get(digest, source.target) if self.cache and digest else None
 
-    def _next(self, waiting: deque[tuple[Source, Future[_Pulled]]], judges: JudgeAhead, progress: Progress) -> Verdict:
-        source, future = waiting.popleft()
+    def _result(self, source: Source, future: Future[_PulledBundle], validator: ParallelValidator) -> ValidationResult:
         try:
             pulled = future.result()
         except OpmkitError as error:
-            verdict = Verdict(source.target, error=error.message, hint=error.hint)
-        else:
-            verdict = self._verdict(pulled, judges)
-        progress.advance(1)
-        return verdict
-
-    def _verdict(self, pulled: _Pulled, judges: JudgeAhead) -> Verdict:
-        if isinstance(pulled.found, Verdict):
-            return pulled.found
-        verdict = judges.verdict(pulled.found)
+            return ValidationResult(source.target, error=error.message, hint=error.hint)
+        if isinstance(pulled.result, ValidationResult):
+            return pulled.result
+        result = validator.result(pulled.result)
         if self.cache and pulled.digest:
-            self.cache.put(pulled.digest, verdict)
-        return verdict
+            self.cache.put(pulled.digest, result)
+        return result
 
 
-def beside_each_other(verdicts: Sequence[Verdict], rules: Iterable[Rule]) -> list[Verdict]:
-    """The verdicts, each with what the rules over many bundles find of it."""
-    found: dict[str, list[Finding]] = {}
-    for summary, finding in run_cross_bundle_rules((one.summary for one in verdicts if one.summary), rules):
-        found.setdefault(summary.target, []).append(finding)
-    return [replace(one, findings=(*one.findings, *found.get(one.target, ()))) for one in verdicts]
+def add_cross_bundle_findings(results: Sequence[ValidationResult], rules: Iterable[Rule]) -> list[ValidationResult]:
+    """Return the results with the findings of the cross-bundle rules added."""
+    findings: dict[str, list[Finding]] = {}
+    for summary, finding in run_cross_bundle_rules((result.summary for result in results if result.summary), rules):
+        findings.setdefault(summary.target, []).append(finding)
+    return [replace(result, findings=(*result.findings, *findings.get(result.target, ()))) for result in results]
 
 
 @dataclass(frozen=True, slots=True)
-class _Pulled:
+class _PulledBundle:
     digest: str
-    found: Verdict | Pending
+    result: ValidationResult | PendingResult

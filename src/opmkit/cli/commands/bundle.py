@@ -55,10 +55,10 @@ class Source:
 
     def generate(self, ctx: typer.Context, *, overwrite: bool, needs_dockerfile: bool = True) -> Generated:
         """Write the annotations and the Dockerfile, and tell what there is to say of the manifests."""
-        from opmkit.bundle.generate import Place, generate
+        from opmkit.bundle.generate import AnnotationsInput, generate
 
         require_flags(ctx, "directory")
-        place = Place(self.package, self.channels, self.default)
+        place = AnnotationsInput(self.package, self.channels, self.default)
         generated = generate(
             self.directory,
             place,
@@ -114,10 +114,10 @@ class ClusterConfigMap:
             print_value(config_map.manifest(), self.output)
             return
         from opmkit.bundle.cluster import Cluster
-        from opmkit.bundle.config_map import OWN_ANNOTATIONS
+        from opmkit.bundle.config_map import MANAGED_ANNOTATIONS
 
         cluster = Cluster.connect(os.environ.get("KUBECONFIG") or self.kubeconfig)
-        cluster.write(config_map, replacing=OWN_ANNOTATIONS)
+        cluster.write(config_map, replacing=MANAGED_ANNOTATIONS)
 
 
 def generate(ctx: typer.Context, source: Source) -> None:
@@ -226,7 +226,7 @@ def extract(
 
       opm bundle extract quay.io/me/lagoon:0.1.0 --configmapname lagoon --namespace olm --dry-run
     """
-    from opmkit.bundle.config_map import Extraction, bundle_config_map
+    from opmkit.bundle.config_map import ExtractionOptions, bundle_config_map
     from opmkit.bundle.load import fetch_bundle_files
     from opmkit.bundle.source import BundleSource
 
@@ -236,7 +236,9 @@ def extract(
     bundle = BundleSource.parse(source) if source else BundleSource(str(manifestsdir), manifestsdir, "")
     files = fetch_bundle_files(connection.tool_named(container_tool), bundle)
     image = os.environ.get("CONTAINER_IMAGE") or bundle.image
-    target.put(bundle_config_map(files, Extraction(target.namespace, target.configmapname, datalimit, gzip, image)))
+    target.put(
+        bundle_config_map(files, ExtractionOptions(target.namespace, target.configmapname, datalimit, gzip, image))
+    )
 
 
 COMMANDS = (

@@ -31,14 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from opmkit.bundle.finding import Severity
+    from opmkit.bundle.validation.baseline import Baseline
     from opmkit.bundle.validation.bundle_view import Options
-    from opmkit.bundle.validation.cache import VerdictCache
+    from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.bundle.validation.compat import Compat
-    from opmkit.bundle.validation.parallel_validator import Judging
+    from opmkit.bundle.validation.parallel_validator import ValidatorConfig
     from opmkit.bundle.validation.platforms import ImagePlatforms, Inspect
-    from opmkit.bundle.validation.policy import Known, Policy
+    from opmkit.bundle.validation.policy import Policy
     from opmkit.bundle.validation.profiles import Profile
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.rule import Rule
     from opmkit.bundle.validation.sources import Source
     from opmkit.bundle.validation.tags import SkippedTags
@@ -258,11 +259,11 @@ def validate(
     tool = made_once(lambda: connection.tool_named(image_builder))
     verdicts = _verdicts(tool, registry, selection.sources, plan, reporting)
     if reporting.write_baseline:
-        from opmkit.bundle.validation.policy import baseline
+        from opmkit.bundle.validation.baseline import encode_baseline
         from opmkit.imagetools.store.disk import disk_errors
 
         with disk_errors(reporting.write_baseline):
-            reporting.write_baseline.write_bytes(baseline(verdicts))
+            reporting.write_baseline.write_bytes(encode_baseline(verdicts))
         count = sum(len(verdict.findings) for verdict in verdicts)
         with report_on(f"{reporting.write_baseline}: baseline written"):
             print_line(f"{reporting.write_baseline} knows {count} findings")
@@ -287,9 +288,9 @@ def _dialect(version: str) -> Compat:
 
 
 def _list_optional(compat: Compat) -> None:
-    from opmkit.bundle.validation.optional_validators import available
+    from opmkit.bundle.validation.optional_validators import available_validators
 
-    rows = [(one.name, one.labels(compat).get("suite", ""), one.summary) for one in available(compat)]
+    rows = [(one.name, one.labels(compat).get("suite", ""), one.summary) for one in available_validators(compat)]
     print_table(("NAME", "SUITE", "LOOKS AT"), rows)
 
 
@@ -304,7 +305,7 @@ class _Plan:
     policy: Policy
     fail_on: Severity
     labels_only: bool
-    known: Known | None
+    known: Baseline | None
 
     @classmethod
     def of(cls, rules: Rules, reporting: Reporting, policy: Policy, *, as_opm: bool) -> _Plan:
@@ -313,8 +314,8 @@ class _Plan:
         Raises UsageProblem, UnknownName, InvalidSelector, InvalidOption, InvalidPolicy and StoreError.
         """
         from opmkit.bundle.finding import Severity
-        from opmkit.bundle.validation.optional_validators import CATEGORIES_VARIABLE, read_options, selected
-        from opmkit.bundle.validation.policy import read_baseline
+        from opmkit.bundle.validation.baseline import read_baseline
+        from opmkit.bundle.validation.optional_validators import CATEGORIES_VARIABLE, read_options, select_validators
         from opmkit.bundle.validation.profiles import profile_named
 
         profile = profile_named(rules.profile or policy.profile or ("opm" if as_opm else "all"))
@@ -322,7 +323,7 @@ class _Plan:
         fail_on = reporting.fail_on or policy.fail_on or Severity.ERROR
         if fail_on not in tuple(Severity):
             raise UsageProblem(f"unknown severity {fail_on!r} of --fail-on: error or warning", COMMAND)
-        chosen = [one.name for text in rules.select_optional or () for one in selected(text, compat)]
+        chosen = [one.name for text in rules.select_optional or () for one in select_validators(text, compat)]
         values = [*(f"{key}={value}" for key, value in policy.optional_values), *(rules.optional_values or ())]
         return cls(
             profile,
@@ -335,13 +336,13 @@ class _Plan:
             read_baseline(Path(policy.baseline)) if policy.baseline and not reporting.write_baseline else None,
         )
 
-    def judging(self, inspect: Inspect) -> Judging:
+    def judging(self, inspect: Inspect) -> ValidatorConfig:
         """How bundles are judged."""
-        from opmkit.bundle.validation.parallel_validator import Judging
+        from opmkit.bundle.validation.parallel_validator import ValidatorConfig
         from opmkit.bundle.validation.run import ProfileValidator, validate_labels
 
         judge = validate_labels if self.labels_only else ProfileValidator(self.profile, self.optional)
-        return Judging(judge, self.compat, self.options, inspect if self.asks_registries else None)
+        return ValidatorConfig(judge, self.compat, self.options, inspect if self.asks_registries else None)
 
     @property
     def asks_registries(self) -> bool:
@@ -390,14 +391,14 @@ class _Selection:
 
 
 def _select(named: Sequence[str], registry: Callable[[], RegistryTool], patterns: TagPatterns) -> _Selection:
-    """Return the bundles that the targets name; raises NoMatchingTag and what ``expand`` raises."""
-    from opmkit.bundle.validation.sources import expand
+    """Return the bundles that the targets name; raises NoMatchingTag and what ``expand_targets`` raises."""
+    from opmkit.bundle.validation.sources import expand_targets
     from opmkit.bundle.validation.tags import TagSelector
 
     selector = TagSelector(
         lambda repository: registry().tags(repository), patterns.tags or (), patterns.exclude_tags or ()
     )
-    sources = tuple(expand(named, selector))
+    sources = tuple(expand_targets(named, selector))
     selector.check_patterns()
     return _Selection(sources, selector.skipped)
 
@@ -408,13 +409,13 @@ def _verdicts(
     sources: Sequence[Source],
     plan: _Plan,
     reporting: Reporting,
-) -> list[Verdict]:
+) -> list[ValidationResult]:
     """The verdicts that count, in the order of what was named."""
-    from opmkit.bundle.validation.policy import without_known
+    from opmkit.bundle.validation.baseline import exclude_known
     from opmkit.bundle.validation.sources import read_files, read_labels
-    from opmkit.bundle.validation.validator import Validation, beside_each_other
+    from opmkit.bundle.validation.validator import BundleValidator, add_cross_bundle_findings
 
-    validation = Validation(
+    validation = BundleValidator(
         tool,
         plan.judging(lambda image: _platforms(registry(), image)),
         read=read_labels if plan.labels_only else read_files,
@@ -422,15 +423,15 @@ def _verdicts(
     )
     with progress() as bars:
         verdicts = list(validation.run(sources, progress=bars))
-    if plan.profile.everything and len(verdicts) > 1:
+    if plan.profile.all_validators and len(verdicts) > 1:
         from opmkit.bundle.validation.rule_registry import validators
 
-        verdicts = beside_each_other(verdicts, validators().get("across", ()))
+        verdicts = add_cross_bundle_findings(verdicts, validators().get("across", ()))
     verdicts = [plan.policy.apply(_with_flags(verdict)) for verdict in verdicts]
-    return verdicts if plan.known is None else [without_known(verdict, plan.known) for verdict in verdicts]
+    return verdicts if plan.known is None else [exclude_known(verdict, plan.known) for verdict in verdicts]
 
 
-def _with_flags(verdict: Verdict) -> Verdict:
+def _with_flags(verdict: ValidationResult) -> ValidationResult:
     """Return the result with its hint in terms of the flags of this command."""
     from dataclasses import replace
 
@@ -453,14 +454,14 @@ def _platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:
     return ImagePlatforms(tuple(one.config.platform for one in loaded.images), is_index=True)
 
 
-def _cache(plan: _Plan) -> VerdictCache:
-    from opmkit.bundle.validation.cache import VerdictCache
+def _cache(plan: _Plan) -> ValidationCache:
+    from opmkit.bundle.validation.cache import ValidationCache
     from opmkit.imagetools.store import ImageStore
 
-    return VerdictCache.open(ImageStore.open().cache_directory("verdicts"), plan.choices())
+    return ValidationCache.open(ImageStore.open().cache_directory("verdicts"), plan.choices())
 
 
-def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity, selection: _Selection) -> None:
+def _tell(verdicts: Sequence[ValidationResult], form: Report, fail_on: Severity, selection: _Selection) -> None:
     """Print the report."""
     from opmkit.bundle.validation import reports
 
@@ -484,7 +485,7 @@ def _tell(verdicts: Sequence[Verdict], form: Report, fail_on: Severity, selectio
         print_json(reports.json.json_alpha1(verdicts[0]))
 
 
-def _log_result(verdict: Verdict, tool: str, fail_on: Severity) -> None:
+def _log_result(verdict: ValidationResult, tool: str, fail_on: Severity) -> None:
     """Print the last line of Go opm's log to stderr: scripts that call it search for this line."""
     if verdict.passes(fail_on):
         from opmkit.cli.server_logs import format_record
@@ -499,7 +500,7 @@ def _log_result(verdict: Verdict, tool: str, fail_on: Severity) -> None:
     print_error(InvalidBundle(f"Bundle validation errors: {messages[0]}{more}"))
 
 
-def _print_first_cause(failed: Verdict, fail_on: Severity) -> None:
+def _print_first_cause(failed: ValidationResult, fail_on: Severity) -> None:
     """Print the first cause of a failure in the line that callers read, on stderr; the report has all of them."""
     from opmkit.bundle.errors import InvalidBundle
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.bundle.go_yaml import Duplicate
+from opmkit.bundle.go_yaml import DuplicateKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Document:
 
     line: int
     value: JsonValue
-    duplicates: tuple[Duplicate, ...] = ()
+    duplicates: tuple[DuplicateKey, ...] = ()
     start: int = 0
     end: int = 0
 
@@ -87,7 +87,7 @@ def _streamed_json(raw: bytes) -> Iterator[Document | InvalidDocument]:
     except UnicodeDecodeError as error:
         yield InvalidDocument("it is no UTF-8", line=raw.count(b"\n", 0, error.start) + 1)
         return
-    seen: list[Duplicate] = []
+    seen: list[DuplicateKey] = []
     decoder = json.JSONDecoder(object_pairs_hook=lambda pairs: _mapping(pairs, seen), parse_constant=_no_constant)
     position, counted, line, start = _blanks(text, 0), 0, 1, 0
     while position < len(text):
@@ -121,11 +121,11 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _duplicates(piece: bytes, value: object) -> tuple[Duplicate, ...]:
+def _duplicates(piece: bytes, value: object) -> tuple[DuplicateKey, ...]:
     """The keys that are in it more than once in a mapping, which is looked into only if there are more than it has."""
     if piece.count(b'":') + piece.count(b'" :') <= _keys(value):
         return ()
-    seen: list[Duplicate] = []
+    seen: list[DuplicateKey] = []
     json.loads(piece, object_pairs_hook=lambda pairs: _mapping(pairs, seen))
     return tuple(seen)
 
@@ -143,11 +143,11 @@ def _keys(value: object) -> int:
     return count
 
 
-def _mapping(pairs: list[tuple[str, Any]], seen: list[Duplicate]) -> dict[str, Any]:
+def _mapping(pairs: list[tuple[str, Any]], seen: list[DuplicateKey]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(key for key, _ in pairs)
-        seen.extend(Duplicate(key, 0, 0) for key, count in counts.items() if count > 1)
+        seen.extend(DuplicateKey(key, 0, 0) for key, count in counts.items() if count > 1)
     return members
 
 
@@ -162,14 +162,14 @@ def _yaml_documents(raw: bytes, *, empty: bool) -> Iterator[Document | InvalidDo
             told = f"there is {behind.decode(errors='replace')[:60]!r} on the line of ---"
             yield InvalidDocument(f"{told}, where only a comment may be", line=line + piece.count(b"\n"))
         begun = begun or piece not in (b"", b"\n")
-        duplicates: list[Duplicate] = []
+        duplicates: list[DuplicateKey] = []
         try:
             value = sort_keys(go_yaml.load(piece, duplicates)) if piece.strip() else None
         except InvalidDocument as error:
             yield InvalidDocument(error.problem, line=line + max(error.line - 1, 0), column=error.column)
         else:
             if value is not None or (empty and begun):
-                shifted = tuple(Duplicate(key, line + at - 1, column) for key, at, column in duplicates)
+                shifted = tuple(DuplicateKey(key, line + at - 1, column) for key, at, column in duplicates)
                 first = line if value is None else line + _first_line(piece)
                 yield Document(first, value, shifted, separator, end)
         line += raw.count(b"\n", start, begin)

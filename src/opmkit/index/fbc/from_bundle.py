@@ -11,7 +11,7 @@ import orjson
 
 from opmkit.bundle import fields
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.json_value import go_float, without_halves
+from opmkit.bundle.json_value import go_float, replace_lone_surrogates
 from opmkit.bundle.properties import GVK, PACKAGE
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, BundleBlob, RelatedImage
 
@@ -106,7 +106,7 @@ def parse_json(text: str) -> JsonValue:
     try:
         value: JsonValue = orjson.loads(text or "null")
     except orjson.JSONDecodeError:
-        value = without_halves(json.loads(text))
+        value = replace_lone_surrogates(json.loads(text))
     return value
 
 

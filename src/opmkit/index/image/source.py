@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle import labels
-from opmkit.bundle.source import parse_place, path_or_image
+from opmkit.bundle.source import parse_location, path_or_image
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.scratch import ScratchDirectory
@@ -94,7 +94,7 @@ class IndexSource:
         path = Path(text)
         if path.exists():
             return cls(text, (find_database(path) if build_context else None) or path, tool)
-        location = parse_place(text)
+        location = parse_location(text)
         if isinstance(location, Path):
             raise CatalogError(f"{text}: no such file or directory", hint="Check the path.")
         return cls(text, location, tool)

@@ -122,7 +122,7 @@ def _pull(tool: ContainerTool, pulls: Sequence[tuple[str, str]], scratch: Path, 
 
 def _pull_one(tool: ContainerTool, scratch: Path, pull: tuple[str, str]) -> dict[str, Path]:
     image, directory = pull
-    files = fetch_bundle_files(tool, BundleSource.recorded(image))
+    files = fetch_bundle_files(tool, BundleSource.from_image(image))
     found = {
         f"{directory}/{path.removeprefix(_MANIFESTS)}": content
         for path, content in files.items()

@@ -98,8 +98,8 @@ def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[Manifest]) -> 
         InvalidBundle: if the APIs of an object can't be told.
     """
     for each in objects:
-        if each.flaw:
-            raise InvalidBundle(each.flaw.message, advice=each.flaw.advice)
+        if each.crd_error:
+            raise InvalidBundle(each.crd_error.message, advice=each.crd_error.advice)
     provided = dict.fromkeys([*(api for each in objects for api in each.apis), *csv.owned_services])
     required = dict.fromkeys(csv.required_crds + csv.required_services)
     return Bundle(

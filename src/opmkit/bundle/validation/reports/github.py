@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
 
 
-def lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def lines(verdicts: Sequence[ValidationResult]) -> Iterator[str]:
     """One command a finding; files are named by where the bundle was read from."""
     for verdict in verdicts:
         if verdict.error:
@@ -22,7 +22,7 @@ def lines(verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield _command(verdict, finding)
 
 
-def _command(verdict: Verdict, finding: Finding) -> str:
+def _command(verdict: ValidationResult, finding: Finding) -> str:
     properties = {"title": finding.rule}
     if finding.file:
         properties["file"] = f"{verdict.target.rstrip('/')}/{finding.file}".removeprefix("./")

@@ -9,13 +9,13 @@ from opmkit.bundle.finding import Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
 
 VERSION = 1
 """Of the form; a form that breaks its readers gets another."""
 
 
-def report(verdicts: Sequence[Verdict], fail_on: Severity, skipped: int = 0) -> dict[str, Any]:
+def report(verdicts: Sequence[ValidationResult], fail_on: Severity, skipped: int = 0) -> dict[str, Any]:
     """Return the verdicts, and how many tags were ``skipped``, in plain JSON types."""
     return {
         "version": VERSION,
@@ -27,7 +27,7 @@ def report(verdicts: Sequence[Verdict], fail_on: Severity, skipped: int = 0) -> 
     }
 
 
-def _bundle(verdict: Verdict, fail_on: Severity) -> dict[str, Any]:
+def _bundle(verdict: ValidationResult, fail_on: Severity) -> dict[str, Any]:
     failure = {"error": {"message": verdict.error, "advice": str(verdict.hint)}} if verdict.error else {}
     return {
         "target": verdict.target,
@@ -52,7 +52,7 @@ def _bundle(verdict: Verdict, fail_on: Severity) -> dict[str, Any]:
     }
 
 
-def json_alpha1(verdict: Verdict) -> dict[str, Any]:
+def json_alpha1(verdict: ValidationResult) -> dict[str, Any]:
     """The result of one bundle as ``operator-sdk bundle validate -o json-alpha1`` prints it."""
     failure = [{"type": "error", "message": verdict.error}] if verdict.error else []
     outputs = [{"type": finding.severity.value, "message": finding.message} for finding in verdict.findings]

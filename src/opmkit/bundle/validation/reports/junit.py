@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.bundle.finding import Finding, Severity
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
 
 
-def report(verdicts: Sequence[Verdict], fail_on: Severity) -> str:
+def report(verdicts: Sequence[ValidationResult], fail_on: Severity) -> str:
     """The document. What is less grave than ``fail_on`` is in a case that passes, as its output."""
     root = ET.Element("testsuites", name="bundle validation")
     for verdict in verdicts:
@@ -26,7 +26,7 @@ def report(verdicts: Sequence[Verdict], fail_on: Severity) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(verdict: Verdict, fail_on: Severity) -> ET.Element:
+def _suite(verdict: ValidationResult, fail_on: Severity) -> ET.Element:
     suite = ET.Element("testsuite", name=escape_controls(verdict.target))
     if verdict.error:
         case = ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name="read")

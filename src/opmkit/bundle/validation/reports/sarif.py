@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
     from opmkit.bundle.validation.rule import Rule
     from opmkit.bundle.validation.sources import Source
 
@@ -23,7 +23,9 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _UNREADABLE = "UNREADABLE"
 
 
-def report(verdicts: Sequence[Verdict], rules: Mapping[str, Rule], sources: Iterable[Source] = ()) -> dict[str, Any]:
+def report(
+    verdicts: Sequence[ValidationResult], rules: Mapping[str, Rule], sources: Iterable[Source] = ()
+) -> dict[str, Any]:
     """Return one run with the rules that found something, and one result for each finding.
 
     A file's URI is its path from the root of the bundle, appended to that of its source; targets without a source are
@@ -69,10 +71,10 @@ def source_uri(source: Source) -> str:
     It is a relative path or ``file:`` URI for a directory, ``docker://`` and the full name for an image of a registry,
     and ``TRANSPORT:`` and the rest, percent-encoded, for other images.
     """
-    if isinstance(source.place, Path):
+    if isinstance(source.location, Path):
         return _path_uri(source.target)
-    if isinstance(source.place, Reference):
-        return f"docker://{source.place}"
+    if isinstance(source.location, Reference):
+        return f"docker://{source.location}"
     transport, _, name = source.target.partition(":")
     return f"{transport}:{_quoted(re.sub('^//+', '/', name), safe=':@')}"  # two slashes would begin a host
 
@@ -86,7 +88,7 @@ def _quoted(path: str, safe: str = "") -> str:
     return quote(path, safe=f"/~+={safe}")
 
 
-def _result(verdict: Verdict, finding: Finding, index: int, root: str) -> dict[str, Any]:
+def _result(verdict: ValidationResult, finding: Finding, index: int, root: str) -> dict[str, Any]:
     hint = f" ({finding.hint})" if finding.hint else ""
     return {
         "ruleId": finding.rule,
@@ -107,7 +109,7 @@ def _location(finding: Finding, root: str) -> dict[str, Any]:
     return {"physicalLocation": place}
 
 
-def _fingerprint(verdict: Verdict, finding: Finding) -> str:
+def _fingerprint(verdict: ValidationResult, finding: Finding) -> str:
     """What a finding is known by when lines move."""
     parts = (verdict.name or verdict.target, finding.rule, finding.file, finding.subject, finding.excerpt)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

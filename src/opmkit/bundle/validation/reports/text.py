@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.result import Verdict
+    from opmkit.bundle.validation.result import ValidationResult
 
     _Text: TypeAlias = tuple[Severity, str, str, str]
     _Placed: TypeAlias = tuple[str, Finding]
@@ -25,7 +25,7 @@ _NONE_SKIPPED = SkippedTags()
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
 
-def lines(verdicts: Sequence[Verdict], skipped: SkippedTags = _NONE_SKIPPED) -> Iterator[tuple[str, str]]:
+def lines(verdicts: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> Iterator[tuple[str, str]]:
     """Return lines with their styles on a terminal (of rich, "" for none).
 
     A finding with the same text in several bundles is printed once, behind the bundles, with the places of it.
@@ -40,7 +40,7 @@ def lines(verdicts: Sequence[Verdict], skipped: SkippedTags = _NONE_SKIPPED) -> 
     yield summary(verdicts, skipped), ""
 
 
-def summary(verdicts: Sequence[Verdict], skipped: SkippedTags = _NONE_SKIPPED) -> str:
+def summary(verdicts: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> str:
     """Return the totals in one line."""
     unread = sum(bool(verdict.error) for verdict in verdicts)
     parts = [
@@ -56,7 +56,7 @@ def _many(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _shared_findings(verdicts: Sequence[Verdict]) -> dict[_Text, list[_Placed]]:
+def _shared_findings(verdicts: Sequence[ValidationResult]) -> dict[_Text, list[_Placed]]:
     """Group the findings that more than one bundle has, by text."""
     groups: dict[_Text, list[_Placed]] = {}
     for verdict in verdicts:
@@ -80,7 +80,7 @@ def _shared(places: Sequence[_Placed]) -> Iterator[tuple[str, str]]:
         yield f"    and {len(places) - MAX_PLACES} more", ""
 
 
-def _bundle(verdict: Verdict, shared: Container[_Text]) -> Iterator[tuple[str, str]]:
+def _bundle(verdict: ValidationResult, shared: Container[_Text]) -> Iterator[tuple[str, str]]:
     if verdict.error:
         yield f"{verdict.target}: {verdict.error}", _STYLES[Severity.ERROR]
         if verdict.hint:

@@ -157,9 +157,9 @@ def service_account_conflict(bundle: BundleView) -> Iterator[Finding]:
 
 def _size(bundle: BundleView) -> int:
     """Return the bytes that all files take up in a ConfigMap. The Go validators ignore the metadata."""
-    files = [*bundle.below(bundle.manifests_directory, deep=True)]
+    files = [*bundle.files_in(bundle.manifests_directory, recursive=True)]
     if bundle.compat is Compat.OPMKIT and not bundle.bare:
-        files += bundle.below("metadata", deep=True)
+        files += bundle.files_in("metadata", recursive=True)
     return sum(_encoded_size(content) for content in {file.path: file.content for file in files}.values())
 
 

@@ -16,7 +16,7 @@ from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.csv_view import Csv
-from opmkit.bundle.validation.option_files import read_given_file
+from opmkit.bundle.validation.option_files import read_option_file
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules.deprecated_apis import describe_removed_in_1_22, has_removed_in_1_22
 from opmkit.bundle.versions import tolerant_version
@@ -107,7 +107,7 @@ def _label_findings(bundle: BundleView) -> Iterator[tuple[str, Finding]]:
         yield _NO_PATH, Finding(f"cannot check {LABEL} without index-path; {lacking}")
         return
     try:
-        lines = read_given_file(path).decode(errors="replace").split("\n")
+        lines = read_option_file(path).decode(errors="replace").split("\n")
     except OSError as error:
         yield _FILE, Finding(f"cannot read {path}: {error.strerror or error}", path)
         return

@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.cluster_service_version import CSV_KIND
+from opmkit.bundle.crd import CRD_KIND
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.lenient import items, mapping, text
 from opmkit.bundle.validation import loading
-from opmkit.bundle.validation.bundle_view import CRD_KIND, CSV_KIND
 from opmkit.bundle.validation.compat import GO_ONLY, OPMKIT_ONLY, RECENT, Compat
-from opmkit.bundle.validation.decode import as_loaded, decode_finding
+from opmkit.bundle.validation.decode import decode_as_go, decode_finding
 from opmkit.bundle.validation.gvk import Gvk, crd_group
 from opmkit.bundle.validation.kinds import supported_kinds
 from opmkit.bundle.validation.loading import is_loaded, type_findings, version_finding
@@ -80,13 +81,13 @@ def _sdk_objects(bundle: BundleView) -> Iterator[Manifest]:
     """Return the objects without a validator of their kind; the Go validators check none unless all files load."""
     if bundle.compat is not Compat.OPMKIT and not is_loaded(bundle):
         return
-    for file in (as_loaded(file, bundle.compat) for file in bundle.manifests):
+    for file in (decode_as_go(file, bundle.compat) for file in bundle.manifests):
         if file.kind not in (CSV_KIND, CRD_KIND) and decode_finding(file) is None:
             yield file
 
 
 def _unsupported(file: Manifest) -> Finding:
-    api = Gvk.of(file.api_version, file.kind)
+    api = Gvk.parse(file.api_version, file.kind)
     message = f"unsupported kind {file.kind!r}" if file.kind else "the file is empty"
     return Finding(message, file.path, ("kind",), subject=str(api))
 

@@ -63,7 +63,7 @@ def metadata(crd: Crd) -> Iterator[Finding]:
     for field in ("name", "generateName"):
         name = node.child(field)
         if name.text:
-            yield from name.misspelt(dns1123_subdomain(name.text))
+            yield from name.name_findings(dns1123_subdomain(name.text))
 
 
 @rule(
@@ -81,7 +81,7 @@ def group(crd: Crd) -> Iterator[Finding]:
     if not crd.group.text:
         yield crd.group.finding("is empty")
     elif problems := dns1123_subdomain(crd.group.text):
-        yield from crd.group.misspelt(problems)
+        yield from crd.group.name_findings(problems)
     elif "." not in crd.group.text:
         yield crd.group.finding(f"is {crd.group.text!r}, which has no dot")
 
@@ -124,12 +124,12 @@ def names(crd: Crd) -> Iterator[Finding]:
             yield node.finding("is empty")
         else:
             text = node.text.lower() if node.path[-1] in ("kind", "listKind") else node.text
-            yield from node.misspelt(dns1035_label(text))
+            yield from node.name_findings(dns1035_label(text))
     if kind.text and kind.text == list_kind.text:
         yield list_kind.finding(f"is {kind.text!r}, the same as the kind")
     for several in ("shortNames", "categories"):
         for node in crd.names.child(several).children():
-            yield from node.misspelt(dns1035_label(node.text))
+            yield from node.name_findings(dns1035_label(node.text))
 
 
 @rule(
@@ -185,7 +185,7 @@ def version_name(crd: Crd) -> Iterator[Finding]:
     """The name is part of URLs, so it must be a DNS label: lower case letters, digits and '-', with a letter first."""
     for version in crd.versions:
         name = version.child("name")
-        yield from name.misspelt(dns1035_label(name.text))
+        yield from name.name_findings(dns1035_label(name.text))
 
 
 @rule(
@@ -212,7 +212,7 @@ def v1beta1_version(bundle: BundleView) -> Iterable[Finding]:
 @crd_check
 def _v1beta1_version(crd: Crd) -> Iterator[Finding]:
     if crd.version.text:
-        yield from crd.version.misspelt(dns1035_label(crd.version.text))
+        yield from crd.version.name_findings(dns1035_label(crd.version.text))
         if crd.versions and crd.versions[0].child("name").text != crd.version.text:
             first = crd.versions[0].child("name").text
             yield crd.version.finding(f"is {crd.version.text!r}, but the first of spec.versions is {first!r}")

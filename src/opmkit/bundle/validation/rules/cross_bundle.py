@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.cross_bundle import BundleFinding, Summary, cross_bundle_rule
+from opmkit.bundle.validation.cross_bundle import BundleFinding, BundleSummary, cross_bundle_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -15,20 +15,24 @@ _SHOWN = 5
 
 
 def _grouped_by(
-    bundles: Iterable[Summary], keys: Callable[[Summary], Iterable[Hashable]]
-) -> Iterator[tuple[Hashable, list[Summary]]]:
+    bundles: Iterable[BundleSummary], keys: Callable[[BundleSummary], Iterable[Hashable]]
+) -> Iterator[tuple[Hashable, list[BundleSummary]]]:
     """Group the bundles by key, each group with the lowest version first."""
-    groups: defaultdict[Hashable, list[Summary]] = defaultdict(list)
+    groups: defaultdict[Hashable, list[BundleSummary]] = defaultdict(list)
     for bundle in bundles:
         for key in keys(bundle):
             groups[key].append(bundle)
     for key, members in groups.items():
-        yield key, sorted(members, key=lambda bundle: (bundle.order, bundle.name, bundle.target))
+        yield key, sorted(members, key=lambda bundle: (bundle.parsed_version, bundle.name, bundle.target))
 
 
-def _by_package(bundles: Iterable[Summary]) -> Iterator[tuple[str, list[Summary]]]:
+def _by_package(bundles: Iterable[BundleSummary]) -> Iterator[tuple[str, list[BundleSummary]]]:
     for package, members in _grouped_by(bundles, lambda bundle: [bundle.package]):
         yield str(package), members
+
+
+def _version_key(bundle: BundleSummary) -> list[Hashable]:
+    return [(bundle.package, str(bundle.parsed_version), bundle.release)]
 
 
 def _join(names: Iterable[str]) -> str:
@@ -46,7 +50,7 @@ def _join(names: Iterable[str]) -> str:
     bad="demo:v1 and demo:v2, both with metadata.name demo.v1.0.0",
     good="demo:v1 with metadata.name demo.v1.0.0, demo:v2 with demo.v2.0.0",
 )
-def name_duplicate(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def name_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """Bundle names must be unique in a catalog, even across packages."""
     for name, members in _grouped_by(bundles, lambda bundle: [bundle.name]):
         for bundle in members[1:]:
@@ -61,10 +65,12 @@ def name_duplicate(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
     bad="demo.v1.0.0 and demo.v1.0.1, both with spec.version 1.0.0",
     good="demo.v1.0.0 with spec.version 1.0.0, demo.v1.0.1 with 1.0.1",
 )
-def version_duplicate(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def version_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """Catalogs cannot order two bundles that have the same version."""
     versioned = (bundle for bundle in bundles if bundle.version)
-    for _, members in _grouped_by(versioned, lambda bundle: [(bundle.package, str(bundle.order), bundle.release)]):
+    for _, members in _grouped_by(
+        versioned, lambda bundle: [(bundle.package, str(bundle.parsed_version), bundle.release)]
+    ):
         for bundle in members[1:]:
             if bundle.name != members[0].name:  # ACROSS-NAME-DUPLICATE reports a shared name
                 message = f"{members[0].name} of package {bundle.package} already has version {bundle.version}"
@@ -79,7 +85,7 @@ def version_duplicate(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
     bad="demo.v2.0.0 of the package demo replaces other.v1.0.0 of the package other",
     good="demo.v2.0.0 of the package demo replaces demo.v1.0.0 of the package demo",
 )
-def replaces_foreign(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def replaces_foreign(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """Upgrade edges connect bundles of one package."""
     packages: defaultdict[str, set[str]] = defaultdict(set)
     for bundle in bundles:
@@ -91,7 +97,7 @@ def replaces_foreign(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
                 yield bundle, Finding(f"{bundle.name} replaces or skips {name} of package {other}", subject=name)
 
 
-def _replaced_names(bundle: Summary) -> list[str]:
+def _replaced_names(bundle: BundleSummary) -> list[str]:
     """Return the names that a bundle replaces or skips."""
     return [name for name in dict.fromkeys((bundle.replaces, *bundle.skips)) if name]
 
@@ -104,7 +110,7 @@ def _replaced_names(bundle: Summary) -> list[str]:
     bad="demo.v1.1.0 replaces demo.v1.0.9, but the package has only demo.v1.0.0 and demo.v1.1.0",
     good="demo.v1.1.0 replaces demo.v1.0.0",
 )
-def replaces_missing(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def replaces_missing(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """The upgrade path is broken: clusters with an older version installed get no upgrade.
 
     Bundles that another bundle of the package skips may be missing.
@@ -126,7 +132,7 @@ def replaces_missing(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
     bad="demo.v1.0.0 replaces demo.v1.1.0, which replaces demo.v1.0.0",
     good="demo.v1.1.0 replaces demo.v1.0.0, which replaces nothing",
 )
-def replaces_cycle(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def replaces_cycle(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """A cycle has no channel head, so nothing can be installed."""
     for _, members in _by_package(bundles):
         by_name = {bundle.name: bundle for bundle in members}
@@ -152,7 +158,7 @@ def replaces_cycle(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
     bad="in the channel stable, demo.v1.1.0 and demo.v1.2.0 both replace demo.v1.0.0",
     good="in the channel stable, demo.v1.2.0 replaces demo.v1.1.0, which replaces demo.v1.0.0",
 )
-def channel_heads(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def channel_heads(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """A channel has one head, the bundle that is installed. Bundles behind another head get no upgrade.
 
     Channels in which no bundle replaces or skips another are ordered by version and not checked.
@@ -175,7 +181,7 @@ def channel_heads(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
     bad="the newest bundle has channels alpha,beta and default channel stable, and no bundle is in stable",
     good="the newest bundle has channels beta,stable and default channel stable",
 )
-def default_channel(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def default_channel(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """The package cannot be installed without naming a channel."""
     for package, members in _by_package(bundles):
         newest = next((bundle for bundle in reversed(members) if bundle.default_channel), None)
@@ -193,7 +199,7 @@ def default_channel(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
     bad="bundles of packages demo and demo-community both own demos.demo.example.com",
     good="bundles of package demo own demos.demo.example.com, bundles of other packages require it",
 )
-def crd_owners(bundles: Sequence[Summary]) -> Iterator[BundleFinding]:
+def crd_owners(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """A CRD exists once in a cluster: the two packages cannot be installed together."""
     for name, members in _grouped_by(bundles, lambda bundle: bundle.owned_crds):
         packages = sorted({bundle.package for bundle in members})

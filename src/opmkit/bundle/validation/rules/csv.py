@@ -375,7 +375,7 @@ def olm_properties(csv: Csv) -> Iterator[Finding]:
 def _api(csv: Csv) -> Gvk:
     """Return its API; as in Go, all parts are empty if the apiVersion is invalid."""
     value = csv.decoded.value
-    return Gvk.of(value.get("apiVersion", ""), value.get("kind", "")) or Gvk("", "", "")
+    return Gvk.parse(value.get("apiVersion", ""), value.get("kind", "")) or Gvk("", "", "")
 
 
 @rule(

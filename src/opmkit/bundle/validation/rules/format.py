@@ -87,7 +87,7 @@ def no_metadata_directory(bundle: BundleView) -> Iterator[Finding]:
 )
 def empty_manifests(bundle: BundleView) -> Iterator[Finding]:
     """Files in subdirectories of the manifests directory are ignored."""
-    if is_laid_out(bundle) and not any(bundle.below(MANIFESTS)):
+    if is_laid_out(bundle) and not any(bundle.files_in(MANIFESTS)):
         yield Finding("the directory manifests has no files")
 
 
@@ -104,7 +104,7 @@ def no_annotations(bundle: BundleView) -> Iterator[Finding]:
     """Annotations are a mapping of strings under the key ``annotations``, in any file of the directory ``metadata``."""
     if not is_laid_out(bundle) or bundle.annotations_file is not None:
         return
-    for file in bundle.below(METADATA):
+    for file in bundle.files_in(METADATA):
         if file.name.startswith("annotations") and (error := file.content.error) is not None:
             message = f"cannot read the annotations: {error.problem}"
             yield Finding(message, file.path, line=error.line, column=error.column, hint="Correct the YAML.")

@@ -16,7 +16,7 @@ from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import ALL, RECENT, Compat
 from opmkit.bundle.validation.csv_view import Csv, csv_check
 from opmkit.bundle.validation.mail_addresses import is_single_address
-from opmkit.bundle.validation.option_files import read_given_file
+from opmkit.bundle.validation.option_files import read_option_file
 from opmkit.bundle.validation.rule import rule
 from opmkit.bundle.validation.rules import csv as csv_rules
 from opmkit.bundle.validation.urls import parse_request_url
@@ -343,7 +343,7 @@ def _custom_categories(bundle: BundleView) -> list[str] | None:
     if not path:
         return None
     try:
-        document = orjson.loads(read_given_file(path))
+        document = orjson.loads(read_option_file(path))
         listed = fields.items(fields.member(fields.mapping(document, "the file"), "categories"), "categories")
         return [fields.text(category, "a category") for category in listed]
     except (orjson.JSONDecodeError, OSError) as error:

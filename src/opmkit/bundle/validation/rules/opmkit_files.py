@@ -35,7 +35,7 @@ def _documents(bundle: BundleView) -> Iterator[Manifest]:
 
 
 def _metadata(bundle: BundleView) -> Iterable[Manifest]:
-    return () if bundle.bare or bundle.manifests_directory == "metadata" else bundle.below("metadata")
+    return () if bundle.bare or bundle.manifests_directory == "metadata" else bundle.files_in("metadata")
 
 
 @rule(
@@ -74,7 +74,7 @@ def duplicate_key(file: Manifest) -> Iterator[Finding]:
 @each_file(_documents)
 def more_documents(file: Manifest) -> Iterator[Finding]:
     """Only the first document of a file is read; the others are silently not installed."""
-    if file.content.more:
+    if file.content.has_more:
         yield Finding("only the first document is read, but the file has more", line=_second_document(file.content.raw))
 
 

@@ -66,7 +66,7 @@ def _read(bundle: BundleView) -> _Package:
     package = bundle.memo.get(_read)
     if package is None:
         package = bundle.memo[_read] = _Package()
-        for file in bundle.below("", deep=True):
+        for file in bundle.files_in("", recursive=True):
             if not any(part.startswith(".") for part in file.path.split("/")):
                 _read_file(file, package)
     return cast("_Package", package)

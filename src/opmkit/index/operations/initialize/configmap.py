@@ -10,7 +10,7 @@ from opmkit.bundle import crd, fields
 from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle
-from opmkit.bundle.manifest import manifest_of
+from opmkit.bundle.manifest import manifest_from_value
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.files import put_files
@@ -84,9 +84,9 @@ class _Definitions:
     manifests: dict[ApiKey, Manifest] = field(default_factory=dict)
 
     def add(self, where: str, value: JsonValue) -> None:
-        manifest = _manifest(where, value, crd.KIND)
-        if manifest.flaw:
-            raise located(where, manifest.flaw)
+        manifest = _manifest(where, value, crd.CRD_KIND)
+        if manifest.crd_error:
+            raise located(where, manifest.crd_error)
         for api in manifest.apis:
             if api in self.manifests:
                 raise CatalogError(
@@ -135,7 +135,7 @@ def _entries(data: Mapping[str, str], key: str, name: str) -> Iterator[tuple[str
 
 def _manifest(where: str, value: JsonValue, kind: str) -> Manifest:
     try:
-        manifest = manifest_of(value)
+        manifest = manifest_from_value(value)
     except BundleError as error:
         raise located(where, error) from error
     if manifest.kind != kind:
