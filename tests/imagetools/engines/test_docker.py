@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from opmkit.imagetools.errors import EngineUnavailable, RegistryUnavailable
 from opmkit.imagetools.reference import Reference
 from opmkit.imagetools.registry import RegistryOptions
-from tests.imagetools.engines.helpers import open_engine
+from tests.imagetools.engines.helpers import BUILD_SPEC, open_engine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,3 +79,18 @@ def test_tls_without_certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path / "no-certificates"))
     with pytest.raises(EngineUnavailable, match=r"at tcp://127\.0\.0\.1:1: .*certificate"):
         open_engine("docker", RegistryOptions()).inspect(Reference.parse("x"))
+
+
+def test_build_does_not_call_credential_helpers(
+    docker_daemon: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", docker_daemon.settings["DOCKER_HOST"])
+    (tmp_path / "home/.docker").mkdir()
+    (tmp_path / "home/.docker/config.json").write_text(json.dumps({"credsStore": "spy"}))
+    helper = tmp_path / "bin/docker-credential-spy"
+    helper.parent.mkdir()
+    helper.write_text(f"#!/bin/sh\ntouch {tmp_path}/called\nexit 1\n")
+    helper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{helper.parent}:{os.environ['PATH']}")
+    open_engine("docker", RegistryOptions()).build(BUILD_SPEC, None, [Reference("127.0.0.1:1", "helpers", "1")])
+    assert not (tmp_path / "called").exists()

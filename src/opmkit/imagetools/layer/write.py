@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from opmkit.imagetools.errors import ImageToolsError, InvalidImage
 from opmkit.imagetools.layer.compression import Compression, layer_media_type, new_compressor
@@ -87,7 +87,7 @@ def write_tar(blocks: Iterable[bytes], directory: Path, *, compression: Compress
 class _BlobWriter:
     """Compresses a tar archive into a file, and hashes both."""
 
-    def __init__(self, output: BinaryIO | tempfile._TemporaryFileWrapper[bytes], compression: Compression) -> None:
+    def __init__(self, output: IO[bytes], compression: Compression) -> None:
         self._output = output
         self._compressor = new_compressor(compression)
         self._tar_hash = hashlib.sha256()

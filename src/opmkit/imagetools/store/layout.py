@@ -11,7 +11,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from opmkit.imagetools.errors import DigestMismatch, InvalidImage, LimitExceeded, NotFound, StoreError
 from opmkit.imagetools.hints import Hint, Operation
@@ -214,7 +214,7 @@ class Layout:
         _sync(self.path)
 
     @contextmanager
-    def _new_file(self) -> Iterator[tempfile._TemporaryFileWrapper[bytes]]:
+    def _new_file(self) -> Iterator[IO[bytes]]:
         """Open a temporary file, which is removed unless the block renames it."""
         directory = self.path / INGEST_DIRECTORY
         with disk_errors(self.path):

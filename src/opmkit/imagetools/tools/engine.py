@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class EngineTool:
-    """A ContainerTool that uses an engine, its storage, and base images without exporting their layers.
+    """A ContainerTool that pulls, builds and pushes images with an engine, in the storage of that engine.
 
     The first use of a name pulls the image. If the registry does not have it, is unreachable or denies access, the
     image with that name in the engine's storage is used, such as one that was built but not pushed. Images in other
@@ -74,7 +74,7 @@ class EngineTool:
         return self._image(reference).digest
 
     def inspect(self, reference: ImageReference) -> InspectedImage:
-        """Return an image, which is pulled first."""
+        """Return an image; the first call for a name pulls it."""
         return self._image(reference) if isinstance(reference, Reference) else self._local_tool.inspect(reference)
 
     def _image(self, reference: Reference) -> EngineImage:
