@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CATALOGS = FIXTURES / "catalogs"
-SOUND, BROKEN = CATALOGS / "sound", CATALOGS / "broken"
+VALID, INVALID = CATALOGS / "valid", CATALOGS / "invalid"
 SVG = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>\n'
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -61,12 +61,12 @@ def broken(tmp_path: Path) -> Path:
     """A catalog with one error, and a warning for it, at line 10."""
     directory = tmp_path / "broken"
     directory.mkdir()
-    (directory / "demo.yaml").write_bytes((BROKEN / "cycle.yaml").read_bytes())
+    (directory / "demo.yaml").write_bytes((INVALID / "cycle.yaml").read_bytes())
     return directory
 
 
 def test_nothing_is_said_of_a_sound_catalog(tmp_path: Path) -> None:
-    done = Opm(tmp_path).attempt("validate", str(SOUND))
+    done = Opm(tmp_path).attempt("validate", str(VALID))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
@@ -101,12 +101,12 @@ def test_the_report_has_what_the_reference_prints_and_all_findings(opm: Here, br
 
 
 def test_a_report_of_a_sound_catalog(opm: Here) -> None:
-    assert json.loads(opm("validate", str(SOUND), "--output", "json")) == {"passed": True, "findings": []}
+    assert json.loads(opm("validate", str(VALID), "--output", "json")) == {"passed": True, "findings": []}
 
 
 def test_the_rules_of_an_older_release(opm: Here, tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "demo.yaml").write_bytes((BROKEN / "bundle-same-version.yaml").read_bytes())
+    (tmp_path / "demo" / "demo.yaml").write_bytes((INVALID / "bundle-same-version.yaml").read_bytes())
     assert opm.attempt("validate", "demo").returncode == 1
     assert opm.attempt("validate", "demo", "--compat", "opm-1.26").returncode == 0
 
@@ -126,10 +126,10 @@ def test_what_is_no_catalog_is_refused(opm: Here, tmp_path: Path, name: str, tol
 
 
 def test_a_catalog_image_is_validated_and_listed_like_its_directory(opm: Here, tmp_path: Path) -> None:
-    image = catalog_image(SOUND, tmp_path)
+    image = catalog_image(VALID, tmp_path)
     assert opm("validate", image) == ""
     for what in ("packages", "channels", "bundles"):
-        assert opm("alpha", "list", what, image) == opm("alpha", "list", what, str(SOUND))
+        assert opm("alpha", "list", what, image) == opm("alpha", "list", what, str(VALID))
 
 
 def test_what_is_wrong_in_an_image_has_its_place_in_the_catalog(opm: Here, broken: Path, tmp_path: Path) -> None:
@@ -152,17 +152,17 @@ def files_of(directory: Path) -> list[Path]:
 
 
 def test_lists_of_a_catalog(opm: Here) -> None:
-    assert opm("alpha", "list", "packages", str(SOUND)).splitlines() == [
+    assert opm("alpha", "list", "packages", str(VALID)).splitlines() == [
         "NAME   DISPLAY NAME  DEFAULT CHANNEL",
         "demo   Demo          stable",
         "extra  Extra         fast",
     ]
-    assert opm("alpha", "list", "channels", str(SOUND), "demo").splitlines() == [
+    assert opm("alpha", "list", "channels", str(VALID), "demo").splitlines() == [
         "PACKAGE  CHANNEL  HEAD",
         "demo     alpha    demo.v1.1.0",
         "demo     stable   demo.v1.1.0",
     ]
-    (bundle, _) = yaml.safe_load(opm("alpha", "list", "bundles", str(SOUND), "extra", "-o", "yaml"))
+    (bundle, _) = yaml.safe_load(opm("alpha", "list", "bundles", str(VALID), "extra", "-o", "yaml"))
     assert (bundle["bundle"], bundle["image"]) == ("extra-v2.0.0-1", "quay.io/example/extra-bundle:2.0.0-1")
 
 
@@ -206,11 +206,11 @@ def test_icons_are_told_by_what_is_in_them(opm: Here, tmp_path: Path, data: byte
 @pytest.mark.parametrize(
     ("flag", "content", "told"),
     [
-        ("--icon", b"text", "is no image"),
-        ("--icon", b"<html/>", "is no image"),
+        ("--icon", b"text", "unsupported image format"),
+        ("--icon", b"<html/>", "unsupported image format"),
         ("--icon", None, "file"),
-        ("--description", b"\xff\xfe", "is no text in UTF-8"),
-        ("--description", b"a" * ((1 << 20) + 1), "has more than 1048576 bytes"),
+        ("--description", b"\xff\xfe", "not valid UTF-8"),
+        ("--description", b"a" * ((1 << 20) + 1), "larger than 1048576 bytes"),
     ],
 )
 def test_files_that_a_package_can_not_have(

@@ -67,7 +67,7 @@ def test_an_index_is_migrated_to_a_directory(opm: Opm, index: str, form: str, tm
     assert opm.here("render", str(tmp_path / "out")) == opm.here("render", index)
     again = opm.attempt("migrate", index, "out")
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr.startswith("Error: out is there and not an empty directory")
+    assert again.stderr.startswith("Error: out: already exists and is not an empty directory")
 
 
 def test_a_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.kit.blobs import read_stream
-from tests.kit.randomcatalogs import sound_catalog, write_catalog
+from tests.kit.randomcatalogs import random_catalog, write_catalog
 from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_a_composite_template_is_built_where_a_configuration_on_the_web_says(opm
         "strategy": {"name": "raw", "template": {"schema": "olm.builder.raw", "config": config}},
     }
     (tmp_path / "config.yaml").write_text(json.dumps({"schema": "olm.composite", "components": [component]}))
-    write_catalog(random.Random(0), sound_catalog(random.Random(0)), tmp_path / "sound")
+    write_catalog(random.Random(0), random_catalog(random.Random(0)), tmp_path / "sound")
     (tmp_path / "raw.json").write_text(opm("render", "sound"))
 
     class Catalogs(QuietHandler):

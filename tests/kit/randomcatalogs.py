@@ -22,7 +22,7 @@ ICON = base64.b64encode(b"<svg/>").decode()
 CSV = {"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "spec": {"displayName": "Demo"}}
 
 
-def sound_catalog(dice: random.Random, packages: int = 2, bundles: int = 5) -> Catalog:
+def random_catalog(dice: random.Random, packages: int = 2, bundles: int = 5) -> Catalog:
     """A catalog that keeps all rules, with up to that many packages, and bundles in each."""
     documents: Catalog = []
     for number in range(dice.randint(1, packages)):

@@ -17,7 +17,7 @@ import pytest
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import load_directory
-from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
+from tests.kit.randomcatalogs import break_catalog, random_catalog, write_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_verdicts_are_those_of_the_reference(share: int, tmp_path: Path) -> None
 def made_up(seed: int, root: Path) -> list[str]:
     """Write a catalog, of five one sound and the others with one or two things broken, and tell what these are."""
     dice = random.Random(seed)
-    catalog = sound_catalog(dice)
+    catalog = random_catalog(dice)
     broken = [break_catalog(dice, catalog) for _ in range(dice.randint(1, 2) if seed % 5 else 0)]
     write_catalog(dice, catalog, root)
     return broken

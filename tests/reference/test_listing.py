@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kit.opm import run
-from tests.kit.randomcatalogs import break_catalog, sound_catalog, write_catalog
+from tests.kit.randomcatalogs import break_catalog, random_catalog, write_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def test_tables_are_those_of_the_reference(share: int, tmp_path: Path, capsys: p
         root = tmp_path / str(seed)
         root.mkdir()
         dice = random.Random(seed)
-        catalog = sound_catalog(dice, packages=3)
+        catalog = random_catalog(dice, packages=3)
         broken = [break_catalog(dice, catalog)] if seed % 5 == 0 else []
         write_catalog(dice, catalog, root)
         for table in TABLES:

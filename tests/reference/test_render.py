@@ -15,7 +15,7 @@ import pytest
 
 from tests.kit.corpus import RegistryCorpus
 from tests.kit.opm import Opm
-from tests.kit.randomcatalogs import sound_catalog, write_catalog
+from tests.kit.randomcatalogs import random_catalog, write_catalog
 from tests.kit.shared import SHARED, needs_shared
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_catalogs_made_up_at_random_are_rendered_alike(form: tuple[str, ...], tm
         root = tmp_path / str(seed)
         root.mkdir()
         dice = random.Random(seed)
-        write_catalog(dice, sound_catalog(dice), root)
+        write_catalog(dice, random_catalog(dice), root)
         assert opm.here("render", str(root), *form) == theirs("render", str(root), *form), seed
 
 

@@ -44,7 +44,7 @@ def test_failures_are_json_where_json_is_asked_for(newcomer: InstalledOpm, comma
 
 
 def test_the_json_of_an_invalid_catalog_is_gos(newcomer: InstalledOpm) -> None:
-    shutil.copytree(FIXTURES / "catalogs" / "sound", newcomer.directory / "catalog", dirs_exist_ok=True)
+    shutil.copytree(FIXTURES / "catalogs" / "valid", newcomer.directory / "catalog", dirs_exist_ok=True)
     (newcomer.directory / "catalog" / "x.yaml").write_text("schema: olm.channel\nname: x\npackage: unknown\n")
     done = newcomer.attempt("validate", "catalog", "--output", "json")
     ours = json.loads(done.stdout)

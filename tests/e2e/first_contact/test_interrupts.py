@@ -164,7 +164,7 @@ def test_the_line_names_a_tag_that_was_moved_already(newcomer: InstalledOpm, ima
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_server_ends_in_good_order(newcomer: InstalledOpm, number: signal.Signals) -> None:
-    process = newcomer.start("serve", str(FIXTURES / "catalogs" / "sound"), "--port", "0", preexec_fn=undisturbed)
+    process = newcomer.start("serve", str(FIXTURES / "catalogs" / "valid"), "--port", "0", preexec_fn=undisturbed)
     assert process.stdout is not None
     assert "serving registry" in process.stdout.readline()
     process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Catalog directories as blobs: every file counts, and all that is wrong is told with its location."""
+"""Loading of catalog directories."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ entries: [{reference: {schema: olm.bundle, name: lagoon.v1}, message: old}]
 schema: example.note
 package: lagoon
 name: note
-text: kept
+text: hello
 """
 
 
@@ -63,7 +63,7 @@ def test_blobs_of_all_schemas() -> None:
     images = (RelatedImage("", "x"),)
     assert blobs.bundles == (BundleBlob("lagoon.v1", "lagoon", "example.com/lagoon:v1", properties, images),)
     assert blobs.deprecations[0].entries == (Deprecation("olm.bundle", "lagoon.v1", "old"),)
-    assert blobs.others[0].content["text"] == "kept"
+    assert blobs.others[0].content["text"] == "hello"
     assert [str(blob.location) for blob in blobs] == [f"catalog.yaml:{line}" for line in (1, 7, 14, 21, 25)]
 
 
@@ -77,15 +77,15 @@ def write(root: Path, files: dict[str, bytes]) -> Path:
 PACKAGE = b'{"schema": "olm.package", "name": "%s"}'
 
 
-def test_every_file_counts_but_those_that_are_ignored(tmp_path: Path) -> None:
+def test_all_files_are_read_except_ignored_ones(tmp_path: Path) -> None:
     names = ["a.txt", ".hidden", "deep/down/b", "deep/keep/c", "docs/README.md", "docs/more/d", "drop.me"]
     files = {name: PACKAGE % name.replace("/", "-").encode() for name in names}
-    ignores = {".indexignore": b"# what is none\ndocs/\n*.me\n/deep/down/*\n", "deep/.indexignore": b"!down/b\n"}
+    ignores = {".indexignore": b"# not part of it\ndocs/\n*.me\n/deep/down/*\n", "deep/.indexignore": b"!down/b\n"}
     root = write(tmp_path, files | ignores)
     assert [package.name for package in read_blobs(root).packages] == [".hidden", "a.txt", "deep-down-b", "deep-keep-c"]
 
 
-def test_links_that_lead_out_or_nowhere_are_passed_over(tmp_path: Path) -> None:
+def test_links_out_of_the_catalog_and_broken_links_are_skipped(tmp_path: Path) -> None:
     root = write(tmp_path / "catalog", {"a": PACKAGE % b"a"})
     outside = write(tmp_path / "outside", {"b": PACKAGE % b"b"})
     (root / "inside").symlink_to("a")
@@ -100,7 +100,7 @@ def test_an_empty_directory_is_an_empty_catalog(tmp_path: Path) -> None:
     assert list(read_blobs(tmp_path)) == []
 
 
-def test_all_faults_are_told_at_once_with_their_places(tmp_path: Path) -> None:
+def test_all_errors_are_collected_with_their_locations(tmp_path: Path) -> None:
     files = {
         "README.md": b"# A title\n\nSome text.\n",
         "a.yaml": b"name: x\n---\nschema: 1\n---\nschema: olm.channel\nentries:\n- name: 1\n  skips: [2]\n- x\n",
@@ -108,7 +108,7 @@ def test_all_faults_are_told_at_once_with_their_places(tmp_path: Path) -> None:
         "c.png": b"\x89PNG\x00",
     }
     loaded = load_directory(write(tmp_path, files))
-    assert [str(fault) for fault in loaded.faults] == [
+    assert [str(error) for error in loaded.errors] == [
         "README.md:3: the document is a string, not a mapping with a schema",
         "a.yaml:1: the document has no schema",
         "a.yaml:3: schema is a number, not a string",
@@ -118,17 +118,17 @@ def test_all_faults_are_told_at_once_with_their_places(tmp_path: Path) -> None:
         "a.yaml:5: entries[1] is a string, not a mapping",
         "b.json:1: icon is a list, not a mapping",
         "b.json:1: properties is a mapping, not a list",
-        "b.json:3: it can't be read as YAML or JSON: Expecting property name enclosed in double quotes",
-        "c.png:1: it can't be read as YAML or JSON: invalid leading UTF-8 octet",
+        "b.json:3: invalid YAML or JSON: Expecting property name enclosed in double quotes",
+        "c.png:1: invalid YAML or JSON: invalid leading UTF-8 octet",
     ]
     with pytest.raises(InvalidCatalog) as raised:
         read_blobs(tmp_path)
-    assert raised.value.message.splitlines() == [str(fault) for fault in loaded.faults]
+    assert raised.value.message.splitlines() == [str(error) for error in loaded.errors]
 
 
-def test_keys_that_are_there_twice_are_told_beside_the_faults(tmp_path: Path) -> None:
+def test_duplicate_keys_are_warnings(tmp_path: Path) -> None:
     loaded = load_directory(write(tmp_path, {"a.yaml": b"schema: one\n---\nschema: two\nname: a\nname: b\n"}))
-    assert loaded.faults == ()
-    assert [str(one) for one in loaded.duplicates] == [
-        "a.yaml:5: the key 'name' is there twice, and only the last counts"
+    assert loaded.errors == ()
+    assert [str(warning) for warning in loaded.warnings] == [
+        "a.yaml:5: duplicate key 'name': only the last value counts"
     ]

@@ -1,4 +1,4 @@
-"""Levels of migration: metadata of the ClusterServiceVersion in the place of a bundle's objects."""
+"""Migration of embedded objects to metadata of the ClusterServiceVersion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, BlobProperty, Bl
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 
 PACKAGE = BlobProperty("olm.package", {"packageName": "op", "version": "1.0.0"})
-EMPTY = {"apiServiceDefinitions": {}, "crdDescriptions": {}, "provider": {}}
+EMPTY: dict[str, Any] = {"apiServiceDefinitions": {}, "crdDescriptions": {}, "provider": {}}
 
 
 def csv(metadata: Any = None, **spec: Any) -> dict[str, Any]:
@@ -24,10 +24,10 @@ def csv(metadata: Any = None, **spec: Any) -> dict[str, Any]:
     } | {"spec": spec}
 
 
-def held(*objects: Any) -> list[BlobProperty]:
-    """Properties that hold objects: as JSON, or as they are where they are bytes."""
-    raw = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in objects]
-    return [BlobProperty(BUNDLE_OBJECT, {"data": base64.b64encode(one).decode()}) for one in raw]
+def embedded(*objects: Any) -> list[BlobProperty]:
+    """Return properties that embed objects; bytes are embedded unchanged, others as JSON."""
+    manifests = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in objects]
+    return [BlobProperty(BUNDLE_OBJECT, {"data": base64.b64encode(manifest).decode()}) for manifest in manifests]
 
 
 def bundle(*properties: BlobProperty, image: str = "example.com/op:1") -> Blobs:
@@ -35,16 +35,16 @@ def bundle(*properties: BlobProperty, image: str = "example.com/op:1") -> Blobs:
 
 
 def metadata(value: dict[str, Any]) -> Any:
-    """The metadata that a ClusterServiceVersion comes to."""
-    (blob,) = migrate(bundle(*held(value)), MigrationLevel.ALL).bundles
-    (one,) = blob.properties
-    assert one.type == CSV_METADATA
-    return one.value
+    """Return the metadata for a ClusterServiceVersion."""
+    (blob,) = migrate(bundle(*embedded(value)), MigrationLevel.ALL).bundles
+    (prop,) = blob.properties
+    assert prop.type == CSV_METADATA
+    return prop.value
 
 
-def test_metadata_takes_the_place_of_all_objects_at_the_end() -> None:
+def test_metadata_replaces_all_objects_and_comes_last() -> None:
     crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    before = bundle(*held(crd), PACKAGE, *held(csv(displayName="Op")))
+    before = bundle(*embedded(crd), PACKAGE, *embedded(csv(displayName="Op")))
     for level in (MigrationLevel.CSV_METADATA, MigrationLevel.ALL):
         (blob,) = migrate(before, level).bundles
         assert blob.properties == (PACKAGE, BlobProperty(CSV_METADATA, {**EMPTY, "displayName": "Op"}))
@@ -54,18 +54,18 @@ def test_metadata_takes_the_place_of_all_objects_at_the_end() -> None:
 @pytest.mark.parametrize(
     "blobs",
     [
-        bundle(*held(csv()), image=""),
-        bundle(*held(csv()), BlobProperty(CSV_METADATA, {})),
-        bundle(*held({"apiVersion": "v1", "kind": "Service"})),
+        bundle(*embedded(csv()), image=""),
+        bundle(*embedded(csv()), BlobProperty(CSV_METADATA, {})),
+        bundle(*embedded({"apiVersion": "v1", "kind": "Service"})),
         bundle(PACKAGE),
     ],
     ids=["no-image", "metadata", "no-csv", "no-objects"],
 )
-def test_other_bundles_are_left_as_they_are(blobs: Blobs) -> None:
+def test_other_bundles_are_not_changed(blobs: Blobs) -> None:
     assert migrate(blobs, MigrationLevel.ALL) == blobs
 
 
-def test_fields_are_in_their_order_and_empty_ones_are_left_out() -> None:
+def test_metadata_fields_are_ordered_and_omitted_if_empty() -> None:
     crds = [
         {
             "kind": "Thing",
@@ -78,7 +78,7 @@ def test_fields_are_in_their_order_and_empty_ones_are_left_out() -> None:
         }
     ]
     services = [{"name": "s", "containerPort": 443, "deploymentName": ""}]
-    found = metadata(
+    result = metadata(
         csv(
             {"annotations": {"b": "1", "a": "2"}, "labels": {}},
             nativeAPIs=[{"kind": "K"}],
@@ -103,7 +103,7 @@ def test_fields_are_in_their_order_and_empty_ones_are_left_out() -> None:
         "specDescriptors": [{"path": "a", "value": None}, {"path": "b", "value": 0}],
     }
     service = {"name": "s", "group": "", "version": "", "kind": "", "containerPort": 443}
-    assert json.dumps(found) == json.dumps(
+    assert json.dumps(result) == json.dumps(
         {
             "annotations": {"a": "2", "b": "1"},
             "apiServiceDefinitions": {"required": [service]},
@@ -126,25 +126,25 @@ def test_fields_are_in_their_order_and_empty_ones_are_left_out() -> None:
 
 def test_objects_may_be_yaml() -> None:
     (blob,) = migrate(
-        bundle(*held(b"kind: ClusterServiceVersion\nspec: {maturity: alpha}\n")), MigrationLevel.ALL
+        bundle(*embedded(b"kind: ClusterServiceVersion\nspec: {maturity: alpha}\n")), MigrationLevel.ALL
     ).bundles
     assert list(blob.property_values(CSV_METADATA)) == [{**EMPTY, "maturity": "alpha"}]
 
 
 @pytest.mark.parametrize(
-    ("properties", "told"),
+    ("properties", "problem"),
     [
-        (held(csv(keywords="x")), "spec.keywords is a string, not a list"),
+        (embedded(csv(keywords="x")), "spec.keywords is a string, not a list"),
         (
-            held(csv(installModes=[{"supported": "yes"}])),
+            embedded(csv(installModes=[{"supported": "yes"}])),
             r"installModes\[0\].supported is a string, not a boolean",
         ),
-        (held(csv(apiservicedefinitions={"owned": [{"containerPort": "x"}]})), "containerPort is a string"),
-        (held(b"{"), "data"),
-        ([BlobProperty(BUNDLE_OBJECT, {"data": "no base64"})], "its data is no base64"),
+        (embedded(csv(apiservicedefinitions={"owned": [{"containerPort": "x"}]})), "containerPort is a string"),
+        (embedded(b"{"), "invalid olm.bundle.object"),
+        ([BlobProperty(BUNDLE_OBJECT, {"data": "no base64"})], "data is not valid base64"),
     ],
 )
-def test_what_can_not_be_read_is_told_with_its_place(properties: list[BlobProperty], told: str) -> None:
-    with pytest.raises(InvalidCatalog, match=told if told != "data" else "can't be read") as error:
+def test_invalid_objects_are_reported_with_their_location(properties: list[BlobProperty], problem: str) -> None:
+    with pytest.raises(InvalidCatalog, match=problem) as error:
         migrate(bundle(*properties), MigrationLevel.ALL)
     assert error.value.message.startswith('a.yaml:3: bundle "op.v1"')

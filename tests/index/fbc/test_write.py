@@ -1,4 +1,4 @@
-"""Catalogs written down: the order and form of the reference, from which nothing is lost."""
+"""Encoding of catalogs: order, format, and no loss of content."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from opmkit.index.fbc.yaml_writer import dump_yaml
 
 from .test_load import CATALOG
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+STRINGS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e15, 1e15) | TEXTS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(-1e15, 1e15) | STRINGS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(STRINGS, inner, max_size=4),
     max_leaves=12,
 )
 
 
-def test_packages_are_written_one_after_the_other() -> None:
-    def of(package: str) -> list[Blob]:
+def test_blobs_are_sorted_by_package() -> None:
+    def package_blobs(package: str) -> list[Blob]:
         notes = [OtherBlob(schema, name, package, {}) for schema, name in (("a", "z"), ("z", "b"), ("z", "a"))]
         bundles = [BundleBlob(f"{package}.v{number}", package) for number in (1, 2)]
         channels = [ChannelBlob(name, package) for name in ("alpha", "beta")]
         return [PackageBlob(package), *channels, *bundles, *notes, DeprecationsBlob(package)]
 
-    nobodys: list[Blob] = [OtherBlob("z", "", "", {}), OtherBlob("a", "", "", {})]
-    left_out = [ChannelBlob("alpha", ""), BundleBlob("b.v1", "")]
-    ordered = [*of("a"), *of("b"), *nobodys]
-    kept = [blob for blob in ordered if isinstance(blob, OtherBlob)]  # which stay as they are, but for their schemas
+    without_package: list[Blob] = [OtherBlob("z", "", "", {}), OtherBlob("a", "", "", {})]
+    omitted: list[Blob] = [ChannelBlob("alpha", ""), BundleBlob("b.v1", "")]
+    ordered = [*package_blobs("a"), *package_blobs("b"), *without_package]
+    notes = [blob for blob in ordered if isinstance(blob, OtherBlob)]  # of one schema, they keep their order
     others = [blob for blob in reversed(ordered) if not isinstance(blob, OtherBlob)]
-    assert list(sort_blobs(Blobs.from_blobs([*others, *kept, *left_out]))) == ordered
+    assert list(sort_blobs(Blobs.from_blobs([*others, *notes, *omitted]))) == ordered
 
 
-def test_json_in_order_and_form() -> None:
+def test_json_order_and_format() -> None:
     bundle = BundleBlob("b.v1", "b", properties=(BlobProperty("x", {"z": [1.0, 1e21, []], "a": {}}),))
     blobs = Blobs.from_blobs(
         [OtherBlob("note", "", "", {"schema": "note"}), bundle, PackageBlob("b", "c"), PackageBlob("a")]
@@ -94,7 +94,7 @@ def test_json_in_order_and_form() -> None:
 
 
 @pytest.mark.parametrize("write", [to_json, to_yaml])
-def test_what_was_written_is_read_as_it_was(write: Any) -> None:
+def test_encoded_catalogs_are_read_back_unchanged(write: Any) -> None:
     blobs = parse_blobs(CATALOG, "catalog.yaml")
     assert parse_blobs(write(sort_blobs(blobs)), "again") == blobs
 
@@ -118,11 +118,11 @@ def test_what_was_written_is_read_as_it_was(write: Any) -> None:
         ("word " * 20 + "end", "word " * 15 + "word\n  " + "word " * 4 + "end"),
     ],
 )
-def test_texts_in_yaml(text: str, written: str) -> None:
+def test_yaml_strings(text: str, written: str) -> None:
     assert dump_yaml({"k": text}).decode() == f"k: {written}\n"
 
 
-def test_keys_in_yaml_are_in_the_order_of_people() -> None:
+def test_yaml_keys_are_in_natural_order() -> None:
     keys = ["v10", "v9", "a", "B", "1", "", "true", "v2a", "v2-", "a01", "a1"]
     written = dump_yaml(dict.fromkeys(keys, 0)).decode()
     assert [line.partition(":")[0].strip('"') for line in written.splitlines()] == [
@@ -131,11 +131,11 @@ def test_keys_in_yaml_are_in_the_order_of_people() -> None:
 
 
 @given(VALUES)
-def test_any_value_survives_yaml(value: Any) -> None:
+def test_yaml_round_trip(value: Any) -> None:
     assert go_yaml.load(dump_yaml({"value": value})) == {"value": value}
 
 
-def test_texts_with_line_separators_survive_json() -> None:
+def test_line_separators_are_escaped_in_json() -> None:
     blob = OtherBlob("s", "", "", {"schema": "s", "text": "a\u2028b\u2029c  <&>\n   d"})
     raw = to_json([blob])
     assert b"\\u2028" in raw

@@ -19,7 +19,7 @@ from opmkit.index.operations.filter.fbc import filter_blobs
 from opmkit.index.operations.filter.packagefilter import PackageFilter
 from opmkit.index.operations.filter.result import FilterResult, RemovedCounts, RetainedBundle, RetainedChannel
 from opmkit.index.operations.filter.subgraph import needed_entries
-from tests.kit.randomcatalogs import sound_catalog
+from tests.kit.randomcatalogs import random_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -329,7 +329,7 @@ left out: 0 packages, 0 channels, 1 bundle"""
 @pytest.mark.parametrize("seed", range(40))
 def test_parts_of_random_catalogs(seed: int) -> None:
     dice = random.Random(seed)
-    blobs = catalog(sound_catalog(dice, packages=3, bundles=8))
+    blobs = catalog(random_catalog(dice, packages=3, bundles=8))
     wanted = []
     for one in dice.sample(blobs.packages, dice.randint(1, len(blobs.packages))):
         (default,) = (each for each in blobs.channels if (each.package, each.name) == (one.name, one.default_channel))

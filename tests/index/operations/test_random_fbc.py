@@ -21,7 +21,7 @@ from opmkit.index.operations.prune import prune_catalog, prune_stranded_in_catal
 from opmkit.index.operations.remove import remove_from_catalog
 from opmkit.index.operations.truncate.fbc import truncate_bundles
 from tests.index.builders import bundle
-from tests.kit.randomcatalogs import sound_catalog
+from tests.kit.randomcatalogs import random_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_permissive_additions_fail_one_by_one(mode: UpdateMode) -> None:
 
 
 def _catalog(dice: random.Random) -> Blobs:
-    documents = sound_catalog(dice, packages=3, bundles=6)
+    documents = random_catalog(dice, packages=3, bundles=6)
     return parse_blobs("\n".join(map(json.dumps, documents)).encode(), "catalog.json")
 
 

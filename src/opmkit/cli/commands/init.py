@@ -34,9 +34,9 @@ def init(
     """
     from opmkit.bundle.kubernetes_names import dns1123_label
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.fbc.new_package import new_package
+    from opmkit.index.fbc.new_package import create_package
 
-    blob = new_package(package, default_channel, description, icon)
+    blob = create_package(package, default_channel, description, icon)
     for problem in dns1123_label(package):
         print_warning(f"catalogs with a package of the name {package!r} are refused: {problem}")
     print_blobs(Blobs((blob,)), output)

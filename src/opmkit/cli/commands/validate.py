@@ -40,34 +40,31 @@ def validate(
     from opmkit.index.fbc.check.result import validate
     from opmkit.index.image.source import IndexSource
 
-    verdict = validate(IndexSource.resolve(made_once(connection.tool), catalog).load(), compat)
+    result = validate(IndexSource.resolve(made_once(connection.tool), catalog).load(), compat)
     if output is ValueFormat.TEXT:
-        _tell(verdict, catalog)
+        _print_findings(result, catalog)
     else:
-        print_value(verdict.report(), output)
-    if not verdict.passed:
+        print_value(result.report(), output)
+    if not result.passed:
         ctx.exit(1)
 
 
-def _tell(verdict: ValidationResult, catalog: str) -> None:
-    """Print each finding to stderr, as compilers do, so that editors find the place; then the first error again.
-
-    Callers take the ``Error:`` line alone.
-    """
+def _print_findings(result: ValidationResult, catalog: str) -> None:
+    """Print findings to stderr as ``FILE:LINE: SEVERITY: MESSAGE``, then the first error as the ``Error:`` line."""
     from opmkit.bundle.finding import Severity
 
     directory = f"{catalog.rstrip('/')}/" if Path(catalog).is_dir() else ""
-    for severity, fault in verdict.findings:
-        place = f"{directory}{fault.location}: " if fault.location.file else ""
-        subject = f"{fault.subject}: " if str(fault.subject) else ""
-        print_to_stderr(f"{place}{severity}: {subject}{fault.message}")
-        if fault.advice:
-            print_to_stderr(f"  hint: {fault.advice}")
-    if not verdict.passed:
-        first = next(fault for severity, fault in verdict.findings if severity is Severity.ERROR)
-        counts = f"{_many(len(verdict.errors), 'error')}, {_many(len(verdict.warnings), 'warning')}"
+    for finding in result.findings:
+        location = f"{directory}{finding.location}: " if finding.file else ""
+        subject = f"{finding.subject}: " if finding.subject else ""
+        print_to_stderr(f"{location}{finding.severity}: {subject}{finding.message}")
+        if finding.hint:
+            print_to_stderr(f"  hint: {finding.hint}")
+    if not result.passed:
+        first = next(finding for finding in result.findings if finding.severity is Severity.ERROR)
+        counts = f"{_count(len(result.errors), 'error')}, {_count(len(result.warnings), 'warning')}"
         print_to_stderr(f"Error: {catalog}: invalid catalog: {first} ({counts})")
 
 
-def _many(count: int, noun: str) -> str:
+def _count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -71,13 +71,11 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
 
 
 def package_problems(blobs: Blobs) -> dict[str, list[str]]:
-    """What is wrong with each package of a catalog, with what to do about it."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for fault in check_blobs(blobs):
-        advice = str(fault.advice)
-        advice = advice[:1].upper() + advice[1:]
-        found[fault.subject.package].append(f"{fault}. {advice}".rstrip())
-    return found
+    """Return the errors of a catalog with their hints, as text, by package."""
+    problems: defaultdict[str, list[str]] = defaultdict(list)
+    for finding in check_blobs(blobs):
+        problems[finding.package].append(f"{finding}. {finding.hint}".rstrip())
+    return problems
 
 
 def _hash(text: str) -> str:

@@ -1,1 +1,1 @@
-"""File-based catalogs: model, reading, writing, checks, templates."""
+"""File-based catalogs: model, loading, writing, validation, migration and templates."""

@@ -1,4 +1,4 @@
-"""Base64 text in catalogs, as Go's encoding/json reads and writes it."""
+"""Base64 fields of catalogs, decoded and encoded as Go's ``encoding/json`` does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import binascii
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Decode base64 text, which may have line breaks; None if it is invalid."""
+    """Decode base64 text, which may contain line breaks; return None if it is invalid."""
     try:
         return binascii.a2b_base64(text.replace("\n", "").replace("\r", ""), strict_mode=True)
     except ValueError:
@@ -15,6 +15,6 @@ def decode_base64(text: str) -> bytes | None:
 
 
 def normalize_base64(text: str) -> str:
-    """Return base64 text without line breaks, as Go writes it; invalid text stays as it is."""
+    """Return base64 text without line breaks, as Go writes it; return invalid text unchanged."""
     data = decode_base64(text)
     return text if data is None else base64.b64encode(data).decode()

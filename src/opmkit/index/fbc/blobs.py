@@ -1,7 +1,6 @@
-"""File-based catalogs as they are written down: blobs of known schemas, and others, which are kept as they are.
+"""The blobs of file-based catalogs: the schemas that OLM defines, and any others.
 
-The schemas are those of Operator Lifecycle Manager's file-based catalogs: ``olm.package``, ``olm.channel``,
-``olm.bundle`` and ``olm.deprecations``.
+See https://olm.operatorframework.io/docs/reference/file-based-catalogs/.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ DEPRECATIONS = "olm.deprecations"
 BUNDLE_OBJECT = "olm.bundle.object"
 CSV_METADATA = "olm.csv.metadata"
 DEPRECATED = "olm.deprecated"
-"""The property of a bundle that updates were made to end with."""
+"""The property of a bundle at which truncated channels end."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """Where a blob was read: the file, by its path from the catalog's root, and the line, from 1, that it begins at."""
+    """The file of a blob, relative to the catalog's root, and its first line, counted from 1; 0 if unknown."""
 
     file: str = ""
     line: int = 0
 
     def __str__(self) -> str:
-        """The location as compilers write it: ``file:line``."""
+        """Return ``FILE:LINE``, or the file alone if the line is unknown."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
 @dataclass(frozen=True, slots=True)
 class BlobProperty:
-    """A typed fact; ``value`` is any JSON value."""
+    """A property of a package, channel or bundle; ``value`` is any JSON value."""
 
     type: str
     value: JsonValue
@@ -48,7 +47,7 @@ class BlobProperty:
 
 @dataclass(frozen=True, slots=True)
 class Icon:
-    """A package's icon: ``data`` is the base64 text, which nobody checks."""
+    """The icon of a package; ``data`` is base64 text, not validated."""
 
     data: str = ""
     media_type: str = ""
@@ -56,7 +55,7 @@ class Icon:
 
 @dataclass(frozen=True, slots=True)
 class RelatedImage:
-    """An image that a bundle uses; it may have no name."""
+    """An image that a bundle uses; the name may be empty."""
 
     name: str
     image: str
@@ -64,7 +63,7 @@ class RelatedImage:
 
 @dataclass(frozen=True, slots=True)
 class PackageBlob:
-    """``olm.package``."""
+    """An ``olm.package`` blob."""
 
     name: str
     default_channel: str = ""
@@ -77,13 +76,13 @@ class PackageBlob:
 
     @property
     def package(self) -> str:
-        """The package that it belongs to: itself."""
+        """Return the name of the package itself."""
         return self.name
 
 
 @dataclass(frozen=True, slots=True)
 class EntryBlob:
-    """An entry of a channel: the bundle's name, and what it updates from."""
+    """An entry of a channel: the name of a bundle and its update edges."""
 
     name: str
     replaces: str = ""
@@ -93,7 +92,7 @@ class EntryBlob:
 
 @dataclass(frozen=True, slots=True)
 class ChannelBlob:
-    """``olm.channel``."""
+    """An ``olm.channel`` blob."""
 
     name: str
     package: str
@@ -106,7 +105,7 @@ class ChannelBlob:
 
 @dataclass(frozen=True, slots=True)
 class BundleBlob:
-    """``olm.bundle``."""
+    """An ``olm.bundle`` blob."""
 
     name: str
     package: str
@@ -118,13 +117,13 @@ class BundleBlob:
     schema = BUNDLE
 
     def property_values(self, type_: str) -> Iterator[JsonValue]:
-        """The values of the properties of a type."""
+        """Yield the values of the properties of a type."""
         return (item.value for item in self.properties if item.type == type_)
 
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:
-    """What is said to be deprecated: a package (which has no ``name`` here), channel or bundle, and why."""
+    """An entry of ``olm.deprecations``: a package (with an empty ``name``), channel or bundle, and the message."""
 
     schema: str
     name: str
@@ -133,7 +132,7 @@ class Deprecation:
 
 @dataclass(frozen=True, slots=True)
 class DeprecationsBlob:
-    """``olm.deprecations``."""
+    """An ``olm.deprecations`` blob."""
 
     package: str
     entries: tuple[Deprecation, ...] = ()
@@ -145,7 +144,7 @@ class DeprecationsBlob:
 
 @dataclass(frozen=True, slots=True)
 class OtherBlob:
-    """A blob of another schema: all that it says."""
+    """A blob of any other schema; ``content`` is the whole document."""
 
     schema: str
     name: str
@@ -159,7 +158,7 @@ Blob: TypeAlias = PackageBlob | ChannelBlob | BundleBlob | DeprecationsBlob | Ot
 
 @dataclass(frozen=True, slots=True)
 class Blobs:
-    """The blobs of a catalog, those of each schema in the order in which they were read."""
+    """The blobs of a catalog by schema, those of each schema in the order in which they were read."""
 
     packages: tuple[PackageBlob, ...] = ()
     channels: tuple[ChannelBlob, ...] = ()
@@ -169,15 +168,15 @@ class Blobs:
 
     @classmethod
     def from_blobs(cls, blobs: Iterable[Blob]) -> Blobs:
-        """Sort blobs by their schemas."""
-        found: defaultdict[type, list[Blob]] = defaultdict(list)
+        """Group blobs by schema."""
+        by_type: defaultdict[type, list[Blob]] = defaultdict(list)
         for blob in blobs:
-            found[type(blob)].append(blob)
-        kinds = (PackageBlob, ChannelBlob, BundleBlob, DeprecationsBlob, OtherBlob)
-        return cls(*(tuple(found[kind]) for kind in kinds))  # type: ignore[arg-type]
+            by_type[type(blob)].append(blob)
+        types = (PackageBlob, ChannelBlob, BundleBlob, DeprecationsBlob, OtherBlob)
+        return cls(*(tuple(by_type[type_]) for type_ in types))  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Blob]:
-        """All of them, schema by schema."""
+        """Yield all blobs, schema by schema."""
         yield from self.packages
         yield from self.channels
         yield from self.bundles
@@ -185,5 +184,5 @@ class Blobs:
         yield from self.others
 
     def __add__(self, other: Blobs) -> Blobs:
-        """Both, one after the other."""
+        """Return the blobs of both; of each schema, those of ``other`` come last."""
         return Blobs.from_blobs([*self, *other])

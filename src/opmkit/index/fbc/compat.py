@@ -1,4 +1,4 @@
-"""Which release of the reference a result is like, where releases differ."""
+"""The releases of Go opm whose results catalogs can match, where releases differ."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Compat(StrEnum):
-    """The newest release that there is, or the one of this name."""
+    """A release of Go opm: the newest, or the one of this name."""
 
     NEWEST = "newest"
     OPM_1_26 = "opm-1.26"

@@ -1,7 +1,7 @@
-"""The value of ``olm.csv.metadata``: what consoles show of a bundle, without the objects that only clusters need.
+"""Conversion between ClusterServiceVersions and the property ``olm.csv.metadata``.
 
-The fields are those of the type ``CSVMetadata`` of operator-registry, and below them those of OLM's v1alpha1 API, in
-the order of these types; what is empty is left out where they say so.
+The fields, their order and which of them are omitted when empty follow ``CSVMetadata`` in operator-registry and the
+types of the v1alpha1 API in operator-framework/api.
 """
 
 from __future__ import annotations
@@ -16,132 +16,136 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.json_value import JsonValue
 
-    Shape: TypeAlias = Callable[[JsonValue, str], JsonValue]
-    """Reads a value, found where the text says, in the form in which it is written."""
+    Converter: TypeAlias = Callable[[JsonValue, str], JsonValue]
+    """Converts a value, whose path is the second argument."""
 
 
 def csv_metadata(csv: JsonValue) -> JsonValue:
-    """The metadata of a ClusterServiceVersion; raises InvalidBundle where a field has the wrong type."""
+    """Return the ``olm.csv.metadata`` of a ClusterServiceVersion.
+
+    Raises:
+        InvalidBundle: a field has the wrong type.
+    """
     members = fields.mapping(csv, "the ClusterServiceVersion")
     metadata = fields.mapping(members.get("metadata"), "metadata")
     spec = fields.mapping(members.get("spec"), "spec")
-    found: dict[str, JsonValue] = {}
-    for name, (source, key, shape) in _FIELDS.items():
-        value = shape(fields.member(spec if source == "spec" else metadata, key), f"{source}.{key}")
-        if value or name in _ALWAYS:
-            found[name] = value
-    return found
+    result: dict[str, JsonValue] = {}
+    for name, (part, key, convert) in _FIELDS.items():
+        value = convert(fields.member(spec if part == "spec" else metadata, key), f"{part}.{key}")
+        if value or name in _REQUIRED:
+            result[name] = value
+    return result
 
 
-def csv_from_metadata(told: JsonValue) -> dict[str, dict[str, JsonValue]]:
-    """The parts ``metadata`` and ``spec`` of a ClusterServiceVersion with what its metadata tell.
+def csv_from_metadata(value: JsonValue) -> dict[str, dict[str, JsonValue]]:
+    """Return the ``metadata`` and ``spec`` of a ClusterServiceVersion, as far as ``olm.csv.metadata`` has them.
 
     Raises:
-        InvalidBundle: where a field has the wrong type.
+        InvalidBundle: a field has the wrong type.
     """
-    members = fields.mapping(told, "olm.csv.metadata")
+    members = fields.mapping(value, "olm.csv.metadata")
     parts: dict[str, dict[str, JsonValue]] = {"metadata": {}, "spec": {}}
-    for name, (source, key, shape) in _FIELDS.items():
-        value = shape(fields.member(members, name), name)
-        if value or key in _ALWAYS_IN_SPEC:
-            parts[source][key] = value
+    for name, (part, key, convert) in _FIELDS.items():
+        converted = convert(fields.member(members, name), name)
+        if converted or key in _REQUIRED_IN_SPEC:
+            parts[part][key] = converted
     return parts
 
 
-def _truth(value: JsonValue, where: str) -> JsonValue:
+def _boolean(value: JsonValue, path: str) -> JsonValue:
     if value is not None and not isinstance(value, bool):
-        raise _wrong(value, where, "a boolean")
+        raise _wrong_type(value, path, "a boolean")
     return bool(value)
 
 
-def _integer(value: JsonValue, where: str) -> JsonValue:
+def _integer(value: JsonValue, path: str) -> JsonValue:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise _wrong(value, where, "a whole number")
+        raise _wrong_type(value, path, "an integer")
     return value or 0
 
 
-def _anything(value: JsonValue, _: str) -> JsonValue:
+def _any(value: JsonValue, _: str) -> JsonValue:
     return value
 
 
-def _texts(value: JsonValue, where: str) -> JsonValue:
-    members = fields.mapping(value, where)
-    return {key: fields.text(members[key], f"{where}[{key}]") for key in sorted(members)}
+def _string_map(value: JsonValue, path: str) -> JsonValue:
+    members = fields.mapping(value, path)
+    return {key: fields.text(members[key], f"{path}[{key}]") for key in sorted(members)}
 
 
-def _list(shape: Shape) -> Shape:
-    def read(value: JsonValue, where: str) -> JsonValue:
-        return [shape(item, f"{where}[{number}]") for number, item in enumerate(fields.items(value, where))]
+def _list(convert_item: Converter) -> Converter:
+    def convert(value: JsonValue, path: str) -> JsonValue:
+        return [convert_item(item, f"{path}[{number}]") for number, item in enumerate(fields.items(value, path))]
 
-    return read
-
-
-def _object(always: Mapping[str, Shape], optional: Mapping[str, Shape] | None = None) -> Shape:
-    """A mapping with all fields of the first kind, and those of the second that are not empty."""
-
-    def read(value: JsonValue, where: str) -> JsonValue:
-        members = fields.mapping(value, where)
-        found = {name: shape(fields.member(members, name), f"{where}.{name}") for name, shape in always.items()}
-        for name, shape in (optional or {}).items():
-            one = shape(fields.member(members, name), f"{where}.{name}")
-            if one or (shape is _anything and any(key.lower() == name for key in members)):
-                found[name] = one
-        return found
-
-    return read
+    return convert
 
 
-def _definitions(shape: Shape) -> Shape:
-    return _object({}, {"owned": shape, "required": shape})
+def _object(required: Mapping[str, Converter], optional: Mapping[str, Converter] | None = None) -> Converter:
+    """Return a converter of mappings that omits optional fields if they are empty."""
+
+    def convert(value: JsonValue, path: str) -> JsonValue:
+        members = fields.mapping(value, path)
+        result = {
+            name: convert_field(fields.member(members, name), f"{path}.{name}")
+            for name, convert_field in required.items()
+        }
+        for name, convert_field in (optional or {}).items():
+            field = convert_field(fields.member(members, name), f"{path}.{name}")
+            if field or (convert_field is _any and any(key.lower() == name for key in members)):
+                result[name] = field
+        return result
+
+    return convert
 
 
-def _wrong(value: JsonValue, where: str, wanted: str) -> InvalidBundle:
-    return InvalidBundle(f"{where} is {fields.describe(value)}, not {wanted}", advice=f"Write {where} as {wanted}.")
+def _definitions(definitions: Converter) -> Converter:
+    return _object({}, {"owned": definitions, "required": definitions})
 
 
-_text = fields.text
+def _wrong_type(value: JsonValue, path: str, expected: str) -> InvalidBundle:
+    return InvalidBundle(f"{path} is {fields.describe(value)}, not {expected}", hint=f"Write {path} as {expected}.")
+
+
+_string = fields.text
 _DESCRIPTORS = _list(
     _object(
-        {"path": _text},
-        {"displayName": _text, "description": _text, "x-descriptors": _list(_text), "value": _anything},
+        {"path": _string},
+        {"displayName": _string, "description": _string, "x-descriptors": _list(_string), "value": _any},
     )
 )
-_DESCRIBED: Mapping[str, Shape] = {
-    "displayName": _text,
-    "description": _text,
-    "resources": _list(_object({"name": _text, "kind": _text, "version": _text})),
+_DESCRIPTION_FIELDS: Mapping[str, Converter] = {
+    "displayName": _string,
+    "description": _string,
+    "resources": _list(_object({"name": _string, "kind": _string, "version": _string})),
     "statusDescriptors": _DESCRIPTORS,
     "specDescriptors": _DESCRIPTORS,
     "actionDescriptors": _DESCRIPTORS,
 }
-_CRDS = _list(_object({"name": _text, "version": _text, "kind": _text}, _DESCRIBED))
-_SERVICES = _list(
+_CRDS = _list(_object({"name": _string, "version": _string, "kind": _string}, _DESCRIPTION_FIELDS))
+_API_SERVICES = _list(
     _object(
-        {"name": _text, "group": _text, "version": _text, "kind": _text},
-        {"deploymentName": _text, "containerPort": _integer, **_DESCRIBED},
+        {"name": _string, "group": _string, "version": _string, "kind": _string},
+        {"deploymentName": _string, "containerPort": _integer, **_DESCRIPTION_FIELDS},
     )
 )
-_LINK = _object({}, {"name": _text, "url": _text})
+_LINK = _object({}, {"name": _string, "url": _string})
 
-_FIELDS: Mapping[str, tuple[str, str, Shape]] = {
-    "annotations": ("metadata", "annotations", _texts),
-    "apiServiceDefinitions": (
-        "spec",
-        "apiservicedefinitions",
-        _definitions(_SERVICES),
-    ),
+# The field of CSVMetadata: the part of the ClusterServiceVersion, the field there, and its converter.
+_FIELDS: Mapping[str, tuple[str, str, Converter]] = {
+    "annotations": ("metadata", "annotations", _string_map),
+    "apiServiceDefinitions": ("spec", "apiservicedefinitions", _definitions(_API_SERVICES)),
     "crdDescriptions": ("spec", "customresourcedefinitions", _definitions(_CRDS)),
-    "description": ("spec", "description", _text),
-    "displayName": ("spec", "displayName", _text),
-    "installModes": ("spec", "installModes", _list(_object({"type": _text, "supported": _truth}))),
-    "keywords": ("spec", "keywords", _list(_text)),
-    "labels": ("metadata", "labels", _texts),
+    "description": ("spec", "description", _string),
+    "displayName": ("spec", "displayName", _string),
+    "installModes": ("spec", "installModes", _list(_object({"type": _string, "supported": _boolean}))),
+    "keywords": ("spec", "keywords", _list(_string)),
+    "labels": ("metadata", "labels", _string_map),
     "links": ("spec", "links", _list(_LINK)),
-    "maintainers": ("spec", "maintainers", _list(_object({}, {"name": _text, "email": _text}))),
-    "maturity": ("spec", "maturity", _text),
-    "minKubeVersion": ("spec", "minKubeVersion", _text),
-    "nativeAPIs": ("spec", "nativeAPIs", _list(_object({"group": _text, "version": _text, "kind": _text}))),
+    "maintainers": ("spec", "maintainers", _list(_object({}, {"name": _string, "email": _string}))),
+    "maturity": ("spec", "maturity", _string),
+    "minKubeVersion": ("spec", "minKubeVersion", _string),
+    "nativeAPIs": ("spec", "nativeAPIs", _list(_object({"group": _string, "version": _string, "kind": _string}))),
     "provider": ("spec", "provider", _LINK),
 }
-_ALWAYS = ("apiServiceDefinitions", "crdDescriptions", "provider")
-_ALWAYS_IN_SPEC = ("apiservicedefinitions", "customresourcedefinitions", "displayName", "provider")
+_REQUIRED = ("apiServiceDefinitions", "crdDescriptions", "provider")
+_REQUIRED_IN_SPEC = ("apiservicedefinitions", "customresourcedefinitions", "displayName", "provider")

@@ -1,4 +1,4 @@
-"""File-based catalogs as directories, with a directory for each package, as the reference lays them out."""
+"""File-based catalogs as directories with a subdirectory for each package, laid out as by Go opm."""
 
 from __future__ import annotations
 
@@ -18,52 +18,65 @@ if TYPE_CHECKING:
 
 
 def require_empty(directory: Path) -> None:
-    """Raise CatalogError unless the directory is empty, or not there yet, and StoreError if it can't be read."""
+    """Check that a directory is empty or does not exist.
+
+    Raises:
+        CatalogError: the directory is not empty, or the path is not a directory.
+        StoreError: the directory can't be read.
+    """
     with disk_errors(directory):
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
             raise CatalogError(
-                f"{directory} is there and not an empty directory",
-                advice="Name another, or remove it: a catalog is not to be mixed with what was there before.",
+                f"{directory}: already exists and is not an empty directory",
+                hint="Choose another directory, or remove this one.",
             )
 
 
-def write_catalog(blobs: Blobs, directory: Path, extension: str, write: Callable[[Iterable[Blob]], bytes]) -> None:
-    """Write each package to ``PACKAGE/catalog.EXTENSION``, and what is of no package to ``catalog.EXTENSION``.
+def write_catalog(blobs: Blobs, directory: Path, extension: str, encode: Callable[[Iterable[Blob]], bytes]) -> None:
+    """Write each package to ``PACKAGE/catalog.EXTENSION``, and blobs without a package to ``catalog.EXTENSION``.
 
-    ``write`` is `to_json` or `to_yaml`. The directory comes to be when all is written, or not at all.
+    The directory is created only after everything is written to a temporary one.
+
+    Args:
+        blobs: the blobs of the catalog.
+        directory: a directory that is empty or does not exist.
+        extension: the extension of the files, without a dot.
+        encode: `to_json` or `to_yaml`.
 
     Raises:
-        CatalogError: if the directory is there and not empty, or a package has a name that no directory can have.
-        StoreError: if the disk says no.
+        CatalogError: the directory is not empty, or the name of a package is not a valid directory name.
+        StoreError: a file can't be written.
     """
     require_empty(directory)
     directory = directory.absolute()
     with disk_errors(directory):
-        near = next(path for path in (directory, *directory.parents) if path.exists())
-        with _scratch_directory(near, directory) as scratch:
+        nearest = next(path for path in (directory, *directory.parents) if path.exists())
+        with _scratch_directory(nearest, directory) as scratch:
             for package, group in groupby(sort_blobs(blobs), key=lambda blob: blob.package):
                 path = Path(scratch, package_directory_name(package), f"catalog.{extension}")
                 path.parent.mkdir(exist_ok=True)
                 with path.open("wb") as file:
-                    file.writelines(write([blob]) for blob in group)
+                    file.writelines(encode([blob]) for blob in group)
             directory.mkdir(parents=True, exist_ok=True)
             for path in sorted(Path(scratch).iterdir()):
                 path.replace(directory / path.name)
 
 
-def _scratch_directory(near: Path, directory: Path) -> ScratchDirectory:
-    """Create a temporary directory on the disk of ``directory``, which errors name."""
+def _scratch_directory(parent: Path, directory: Path) -> ScratchDirectory:
+    """Create a temporary directory on the file system of ``directory``; errors name the latter."""
     try:
-        return ScratchDirectory(".opm-catalog-", near)
+        return ScratchDirectory(".opm-catalog-", parent)
     except OSError as error:
         error.filename = str(directory)
         raise
 
 
 def package_directory_name(package: str) -> str:
-    """The name of a package's directory, its own; raises CatalogError if no directory can have it."""
+    """Return the name of a package's directory, which is the name of the package.
+
+    Raises:
+        CatalogError: it is not a valid directory name.
+    """
     if package in (".", "..") or "/" in package or "\0" in package:
-        raise CatalogError(
-            f"the package name {package!r} is no name of a directory", advice="Give the package another name."
-        )
+        raise CatalogError(f"package name {package!r}: not a valid directory name", hint="Rename the package.")
     return package

@@ -1,4 +1,4 @@
-"""The name of an operator for people, as the bundle in a catalog has it."""
+"""Display names of operators."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 def display_name(bundle: BundleBlob) -> str:
-    """What its ClusterServiceVersion says, or else the metadata of it; "" if the catalog has neither.
+    """Return the display name in the ClusterServiceVersion of a bundle or in its metadata; "" if there is none.
 
-    Raises InvalidDocument for an object that can't be read, of which a valid catalog has none.
+    Raises:
+        InvalidDocument: an `olm.bundle.object` can't be decoded; a valid catalog has no such object.
     """
     for value in csv_specs(bundle):
         name = member(value, "displayName") if isinstance(value, dict) else None
@@ -29,9 +30,10 @@ def display_name(bundle: BundleBlob) -> str:
 
 
 def csv_specs(bundle: BundleBlob) -> Iterator[JsonValue]:
-    """What the catalog has of the ``spec`` of its ClusterServiceVersion: all of it, and the metadata of it.
+    """Yield the ``spec`` of the ClusterServiceVersion, if embedded, and the value of `olm.csv.metadata`, if any.
 
-    Raises InvalidDocument for an object that can't be read, of which a valid catalog has none.
+    Raises:
+        InvalidDocument: an `olm.bundle.object` can't be decoded; a valid catalog has no such object.
     """
     for value in bundle_objects(bundle):
         if isinstance(value, dict) and value.get("kind") == CSV_KIND:

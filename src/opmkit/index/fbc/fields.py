@@ -1,6 +1,6 @@
-"""The fields of blobs, read with the types that they must have; what is wrong is told, and the reading goes on.
+"""Typed access to the fields of a blob that reports type errors and continues.
 
-Names match without regard to case, null is nothing, and unknown fields are passed over, as in Go's ``encoding/json``.
+As in Go's ``encoding/json``, names match case-insensitively, null is the zero value, and unknown fields are ignored.
 """
 
 from __future__ import annotations
@@ -21,69 +21,75 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class FieldReader:
-    """A mapping, the ``path`` to it in its document, and whom to ``tell`` what is wrong with its fields."""
+    """A reader of the fields of a mapping.
+
+    Attributes:
+        value: the mapping.
+        report: called with the path and the problem of each field of a wrong type.
+        path: the path of the mapping in its document.
+    """
 
     value: Mapping[str, JsonValue]
-    tell: Callable[[Path, str], None]
+    report: Callable[[Path, str], None]
     path: Path = ()
 
-    def text(self, name: str) -> str:
-        """The text of that name, "" if there is none."""
+    def string(self, name: str) -> str:
+        """Return a string; "" if it is absent or has a wrong type."""
         value = member(self.value, name)
         if isinstance(value, str):
             return value
         if value is not None:
-            self._tell(name, value, "a string")
+            self._report_type(name, value, "a string")
         return ""
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """The texts in a list."""
-        found = []
+    def strings(self, name: str) -> tuple[str, ...]:
+        """Return the strings in a list."""
+        strings = []
         for number, item in enumerate(self.items(name)):
             if isinstance(item, str):
-                found.append(item)
+                strings.append(item)
             else:
-                self._tell(name, item, "a string", number)
-        return tuple(found)
+                self._report_type(name, item, "a string", number)
+        return tuple(strings)
 
     def mapping(self, name: str) -> FieldReader | None:
-        """The mapping of that name, None if there is none."""
+        """Return a reader of a mapping; None if it is absent or has a wrong type."""
         value = member(self.value, name)
         if isinstance(value, dict):
-            return FieldReader(value, self.tell, (*self.path, name))
+            return FieldReader(value, self.report, (*self.path, name))
         if value is not None:
-            self._tell(name, value, "a mapping")
+            self._report_type(name, value, "a mapping")
         return None
 
     def mappings(self, name: str) -> Iterator[FieldReader]:
-        """The mappings in a list."""
+        """Yield readers of the mappings in a list."""
         for number, item in enumerate(self.items(name)):
             if isinstance(item, dict):
-                yield FieldReader(item, self.tell, (*self.path, name, number))
+                yield FieldReader(item, self.report, (*self.path, name, number))
             else:
-                self._tell(name, item, "a mapping", number)
+                self._report_type(name, item, "a mapping", number)
 
-    def flag(self, name: str) -> bool | None:
-        """The boolean of that name, None if there is none."""
+    def boolean(self, name: str) -> bool | None:
+        """Return a boolean; None if it is absent or has a wrong type."""
         value = member(self.value, name)
         if isinstance(value, bool):
             return value
         if value is not None:
-            self._tell(name, value, "a boolean")
+            self._report_type(name, value, "a boolean")
         return None
 
-    def value_of(self, name: str) -> JsonValue:
-        """Whatever has that name."""
+    def any(self, name: str) -> JsonValue:
+        """Return a value of any type; None if it is absent."""
         return member(self.value, name)
 
     def items(self, name: str) -> list[JsonValue]:
-        """The values in a list."""
+        """Return the values in a list."""
         value = member(self.value, name)
         if isinstance(value, list):
             return value
         if value is not None:
-            self._tell(name, value, "a list")
+            self._report_type(name, value, "a list")
         return []
 
-    def _tell(self, name: str, value: JsonValue, wanted: str, *more: int) -> None:
-        self.tell((*self.path, name, *more), f"is {describe(value)}, not {wanted}")
+    def _report_type(self, name: str, value: JsonValue, expected: str, *index: int) -> None:
+        self.report((*self.path, name, *index), f"is {describe(value)}, not {expected}")

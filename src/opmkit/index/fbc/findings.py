@@ -1,10 +1,11 @@
-"""What is wrong with a catalog: each fault with its location, gathered so that all are told at once."""
+"""Findings of catalog validation, and the error that lists them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
+from opmkit.bundle.finding import Finding
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import InvalidCatalog
 
@@ -15,48 +16,40 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """What a fault is about: a package, a channel of it, a bundle of it or in its channel; nothing for the file."""
+class CatalogFinding(Finding):
+    """A problem in a file-based catalog; its subject is made of the package, channel and bundle.
+
+    Attributes:
+        package: Name of the package that the finding is about, "" if it is about the file.
+        channel: Name of the channel, if any.
+        bundle: Name of the bundle or of the entry of the channel, if any.
+        since: Release of Go opm that introduced the rule, "" if all supported releases have it.
+    """
 
     package: str = ""
     channel: str = ""
     bundle: str = ""
-
-    def __str__(self) -> str:
-        """The subject in words: ``package "a", channel "b"``."""
-        named = (("package", self.package), ("channel", self.channel), ("bundle", self.bundle))
-        return ", ".join(f'{kind} "{name}"' for kind, name in named if name)
-
-
-class Issue(NamedTuple):
-    """What breaks a rule, what to do, and the release of the reference that the rule came with, "" for an older one."""
-
-    message: str
-    advice: str
     since: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class CatalogFinding:
-    """One thing that is wrong, what it is about, and what to do."""
-
-    location: SourceLocation
-    message: str
-    subject: Subject = Subject()
-    advice: Hint | str = ""
-    since: str = ""
-    """The release of the reference that the rule came with, "" for an older one."""
+    def __post_init__(self) -> None:
+        """Set the subject: ``package "a", channel "b"``."""
+        parts = (("package", self.package), ("channel", self.channel), ("bundle", self.bundle))
+        object.__setattr__(self, "subject", ", ".join(f'{kind} "{name}"' for kind, name in parts if name))
 
     def __str__(self) -> str:
-        """The fault in one line."""
-        return ": ".join(filter(None, (str(self.location), str(self.subject), self.message)))
+        """Return the finding in one line."""
+        return ": ".join(filter(None, (self.location, self.subject, self.message)))
+
+    def at(self, location: SourceLocation) -> Self:
+        """Return the finding with the file and line of a blob."""
+        return replace(self, file=location.file, line=location.line)
 
 
-def raise_findings(faults: Iterable[CatalogFinding]) -> None:
-    """Raise InvalidCatalog with all faults, if there are any."""
-    found = list(faults)
+def raise_findings(findings: Iterable[CatalogFinding]) -> None:
+    """Raise InvalidCatalog with all findings, if there are any."""
+    found = list(findings)
     if found:
-        advice = next((fault.advice for fault in found if fault.advice), "")
+        hint = next((finding.hint for finding in found if finding.hint), "")
         first, *others = map(str, found)
-        hint = advice or Hint("list all findings with {}", Operation.VALIDATE_CATALOG)
-        raise InvalidCatalog(first, details=others, hint=hint)
+        default = Hint("list all findings with {}", Operation.VALIDATE_CATALOG)
+        raise InvalidCatalog(first, details=others, hint=hint or default)

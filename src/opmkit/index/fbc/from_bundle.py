@@ -1,4 +1,4 @@
-"""Bundles as blobs of file-based catalogs, as the reference renders them."""
+"""Conversion of bundles to ``olm.bundle`` blobs, as Go opm renders them."""
 
 from __future__ import annotations
 
@@ -27,82 +27,100 @@ _GVK_FIELDS = ("group", "kind", "version")
 
 
 def bundle_to_blob(bundle: Bundle) -> BundleBlob:
-    """The ``olm.bundle`` of a bundle: its name, image, properties with all its objects, and related images.
+    """Return the `olm.bundle` of a bundle, with all its objects as properties.
 
-    What it replaces and skips is not in there: that belongs to the entries of channels.
+    Update edges are not part of it: they belong to the entries of channels.
 
     Raises:
-        InvalidBundle: if a property or dependency of a known type, or the release, is none.
+        InvalidBundle: the value of a property or dependency, or the release, is invalid.
     """
     csv = orjson.loads(bundle.csv.json)
     spec = fields.mapping(csv["spec"], "spec")
-    objects = [BlobProperty(BUNDLE_OBJECT, object_value(text)) for text in bundle.objects]
+    objects = [BlobProperty(BUNDLE_OBJECT, object_value(manifest)) for manifest in bundle.objects]
     properties = sort_properties([*_provided(bundle, spec), *_required(bundle), *objects])
     images = related_images(spec)
-    named = {one.image for one in images}
-    images += [RelatedImage("", image) for image in bundle.csv.operator_images if image not in named]
+    listed = {related.image for related in images}
+    images += [RelatedImage("", image) for image in bundle.csv.operator_images if image not in listed]
     blob = BundleBlob(bundle.name, bundle.package, "", properties, sort_related_images(images))
     return with_image(blob, bundle.image)
 
 
 def with_image(blob: BundleBlob, image: str) -> BundleBlob:
-    """The blob of the same bundle in an image, which is one of those that are related to it; "" is for none."""
+    """Return the blob with a bundle image, which is also added to its related images; "" removes the image."""
     images = list(blob.related_images)
-    if image and all(one.image != image for one in images):
+    if image and all(related.image != image for related in images):
         images.append(RelatedImage("", image))
     return replace(blob, image=image, related_images=sort_related_images(images))
 
 
 def sort_related_images(images: Iterable[RelatedImage]) -> tuple[RelatedImage, ...]:
-    """Related images in the order in which they are written."""
-    return tuple(sorted(images, key=lambda one: one.image))
+    """Sort related images as they are written."""
+    return tuple(sorted(images, key=lambda related: related.image))
 
 
 def sort_properties(properties: Iterable[BlobProperty]) -> tuple[BlobProperty, ...]:
-    """Properties in order of type and text, but those with what the bundle holds at the end."""
-    return move_objects_last(sorted(properties, key=lambda one: (one.type, _text(one.value))))
+    """Sort properties by type and JSON text, with embedded objects and metadata last."""
+    return move_objects_last(sorted(properties, key=_property_key))
 
 
 def move_objects_last(properties: Iterable[BlobProperty]) -> tuple[BlobProperty, ...]:
-    """Properties in their order, but those with what the bundle holds at the end."""
-    return tuple(sorted(properties, key=lambda one: one.type in (BUNDLE_OBJECT, CSV_METADATA)))
+    """Return properties in their order, except that embedded objects and metadata come last."""
+    return tuple(sorted(properties, key=lambda prop: prop.type in (BUNDLE_OBJECT, CSV_METADATA)))
 
 
-def unique(properties: Iterable[BlobProperty]) -> Iterator[BlobProperty]:
-    """Each property once."""
+def unique_properties(properties: Iterable[BlobProperty]) -> Iterator[BlobProperty]:
+    """Yield each distinct property once."""
     seen: set[tuple[str, str]] = set()
-    for one in properties:
-        key = (one.type, _text(one.value))
+    for prop in properties:
+        key = _property_key(prop)
         if key not in seen:
             seen.add(key)
-            yield one
+            yield prop
 
 
 def object_value(manifest: bytes) -> JsonValue:
-    """The value of the property that holds an object of the bundle."""
+    """Return the value of the `olm.bundle.object` property of a manifest."""
     return {"data": base64.b64encode(manifest).decode()}
 
 
-def gvk_property(kind: str, value: JsonValue) -> BlobProperty:
-    """The property of that type that names an API; raises InvalidBundle if ``value`` names none."""
-    return BlobProperty(kind, {**_texts(value, _GVK_FIELDS, GVK)})
+def gvk_property(type_: str, value: JsonValue) -> BlobProperty:
+    """Return a property that names an API.
+
+    Raises:
+        InvalidBundle: a field of ``value`` has the wrong type.
+    """
+    return BlobProperty(type_, {**_string_fields(value, _GVK_FIELDS, GVK)})
 
 
 def package_required_property(value: JsonValue) -> BlobProperty:
-    """The property of a bundle that depends on a package; raises InvalidBundle if ``value`` names none."""
-    found = _texts(value, ("packageName", "version"), PACKAGE)
-    return BlobProperty(PACKAGE_REQUIRED, {"packageName": found["packageName"], "versionRange": found["version"]})
+    """Return the `olm.package.required` property of a dependency on a package.
+
+    Raises:
+        InvalidBundle: a field of ``value`` has the wrong type.
+    """
+    strings = _string_fields(value, ("packageName", "version"), PACKAGE)
+    return BlobProperty(PACKAGE_REQUIRED, {"packageName": strings["packageName"], "versionRange": strings["version"]})
 
 
 def related_images(spec: Mapping[str, JsonValue]) -> list[RelatedImage]:
-    """The related images that the spec of a ClusterServiceVersion names; raises InvalidBundle."""
-    where = "spec.relatedImages"
-    entries = [_texts(entry, ("name", "image"), where) for entry in fields.items(spec.get("relatedImages"), where)]
+    """Return the related images in the spec of a ClusterServiceVersion.
+
+    Raises:
+        InvalidBundle: a field has the wrong type.
+    """
+    path = "spec.relatedImages"
+    entries = [
+        _string_fields(entry, ("name", "image"), path) for entry in fields.items(spec.get("relatedImages"), path)
+    ]
     return [RelatedImage(entry["name"], entry["image"]) for entry in entries]
 
 
 def parse_json(text: str) -> JsonValue:
-    """The value that a database or a bundle holds as JSON text, "" for none; raises ValueError."""
+    """Parse JSON text of a database or a bundle; empty text is null.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
     try:
         value: JsonValue = orjson.loads(text or "null")
     except orjson.JSONDecodeError:
@@ -111,34 +129,35 @@ def parse_json(text: str) -> JsonValue:
 
 
 def _provided(bundle: Bundle, spec: Mapping[str, JsonValue]) -> Iterator[BlobProperty]:
-    """All that the bundle's properties say; of several packages the last counts."""
+    """Yield the properties of the bundle; the last `olm.package` wins."""
     package = _package(bundle, {"packageName": bundle.package, "version": bundle.version}, spec)
-    for one in dict.fromkeys(bundle.properties):
-        if one.type == PACKAGE:
-            package = _package(bundle, _value(one), spec)
-        elif one.type != GVK:
-            yield BlobProperty(one.type, _value(one))
+    for prop in dict.fromkeys(bundle.properties):
+        if prop.type == PACKAGE:
+            package = _package(bundle, _parse_value(prop), spec)
+        elif prop.type != GVK:
+            yield BlobProperty(prop.type, _parse_value(prop))
     yield package
-    yield from unique(gvk_property(GVK, _value(one)) for one in bundle.properties if one.type == GVK)
+    apis = (prop for prop in bundle.properties if prop.type == GVK)
+    yield from unique_properties(gvk_property(GVK, _parse_value(api)) for api in apis)
 
 
 def _required(bundle: Bundle) -> Iterator[BlobProperty]:
-    for one in bundle.dependencies:
-        if one.type == PACKAGE:
-            yield package_required_property(_value(one))
-        elif one.type != GVK:
-            yield BlobProperty(one.type, _value(one))
-    apis = (gvk_property(GVK_REQUIRED, _value(one)) for one in bundle.dependencies if one.type == GVK)
-    yield from unique(apis)
+    for dependency in bundle.dependencies:
+        if dependency.type == PACKAGE:
+            yield package_required_property(_parse_value(dependency))
+        elif dependency.type != GVK:
+            yield BlobProperty(dependency.type, _parse_value(dependency))
+    apis = (dependency for dependency in bundle.dependencies if dependency.type == GVK)
+    yield from unique_properties(gvk_property(GVK_REQUIRED, _parse_value(api)) for api in apis)
 
 
 def _package(bundle: Bundle, value: JsonValue, spec: Mapping[str, JsonValue]) -> BlobProperty:
-    found = _texts(value, ("packageName", "version", "release"), PACKAGE)
-    if not found["release"]:
-        del found["release"]
-        if found == {"packageName": bundle.package, "version": bundle.version} and (release := _release(spec)):
-            found["release"] = release
-    return BlobProperty(PACKAGE, {**found})
+    strings = _string_fields(value, ("packageName", "version", "release"), PACKAGE)
+    if not strings["release"]:
+        del strings["release"]
+        if strings == {"packageName": bundle.package, "version": bundle.version} and (release := _release(spec)):
+            strings["release"] = release
+    return BlobProperty(PACKAGE, {**strings})
 
 
 def _release(spec: Mapping[str, JsonValue]) -> str:
@@ -148,18 +167,18 @@ def _release(spec: Mapping[str, JsonValue]) -> str:
     return fields.text(release, "spec.release")
 
 
-def _value(one: TypedValue) -> JsonValue:
+def _parse_value(prop: TypedValue) -> JsonValue:
     try:
-        return parse_json(one.value)
+        return parse_json(prop.value)
     except (ValueError, RecursionError) as error:
-        raise InvalidBundle(f"the value of a property of type {one.type} is no JSON: {error}") from error
+        raise InvalidBundle(f"property of type {prop.type}: value is not JSON: {error}") from error
 
 
-def _texts(value: JsonValue, names: Iterable[str], kind: str) -> dict[str, str]:
-    """The texts of these names in the value of a property, or an entry, of that kind; "" for those that it hasn't."""
+def _string_fields(value: JsonValue, names: Iterable[str], kind: str) -> dict[str, str]:
+    """Return string fields of a mapping, "" for those that are absent; ``kind`` is what errors call the mapping."""
     members = fields.mapping(value, f"a value of {kind}")
     return {name: fields.text(fields.member(members, name), f"{name} in {kind}") for name in names}
 
 
-def _text(value: JsonValue) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def _property_key(prop: BlobProperty) -> tuple[str, str]:
+    return prop.type, json.dumps(prop.value, ensure_ascii=False, separators=(",", ":"))

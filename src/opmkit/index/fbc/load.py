@@ -1,15 +1,16 @@
-"""Reading file-based catalogs: directories of files with blobs, whatever their names."""
+"""Loading of file-based catalogs: directories of JSON or YAML files with blobs, whatever their names."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe
+from opmkit.bundle.finding import Severity
 from opmkit.imagetools.store.disk import disk_errors
-from opmkit.index.fbc import blobs as kinds
+from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import (
     Blob,
     BlobProperty,
@@ -38,178 +39,194 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.documents import Document
     from opmkit.index.fbc.fields import Path
 
-T = TypeVar("T")
 MAX_FILE = 1 << 30
-"""Bytes that a file of a catalog may have."""
-_NO_DOCUMENT = "Correct it; keep what is no part of the catalog elsewhere, or name it in an .indexignore file."
-_WRONG_TYPE = "Give the field a value of that type; texts such as 1.0 or true need quotes."
+"""Bytes of a file of a catalog."""
+_DOCUMENT_HINT = "Correct it, or move it out of the catalog or list it in an .indexignore file if it is not part of it."
+_TYPE_HINT = "Give the field a value of that type; strings such as 1.0 or true need quotes."
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What was read, and all that is wrong with it as far as reading tells; ``duplicates`` are keys told twice."""
+    """The blobs of a catalog, with the errors and warnings about their syntax and types."""
 
     blobs: Blobs
-    faults: tuple[CatalogFinding, ...] = ()
-    duplicates: tuple[CatalogFinding, ...] = ()
+    errors: tuple[CatalogFinding, ...] = ()
+    warnings: tuple[CatalogFinding, ...] = ()
 
 
 def read_blobs(root: FilePath) -> Blobs:
     """Read a catalog directory.
 
     Raises:
-        InvalidCatalog: with all that is wrong with the documents, each with its file and line.
-        StoreError: if it can't be read.
+        InvalidCatalog: documents are invalid; the error lists all findings.
+        StoreError: a file can't be read.
     """
     loaded = load_directory(root)
-    raise_findings(loaded.faults)
+    raise_findings(loaded.errors)
     return loaded.blobs
 
 
 def load_directory(root: FilePath) -> LoadResult:
-    """Read a catalog directory, as far as that is possible; raises StoreError."""
+    """Read a catalog directory, without the documents that are invalid.
+
+    Raises:
+        StoreError: a file can't be read.
+    """
     return load_files(((name, read_file(path)) for name, path in iter_catalog_files(root)))
 
 
 def load_files(files: Iterable[tuple[str, bytes]]) -> LoadResult:
-    """Read the contents of files, each with the name that it is told by."""
-    reader = _Reader()
-    blobs = Blobs.from_blobs([blob for name, raw in files for blob in reader.file(name, raw)])
-    return LoadResult(blobs, tuple(reader.faults), tuple(reader.duplicates))
+    """Read files, given as pairs of the name for messages and the content, without the documents that are invalid."""
+    loader = _Loader()
+    blobs = Blobs.from_blobs([blob for name, raw in files for blob in loader.load_file(name, raw)])
+    return LoadResult(blobs, tuple(loader.errors), tuple(loader.warnings))
 
 
 def load_documents(name: str, documents: Iterable[Document]) -> LoadResult:
-    """Read documents of the file ``name``, each with the line at which it begins."""
-    reader = _Reader()
-    blobs = Blobs.from_blobs(reader.documents(name, documents))
-    return LoadResult(blobs, tuple(reader.faults), tuple(reader.duplicates))
+    """Read documents of the file ``name``, without those that are invalid."""
+    loader = _Loader()
+    blobs = Blobs.from_blobs(loader.load(name, documents))
+    return LoadResult(blobs, tuple(loader.errors), tuple(loader.warnings))
 
 
 def parse_blobs(raw: bytes, name: str) -> Blobs:
-    """Read the blobs in one text; raises InvalidCatalog."""
+    """Read the content of a file; ``name`` is its name for messages.
+
+    Raises:
+        InvalidCatalog: documents are invalid; the error lists all findings.
+    """
     loaded = load_files([(name, raw)])
-    raise_findings(loaded.faults)
+    raise_findings(loaded.errors)
     return loaded.blobs
 
 
 def read_file(path: FilePath) -> bytes:
-    """The bytes of a file of a catalog; raises InvalidCatalog if it is too large, StoreError if it can't be read."""
+    """Return the content of a file of a catalog.
+
+    Raises:
+        InvalidCatalog: the file is larger than `MAX_FILE` bytes.
+        StoreError: the file can't be read.
+    """
     with disk_errors(path):
         if path.stat().st_size > MAX_FILE:
-            raise_findings([CatalogFinding(SourceLocation(str(path)), f"it has more than {MAX_FILE} bytes")])
+            raise_findings([CatalogFinding(f"larger than {MAX_FILE} bytes", file=str(path))])
         return path.read_bytes()
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Reads files one after the other."""
+class _Loader:
+    """Decoder of blobs that collects findings."""
 
-    faults: list[CatalogFinding] = field(default_factory=list)
-    duplicates: list[CatalogFinding] = field(default_factory=list)
+    errors: list[CatalogFinding] = field(default_factory=list)
+    warnings: list[CatalogFinding] = field(default_factory=list)
 
-    def file(self, name: str, raw: bytes) -> Iterator[Blob]:
-        return self.documents(name, read_documents(raw, empty=True))
+    def load_file(self, name: str, raw: bytes) -> Iterator[Blob]:
+        return self.load(name, read_documents(raw, include_empty=True))
 
-    def documents(self, name: str, documents: Iterable[Document | InvalidDocument]) -> Iterator[Blob]:
+    def load(self, name: str, documents: Iterable[Document | InvalidDocument]) -> Iterator[Blob]:
         for document in documents:
+            location = SourceLocation(name, document.line)
             if isinstance(document, InvalidDocument):
-                told = f"it can't be read as YAML or JSON: {document.problem}"
-                self.faults.append(CatalogFinding(SourceLocation(name, document.line), told, advice=_NO_DOCUMENT))
-            else:
-                blob = self._blob(document, SourceLocation(name, document.line))
-                if blob is not None:
-                    yield blob
+                message = f"invalid YAML or JSON: {document.problem}"
+                self.errors.append(CatalogFinding(message, hint=_DOCUMENT_HINT).at(location))
+            elif (blob := self._load_blob(document, location)) is not None:
+                yield blob
 
-    def _blob(self, document: Document, location: SourceLocation) -> Blob | None:
+    def _load_blob(self, document: Document, location: SourceLocation) -> Blob | None:
         for key, line, _ in document.duplicates:
-            at = SourceLocation(location.file, line or location.line)
-            told = f"the key {key!r} is there twice, and only the last counts"
-            self.duplicates.append(CatalogFinding(at, told, advice="Keep one of them."))
+            key_location = SourceLocation(location.file, line or location.line)
+            message = f"duplicate key {key!r}: only the last value counts"
+            warning = CatalogFinding(message, hint="Keep one of them.", severity=Severity.WARNING)
+            self.warnings.append(warning.at(key_location))
         if not isinstance(document.value, dict):
-            told = f"the document is {describe(document.value)}, not a mapping with a schema"
-            self.faults.append(CatalogFinding(location, told, advice=_NO_DOCUMENT))
+            kind = f"the document is {describe(document.value)}, not a mapping with a schema"
+            message = "empty document" if document.value is None else kind
+            self.errors.append(CatalogFinding(message, hint=_DOCUMENT_HINT).at(location))
             return None
-        self.faults += [CatalogFinding(location, told, advice=advice) for told, advice in _key_faults(document.value)]
-        fields = FieldReader(document.value, lambda path, told: self._tell(location, path, told))
-        schema = fields.text("schema")
+        self.errors += [finding.at(location) for finding in _check_keys(document.value)]
+        reader = FieldReader(document.value, lambda path, problem: self._report(location, path, problem))
+        schema = reader.string("schema")
         if not schema:
-            advice = "Say what it is, such as schema: olm.bundle."
-            self.faults.append(CatalogFinding(location, "the document has no schema", advice=advice))
+            hint = "Set the schema, such as schema: olm.bundle."
+            self.errors.append(CatalogFinding("the document has no schema", hint=hint).at(location))
             return None
-        read = _READERS.get(schema)
-        if read is not None:
-            return read(fields, location)
-        return OtherBlob(schema, fields.text("name"), fields.text("package"), document.value, location)
+        decode = _DECODERS.get(schema)
+        if decode is not None:
+            return decode(reader, location)
+        return OtherBlob(schema, reader.string("name"), reader.string("package"), document.value, location)
 
-    def _tell(self, location: SourceLocation, path: Path, told: str) -> None:
-        where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-        self.faults.append(CatalogFinding(location, f"{where} {told}", advice=_WRONG_TYPE))
+    def _report(self, location: SourceLocation, path: Path, problem: str) -> None:
+        field_path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+        self.errors.append(CatalogFinding(f"{field_path} {problem}", hint=_TYPE_HINT).at(location))
 
 
-def _key_faults(document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """What is wrong with the keys of a document, of which some must not be null, unlike those of what is in it."""
-    alike: defaultdict[str, list[str]] = defaultdict(list)
+def _check_keys(document: Mapping[str, JsonValue]) -> Iterator[CatalogFinding]:
+    """Yield findings, without locations, about the keys of a document; unlike others, some must not be null."""
+    by_folded: defaultdict[str, list[str]] = defaultdict(list)
     for key in document:
-        alike[key.casefold()].append(key)
-    for keys in alike.values():
+        by_folded[key.casefold()].append(key)
+    for keys in by_folded.values():
         if len(keys) > 1:
-            yield f"the keys {' and '.join(keys)} differ in case alone", "Keep one of them."
+            yield CatalogFinding(f"the keys {' and '.join(keys)} differ only in case", hint="Keep one of them.")
     for name in ("schema", "package", "name"):
-        if any(document[key] is None for key in alike.get(name, ())):
-            yield f"{name} is nothing, not a string", _WRONG_TYPE
+        if any(document[key] is None for key in by_folded.get(name, ())):
+            yield CatalogFinding(f"{name} is null, not a string", hint=_TYPE_HINT)
 
 
-def _package(fields: FieldReader, location: SourceLocation) -> PackageBlob:
-    icon = fields.mapping("icon")
+def _decode_package(reader: FieldReader, location: SourceLocation) -> PackageBlob:
+    icon = reader.mapping("icon")
     return PackageBlob(
-        fields.text("name"),
-        fields.text("defaultChannel"),
-        Icon(icon.text("base64data"), icon.text("mediatype")) if icon else None,
-        fields.text("description"),
-        _properties(fields),
+        reader.string("name"),
+        reader.string("defaultChannel"),
+        Icon(icon.string("base64data"), icon.string("mediatype")) if icon else None,
+        reader.string("description"),
+        _decode_properties(reader),
         location,
     )
 
 
-def _channel(fields: FieldReader, location: SourceLocation) -> ChannelBlob:
+def _decode_channel(reader: FieldReader, location: SourceLocation) -> ChannelBlob:
     entries = tuple(
-        EntryBlob(each.text("name"), each.text("replaces"), each.texts("skips"), each.text("skipRange"))
-        for each in fields.mappings("entries")
+        EntryBlob(entry.string("name"), entry.string("replaces"), entry.strings("skips"), entry.string("skipRange"))
+        for entry in reader.mappings("entries")
     )
-    return ChannelBlob(fields.text("name"), fields.text("package"), entries, _properties(fields), location)
+    return ChannelBlob(reader.string("name"), reader.string("package"), entries, _decode_properties(reader), location)
 
 
-def _bundle(fields: FieldReader, location: SourceLocation) -> BundleBlob:
-    images = tuple(RelatedImage(each.text("name"), each.text("image")) for each in fields.mappings("relatedImages"))
-    properties = _properties(fields, valued=True)
-    return BundleBlob(fields.text("name"), fields.text("package"), fields.text("image"), properties, images, location)
+def _decode_bundle(reader: FieldReader, location: SourceLocation) -> BundleBlob:
+    images = tuple(
+        RelatedImage(related.string("name"), related.string("image")) for related in reader.mappings("relatedImages")
+    )
+    properties = _decode_properties(reader, require_value=True)
+    name, package, image = (reader.string(key) for key in ("name", "package", "image"))
+    return BundleBlob(name, package, image, properties, images, location)
 
 
-def _deprecations(fields: FieldReader, location: SourceLocation) -> DeprecationsBlob:
-    entries = tuple(map(_deprecation, fields.mappings("entries")))
-    return DeprecationsBlob(fields.text("package"), entries, location)
+def _decode_deprecations(reader: FieldReader, location: SourceLocation) -> DeprecationsBlob:
+    entries = tuple(map(_decode_deprecation, reader.mappings("entries")))
+    return DeprecationsBlob(reader.string("package"), entries, location)
 
 
-def _deprecation(fields: FieldReader) -> Deprecation:
-    reference = fields.mapping("reference")
-    schema, name = (reference.text("schema"), reference.text("name")) if reference else ("", "")
-    return Deprecation(schema, name, fields.text("message"))
+def _decode_deprecation(reader: FieldReader) -> Deprecation:
+    reference = reader.mapping("reference")
+    schema, name = (reference.string("schema"), reference.string("name")) if reference else ("", "")
+    return Deprecation(schema, name, reader.string("message"))
 
 
-def _properties(fields: FieldReader, *, valued: bool = False) -> tuple[BlobProperty, ...]:
-    """The properties, of which those of bundles are refused without a value, be it null."""
-    found = []
-    for each in fields.mappings("properties"):
-        value = each.value_of("value")
-        if valued and value is None and all(key.lower() != "value" for key in each.value):
-            each.tell((*each.path, "value"), "is missing")
-        found.append(BlobProperty(each.text("type"), value))
-    return tuple(found)
+def _decode_properties(reader: FieldReader, *, require_value: bool = False) -> tuple[BlobProperty, ...]:
+    """Return the properties; with ``require_value``, report those without a value, which may be null."""
+    properties = []
+    for prop in reader.mappings("properties"):
+        value = prop.any("value")
+        if require_value and value is None and all(key.lower() != "value" for key in prop.value):
+            prop.report((*prop.path, "value"), "is missing")
+        properties.append(BlobProperty(prop.string("type"), value))
+    return tuple(properties)
 
 
-_READERS: dict[str, Callable[[FieldReader, SourceLocation], Blob]] = {
-    kinds.PACKAGE: _package,
-    kinds.CHANNEL: _channel,
-    kinds.BUNDLE: _bundle,
-    kinds.DEPRECATIONS: _deprecations,
+_DECODERS: dict[str, Callable[[FieldReader, SourceLocation], Blob]] = {
+    schemas.PACKAGE: _decode_package,
+    schemas.CHANNEL: _decode_channel,
+    schemas.BUNDLE: _decode_bundle,
+    schemas.DEPRECATIONS: _decode_deprecations,
 }

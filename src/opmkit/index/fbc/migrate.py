@@ -1,4 +1,4 @@
-"""Levels of migration: how much of today's form is given to the bundles of a catalog that is rendered."""
+"""Migration of bundles: embedded objects are replaced by the property ``olm.csv.metadata``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MigrationLevel(StrEnum):
-    """A level does all that those before it do; ``ALL`` is the last one there is."""
+    """A set of migrations, as in Go opm; each level includes those before it."""
 
     NONE = "none"
     CSV_METADATA = "bundle-object-to-csv-metadata"
@@ -31,10 +31,10 @@ class MigrationLevel(StrEnum):
 
 
 def migrate(blobs: Blobs, level: MigrationLevel) -> Blobs:
-    """The blobs with their bundles at a level.
+    """Return the blobs with their bundles migrated to a level.
 
     Raises:
-        InvalidCatalog: for a bundle whose ClusterServiceVersion can't be read.
+        InvalidCatalog: the ClusterServiceVersion of a bundle is invalid.
     """
     if level is MigrationLevel.NONE:
         return blobs
@@ -42,45 +42,51 @@ def migrate(blobs: Blobs, level: MigrationLevel) -> Blobs:
 
 
 def migration_level(blobs: Blobs, package: str) -> MigrationLevel:
-    """The level that the bundles of a package are at; those of the catalog, where it has none."""
-    own = [blob for blob in blobs.bundles if blob.package == package] or blobs.bundles
-    types = {one.type for blob in own for one in blob.properties}
-    return MigrationLevel.CSV_METADATA if CSV_METADATA in types and BUNDLE_OBJECT not in types else MigrationLevel.NONE
+    """Return the level of the bundles of a package, or of the whole catalog if the package has none."""
+    bundles = [blob for blob in blobs.bundles if blob.package == package] or blobs.bundles
+    types = {prop.type for blob in bundles for prop in blob.properties}
+    is_migrated = CSV_METADATA in types and BUNDLE_OBJECT not in types
+    return MigrationLevel.CSV_METADATA if is_migrated else MigrationLevel.NONE
 
 
 def migrate_bundle(blob: BundleBlob) -> BundleBlob:
-    """The blob with metadata of its ClusterServiceVersion in place of all objects.
+    """Replace the embedded objects of a bundle by the metadata of its ClusterServiceVersion.
 
-    One without an image keeps them, for they are nowhere else, and one that has such metadata is left as it is. Raises
-    InvalidCatalog.
+    A bundle without an image is not changed, since its objects exist nowhere else, nor is one that has metadata.
+
+    Raises:
+        InvalidCatalog: the ClusterServiceVersion is invalid.
     """
     if not blob.image or any(True for _ in blob.property_values(CSV_METADATA)):
         return blob
     try:
-        csv = next(
-            (value for value in bundle_objects(blob) if isinstance(value, dict) and value.get("kind") == CSV_KIND), None
-        )
+        objects = bundle_objects(blob)
+        csv = next((value for value in objects if isinstance(value, dict) and value.get("kind") == CSV_KIND), None)
         if csv is None:
             return blob
         metadata = BlobProperty(CSV_METADATA, csv_metadata(csv))
     except (InvalidDocument, BundleError) as error:
-        where = f"{blob.location}: " if blob.location.file else ""
+        location = f"{blob.location}: " if blob.location.file else ""
         raise InvalidCatalog(
-            f'{where}bundle "{blob.name}" has an {BUNDLE_OBJECT} that can\'t be read: {error}',
+            f'{location}bundle "{blob.name}": invalid {BUNDLE_OBJECT}: {error}',
             hint=Hint.any_of(
                 "correct the bundle", Hint("keep its objects with {}", Setting.MIGRATE_LEVEL.with_value("none"))
             ),
         ) from error
-    kept = (one for one in blob.properties if one.type != BUNDLE_OBJECT)
-    return replace(blob, properties=(*kept, metadata))
+    others = (prop for prop in blob.properties if prop.type != BUNDLE_OBJECT)
+    return replace(blob, properties=(*others, metadata))
 
 
 def bundle_objects(blob: BundleBlob) -> Iterator[JsonValue]:
-    """The Kubernetes objects that a bundle's blob holds; raises InvalidDocument for one that can't be read."""
+    """Yield the Kubernetes objects that are embedded in a bundle.
+
+    Raises:
+        InvalidDocument: an object can't be decoded.
+    """
     for value in blob.property_values(BUNDLE_OBJECT):
         data = value.get("data") if isinstance(value, dict) else None
         try:
             content = base64.b64decode(data if isinstance(data, str) else "", validate=True)
         except ValueError as error:
-            raise InvalidDocument(f"its data is no base64: {error}") from error
+            raise InvalidDocument(f"data is not valid base64: {error}") from error
         yield read_document(content).value

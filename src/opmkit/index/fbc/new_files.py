@@ -1,4 +1,4 @@
-"""The files that are new in a catalog directory: what they are called, and what is in them."""
+"""Names and contents of new files in a catalog directory."""
 
 from __future__ import annotations
 
@@ -21,57 +21,70 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blob
 
-_BEGINNING = 512
-"""Bytes of a file that tell whether it is JSON."""
+_SNIFF_SIZE = 512
+"""Bytes of a file that are read to detect JSON."""
 
 
-def sibling_file(root: Path, beside: Blob, blob: Blob) -> str:
-    """The name of a file for a blob alone where ``beside`` has one that is named after it; "" if it can't have one."""
-    path = PurePosixPath(beside.location.file)
-    if beside.schema != blob.schema or path.stem != beside.name or not blob.name or {"/", "\0"} & set(blob.name):
+def sibling_file(root: Path, sibling: Blob, blob: Blob) -> str:
+    """Return the path of a new file for a blob if ``sibling`` has a file named after it, otherwise "".
+
+    The path is relative to the root. It is "" as well if the file exists, would be ignored, or has an invalid name.
+    """
+    path = PurePosixPath(sibling.location.file)
+    if sibling.schema != blob.schema or path.stem != sibling.name or not blob.name or {"/", "\0"} & set(blob.name):
         return ""
     name = str(path.with_name(f"{blob.name}{path.suffix}"))
     return "" if os.path.lexists(root / name) or is_ignored(root, name) else name
 
 
 def encode_like(path: Path, blob: Blob) -> bytes:
-    """A blob in the format of another file; raises StoreError if that can't be read."""
-    return (to_json if _begins_as_json(path) else to_yaml)([blob])
+    """Encode a blob in the format of another file.
+
+    Raises:
+        StoreError: the file can't be read.
+    """
+    return (to_json if _starts_as_json(path) else to_yaml)([blob])
 
 
 def new_package_files(
-    root: Path, blobs: Sequence[Blob], files: Iterable[str], taken: Collection[str] = ()
+    root: Path, blobs: Sequence[Blob], files: Iterable[str], reserved: Collection[str] = ()
 ) -> dict[str, bytes]:
-    """The files for packages that the catalog does not have yet, in the format that most of its ``files`` have.
+    """Return files with the blobs of packages that are new in the catalog, by path relative to the root.
 
-    None has a name that is ``taken``, or there.
+    Args:
+        root: the root of the catalog.
+        blobs: the blobs.
+        files: the files of the catalog; the format is that of the majority.
+        reserved: paths that must not be used, in addition to existing files.
 
     Raises:
-        CatalogError: a package has a name that no directory can have, or its file would be ignored.
-        StoreError: if a file can't be read.
+        CatalogError: the name of a package is not a valid directory name, or its file would be ignored.
+        StoreError: a file can't be read.
     """
     if not blobs:
         return {}
-    formats = Counter(_begins_as_json(root / name) for name in files)
-    write, extension = (to_json, "json") if formats[True] >= formats[False] else (to_yaml, "yaml")
-    written: dict[str, bytes] = {}
+    formats = Counter(_starts_as_json(root / name) for name in files)
+    encode, extension = (to_json, "json") if formats[True] >= formats[False] else (to_yaml, "yaml")
+    contents: dict[str, bytes] = {}
     for package in sorted({blob.package for blob in blobs}):
-        names = _names(root, package, extension)
-        name = next(name for name in names if not (name in (*taken, *written) or os.path.lexists(root / name)))
+        names = _candidate_names(root, package, extension)
+        name = next(name for name in names if not (name in (*reserved, *contents) or os.path.lexists(root / name)))
         if is_ignored(root, name):
-            told = f"{name} can't hold the package {package}: an {IGNORE_FILE} file leaves it out of the catalog"
-            raise CatalogError(told, advice=f"Change the {IGNORE_FILE} file, or put a first document of it elsewhere.")
-        written[name] = write(blob for blob in blobs if blob.package == package)
-    return written
+            message = f"{name}: new file for package {package} would be excluded by an {IGNORE_FILE} file"
+            raise CatalogError(
+                message, hint=f"Change the {IGNORE_FILE} file, or create a file of the package yourself."
+            )
+        contents[name] = encode(blob for blob in blobs if blob.package == package)
+    return contents
 
 
-def _begins_as_json(path: Path) -> bool:
+def _starts_as_json(path: Path) -> bool:
     with disk_errors(path), path.open("rb") as file:
-        return is_json(file.read(_BEGINNING))
+        return is_json(file.read(_SNIFF_SIZE))
 
 
-def _names(root: Path, package: str, extension: str) -> Iterator[str]:
-    """Names that the file of a package may have; it is put beside what has the name of its directory and is none."""
+def _candidate_names(root: Path, package: str, extension: str) -> Iterator[str]:
+    """Yield paths for the file of a package; it is not in a directory if something else has the directory's name."""
     stem = "catalog"
     if package:
         directory = root / package_directory_name(package)

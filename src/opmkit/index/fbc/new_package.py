@@ -1,4 +1,4 @@
-"""The first document of a file-based catalog: what a package is."""
+"""The ``olm.package`` blob of a new package."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_FILE = 1 << 20
-"""Bytes that the file of an icon or of a description may have."""
+"""Bytes of an icon or a description."""
 
 
-def new_package(
+def create_package(
     name: str, default_channel: str = "", description: Path | None = None, icon: Path | None = None
 ) -> PackageBlob:
-    """The document of a package, with the description and the icon in these files.
+    """Create the blob of a package, with its description and icon from files.
 
     Raises:
-        CatalogError: if the icon is no image, the description is no text, or one of them is too large.
-        StoreError: if one can't be read.
+        CatalogError: the icon is not an image, the description is not UTF-8, or a file is larger than `MAX_FILE`.
+        StoreError: a file can't be read.
     """
-    text = _text(description) if description else ""
-    return PackageBlob(name, default_channel, _icon(icon) if icon else None, text)
+    text = _read_text(description) if description else ""
+    return PackageBlob(name, default_channel, _read_icon(icon) if icon else None, text)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
-        return _content(path).decode()
+        return _read(path).decode()
     except UnicodeDecodeError as error:
-        raise CatalogError(f"{path} is no text in UTF-8: {error}", advice="Save it as UTF-8.") from error
+        raise CatalogError(f"{path}: not valid UTF-8: {error}", hint="Save it as UTF-8.") from error
 
 
-def _icon(path: Path) -> Icon:
-    data = _content(path)
+def _read_icon(path: Path) -> Icon:
+    data = _read(path)
     media_type = media_type_of(data)
     if not media_type:
-        raise CatalogError(f"{path} is no image", advice="Take an SVG, PNG, JPEG or GIF file.")
+        raise CatalogError(f"{path}: unsupported image format", hint="Use an SVG, PNG, JPEG or GIF file.")
     return Icon(base64.b64encode(data).decode(), media_type)
 
 
-def _content(path: Path) -> bytes:
+def _read(path: Path) -> bytes:
     with disk_errors(path):
         if path.stat().st_size > MAX_FILE:
-            raise CatalogError(f"{path} has more than {MAX_FILE} bytes", advice="Take a smaller one.")
+            raise CatalogError(f"{path}: larger than {MAX_FILE} bytes", hint="Use a smaller file.")
         return path.read_bytes()

@@ -1,4 +1,4 @@
-"""Catalogs package by package: taking out the blobs of some, and putting them back changed."""
+"""Selection, replacement and validation of single packages of a catalog."""
 
 from __future__ import annotations
 
@@ -19,58 +19,61 @@ if TYPE_CHECKING:
 
     B = TypeVar("B", bound=Blob)
 
-_TOLD = 20
-"""How many faults of other packages are told."""
+_MAX_WARNINGS = 20
 
 
 def select_packages(blobs: Blobs, names: Collection[str]) -> dict[str, Blobs]:
-    """The blobs of each of these packages, in order; none for one that the catalog does not have."""
-    found: defaultdict[str, list[Blob]] = defaultdict(list)
+    """Return the blobs of each named package, in their order; no blobs for unknown packages."""
+    by_package: defaultdict[str, list[Blob]] = defaultdict(list)
     for blob in blobs:
         if blob.package in names:
-            found[blob.package].append(blob)
-    return {name: Blobs.from_blobs(found[name]) for name in names}
+            by_package[blob.package].append(blob)
+    return {name: Blobs.from_blobs(by_package[name]) for name in names}
 
 
 def replace_packages(blobs: Blobs, changed: Mapping[str, Blobs]) -> Blobs:
-    """The catalog with these packages as they are given; each keeps its place, a new one comes at the end."""
+    """Replace the blobs of packages at the position of their first blob; append those of new packages."""
     return Blobs(
-        tuple(_merged(blobs.packages, {name: parts.packages for name, parts in changed.items()})),
-        tuple(_merged(blobs.channels, {name: parts.channels for name, parts in changed.items()})),
-        tuple(_merged(blobs.bundles, {name: parts.bundles for name, parts in changed.items()})),
-        tuple(_merged(blobs.deprecations, {name: parts.deprecations for name, parts in changed.items()})),
-        tuple(_merged(blobs.others, {name: parts.others for name, parts in changed.items()})),
+        tuple(_merge(blobs.packages, {name: package.packages for name, package in changed.items()})),
+        tuple(_merge(blobs.channels, {name: package.channels for name, package in changed.items()})),
+        tuple(_merge(blobs.bundles, {name: package.bundles for name, package in changed.items()})),
+        tuple(_merge(blobs.deprecations, {name: package.deprecations for name, package in changed.items()})),
+        tuple(_merge(blobs.others, {name: package.others for name, package in changed.items()})),
     )
 
 
-def _merged(before: Iterable[B], changed: Mapping[str, Iterable[B]]) -> Iterator[B]:
-    waiting = dict(changed)
+def _merge(before: Iterable[B], changed: Mapping[str, Iterable[B]]) -> Iterator[B]:
+    pending = dict(changed)
     for blob in before:
         if blob.package not in changed:
             yield blob
-        elif blob.package in waiting:
-            yield from waiting.pop(blob.package)
-    for blobs in waiting.values():
+        elif blob.package in pending:
+            yield from pending.pop(blob.package)
+    for blobs in pending.values():
         yield from blobs
 
 
 def validate_packages(blobs: Blobs, packages: Collection[str], compat: Compat = Compat.NEWEST) -> None:
-    """Raise InvalidCatalog with all that is wrong with these packages, if anything is."""
+    """Validate the named packages.
+
+    Raises:
+        InvalidCatalog: a package is invalid; the error lists all findings.
+    """
     raise_findings(check_blobs(Blobs.from_blobs(blob for blob in blobs if blob.package in packages), compat))
 
 
 def other_package_warnings(blobs: Blobs, packages: Collection[str], compat: Compat = Compat.NEWEST) -> tuple[str, ...]:
-    """What is wrong with the graphs, names and versions of other packages, as warnings: these can be changed anyhow."""
+    """Return the errors in graphs, names and versions of packages other than the named ones, as warnings."""
     others = Blobs.from_blobs(blob for blob in blobs if blob.package not in packages)
-    faults = check_blobs(replace(others, bundles=tuple(map(_outline, others.bundles))), compat)
-    more = len(faults) - _TOLD
-    told = tuple(map(str, faults[:_TOLD]))
-    return (*told, f"and {more} more findings: validate the catalog to list them") if more > 0 else told
+    findings = check_blobs(replace(others, bundles=tuple(map(_without_details, others.bundles))), compat)
+    warnings = tuple(map(str, findings[:_MAX_WARNINGS]))
+    more = len(findings) - _MAX_WARNINGS
+    return (*warnings, f"and {more} more findings: validate the catalog to list them") if more > 0 else warnings
 
 
-def _outline(bundle: BundleBlob) -> BundleBlob:
-    """A bundle without what takes long to judge: its objects, APIs and related images, if it has an image."""
+def _without_details(bundle: BundleBlob) -> BundleBlob:
+    """Remove the parts of a bundle with an image that take long to check: objects, APIs and related images."""
     if not bundle.image:
         return bundle
-    properties = tuple(one for one in bundle.properties if one.type == PACKAGE)
+    properties = tuple(prop for prop in bundle.properties if prop.type == PACKAGE)
     return replace(bundle, properties=properties, related_images=())

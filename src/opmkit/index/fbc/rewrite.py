@@ -1,7 +1,4 @@
-"""Changing a catalog directory: what changed is written where it was, and nobody's files are touched for nothing.
-
-The catalog was read, and what it is to hold now was made of that; here is told which files have to change, and how.
-"""
+"""Changes of a catalog directory: edit the files that hold changed blobs, and leave all other text as it is."""
 
 from __future__ import annotations
 
@@ -28,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """The files of a catalog directory that change, by their paths from its root: their new content, or that they go.
+    """Files of a catalog directory to write and to remove, by path relative to its root.
 
-    What was a link becomes a file, and what it leads to stays.
+    A symbolic link to write becomes a regular file; its target is not changed.
     """
 
     write: Mapping[str, bytes] = field(default_factory=dict)
@@ -38,148 +35,148 @@ class FileChanges:
 
 
 def plan_changes(root: Path, before: Blobs, after: Blobs) -> FileChanges:
-    """What to write and remove so that the catalog directory ``root``, which was read as ``before``, holds ``after``.
+    """Return the changes that turn a catalog directory with the blobs ``before`` into one with ``after``.
 
-    Blobs are the same if they have the same schema, package and name, of several such in their order. Documents that
-    don't change keep their text, and a file without any that does is not touched. One that is new goes behind the last
-    of its schema in its package, or beside it if that has a file of its own, which is named after it; else behind the
-    last of the package, else to ``PACKAGE/catalog.EXTENSION``.
+    Blobs correspond if they have the same schema, package and name, and several of them in their order. Unchanged
+    documents keep their text, and files without changes are not written. A new blob is inserted after the last one of
+    its schema and package, or becomes a sibling file if that one has its own file named after it; otherwise after the
+    last blob of the package; otherwise in ``PACKAGE/catalog.EXTENSION``.
 
     Raises:
-        CatalogError: a file was changed since; a new package's name is no name of a directory; its file would be
-            ignored.
-        StoreError: if a file can't be read.
+        CatalogError: a file has changed since it was read, the name of a new package is not a valid directory name, or
+            its file would be ignored.
+        StoreError: a file can't be read.
     """
-    fates, new = _fates(list(before), list(after))
-    homeless = _place(fates, new)
-    files: defaultdict[str, list[_Fate]] = defaultdict(list)
-    for fate in fates:
-        files[fate.was.location.file].append(fate)
+    edits, new = _match_blobs(list(before), list(after))
+    without_file = _assign_new_blobs(edits, new)
+    files: defaultdict[str, list[_BlobEdit]] = defaultdict(list)
+    for edit in edits:
+        files[edit.old.location.file].append(edit)
     write: dict[str, bytes] = {}
-    for known in files.values():
-        if len(known) == 1:
-            known[0].behind = _left(root, known[0], write)
-    write |= new_package_files(root, homeless, files, write)
+    for file_edits in files.values():
+        if len(file_edits) == 1:
+            file_edits[0].inserted = _move_to_sibling_files(root, file_edits[0], write)
+    write |= new_package_files(root, without_file, files, write)
     remove = []
-    for name, known in files.items():
-        if any(fate.becomes is not fate.was or fate.behind for fate in known):
-            content = _edited(root, name, known)
+    for name, file_edits in files.items():
+        if any(edit.new is not edit.old or edit.inserted for edit in file_edits):
+            content = _edit_file(root, name, file_edits)
             write |= {name: content} if content else {}
             remove += [] if content else [name]
     return FileChanges(dict(sorted(write.items())), tuple(sorted(remove)))
 
 
 @dataclass(slots=True)
-class _Fate:
-    """What a blob becomes: itself, another, or nothing; and those that come behind it."""
+class _BlobEdit:
+    """An edit of a blob: its replacement, which may be itself or None, and blobs to insert after it."""
 
-    was: Blob
-    becomes: Blob | None = None
-    behind: list[Blob] = field(default_factory=list)
+    old: Blob
+    new: Blob | None = None
+    inserted: list[Blob] = field(default_factory=list)
 
 
-def _fates(old: Sequence[Blob], new: Sequence[Blob]) -> tuple[list[_Fate], list[Blob]]:
-    """What becomes of the old blobs, and those that none of them becomes."""
-    waiting: defaultdict[tuple[str, str, str], list[Blob]] = defaultdict(list)
-    for blob in new:
-        waiting[_identity(blob)].append(blob)
-    fates = [_Fate(blob) for blob in old]
-    for fate in fates:
-        alike = waiting[_identity(fate.was)]
-        same = next((location for location, one in enumerate(alike) if _says_the_same(fate.was, one)), None)
-        if same is not None:
-            del alike[same]
-            fate.becomes = fate.was
-    for fate in fates:
-        alike = waiting[_identity(fate.was)]
-        if fate.becomes is None and alike:
-            fate.becomes = alike.pop(0)
-    return fates, [blob for alike in waiting.values() for blob in alike]
+def _match_blobs(before: Sequence[Blob], after: Sequence[Blob]) -> tuple[list[_BlobEdit], list[Blob]]:
+    """Return an edit for each old blob, and the new blobs that correspond to none."""
+    unmatched: defaultdict[tuple[str, str, str], list[Blob]] = defaultdict(list)
+    for blob in after:
+        unmatched[_identity(blob)].append(blob)
+    edits = [_BlobEdit(blob) for blob in before]
+    for edit in edits:
+        candidates = unmatched[_identity(edit.old)]
+        equal = next((index for index, blob in enumerate(candidates) if _is_equal(edit.old, blob)), None)
+        if equal is not None:
+            del candidates[equal]
+            edit.new = edit.old
+    for edit in edits:
+        candidates = unmatched[_identity(edit.old)]
+        if edit.new is None and candidates:
+            edit.new = candidates.pop(0)
+    return edits, [blob for candidates in unmatched.values() for blob in candidates]
 
 
 def _identity(blob: Blob) -> tuple[str, str, str]:
     return blob.schema, blob.package, blob.name
 
 
-def _says_the_same(one: Blob, other: Blob) -> bool:
-    return one is other or (one == other and canonical_json(one) == canonical_json(other))
+def _is_equal(blob: Blob, other: Blob) -> bool:
+    return blob is other or (blob == other and canonical_json(blob) == canonical_json(other))
 
 
-def _place(fates: Iterable[_Fate], new: Iterable[Blob]) -> list[Blob]:
-    """Put new blobs behind old ones; those of packages that are nowhere yet are given back."""
-    last: dict[tuple[str, str], _Fate] = {}
-    for fate in sorted(fates, key=_position):
-        last[fate.was.package, fate.was.schema] = last[fate.was.package, ""] = fate
-    homeless: list[Blob] = []
+def _assign_new_blobs(edits: Iterable[_BlobEdit], new: Iterable[Blob]) -> list[Blob]:
+    """Insert new blobs after old ones; return those of packages that have no file yet."""
+    last: dict[tuple[str, str], _BlobEdit] = {}
+    for edit in sorted(edits, key=_read_order):
+        last[edit.old.package, edit.old.schema] = last[edit.old.package, ""] = edit
+    without_file: list[Blob] = []
     for blob in new:
         anchor = last.get((blob.package, blob.schema)) or last.get((blob.package, ""))
-        (anchor.behind if anchor else homeless).append(blob)
-    return homeless
+        (anchor.inserted if anchor else without_file).append(blob)
+    return without_file
 
 
-def _left(root: Path, fate: _Fate, write: dict[str, bytes]) -> list[Blob]:
-    """The blobs behind one that has a file to itself, but for those that can have one, too: these are put to write."""
-    left = []
-    for blob in fate.behind:
-        name = sibling_file(root, fate.was, blob)
+def _move_to_sibling_files(root: Path, edit: _BlobEdit, write: dict[str, bytes]) -> list[Blob]:
+    """Write blobs inserted after the only one of a file to sibling files; return those that can't have one."""
+    remaining = []
+    for blob in edit.inserted:
+        name = sibling_file(root, edit.old, blob)
         if name and name not in write:
-            write[name] = encode_like(root / fate.was.location.file, blob)
+            write[name] = encode_like(root / edit.old.location.file, blob)
         else:
-            left.append(blob)
-    return left
+            remaining.append(blob)
+    return remaining
 
 
-def _position(fate: _Fate) -> tuple[list[str], int]:
-    """Sorts as catalogs are read."""
-    return fate.was.location.file.split("/"), fate.was.location.line
+def _read_order(edit: _BlobEdit) -> tuple[list[str], int]:
+    return edit.old.location.file.split("/"), edit.old.location.line
 
 
-def _edited(root: Path, name: str, fates: Sequence[_Fate]) -> bytes:
-    """The new content of a file, none if no document is left."""
-    source = read_source(name, read_file(_inside(root, name)), [fate.was for fate in fates])
-    by_blob = {id(fate.was): fate for fate in fates}
-    parts = []
-    for part in source.parts:
-        fate = by_blob[id(part.blob)]
-        if fate.becomes is not None:
-            parts.append(part if fate.becomes is part.blob else source.changed(part, fate.becomes))
-        parts += map(source.put, fate.behind)
-    return source.joined(parts) if parts else b""
+def _edit_file(root: Path, name: str, edits: Sequence[_BlobEdit]) -> bytes:
+    """Return the new content of a file; empty if no document remains."""
+    source = read_source(name, read_file(_path_in_root(root, name)), [edit.old for edit in edits])
+    by_blob = {id(edit.old): edit for edit in edits}
+    documents = []
+    for document in source.documents:
+        edit = by_blob[id(document.blob)]
+        if edit.new is not None:
+            documents.append(document if edit.new is document.blob else source.replace_blob(document, edit.new))
+        documents += map(source.new_document, edit.inserted)
+    return source.join(documents) if documents else b""
 
 
-def apply_changes(root: Path, rewritten: FileChanges) -> None:
-    """Change a catalog directory, which comes to be where there is none.
+def apply_changes(root: Path, changes: FileChanges) -> None:
+    """Write and remove files of a catalog directory, which is created if it does not exist.
 
-    All is written before the first file is moved to its place, so that a full disk changes nothing. Readers pass over
-    what is written until then, and over what is left of it where the program is killed.
+    All files are written to a temporary directory before the first one is renamed, so that a full disk changes nothing.
+    Loaders ignore that directory, also if the program is killed and leaves it behind.
 
     Raises:
-        CatalogError: if a file would be written outside ``root``.
-        StoreError: if the disk says no.
+        CatalogError: a file would be written outside ``root``.
+        StoreError: a file can't be written or removed.
     """
     with disk_errors(root):
         root.mkdir(parents=True, exist_ok=True)
-        paths = {name: _inside(root, name) for name in (*rewritten.write, *rewritten.remove)}
+        paths = {name: _path_in_root(root, name) for name in (*changes.write, *changes.remove)}
         with ScratchDirectory(".opm-", root) as scratch:
-            ready = Path(scratch)
-            (ready / IGNORE_FILE).write_text("*\n")
-            for number, (name, content) in enumerate(rewritten.write.items()):
-                (ready / str(number)).write_bytes(content)
+            staging = Path(scratch)
+            (staging / IGNORE_FILE).write_text("*\n")
+            for number, (name, content) in enumerate(changes.write.items()):
+                (staging / str(number)).write_bytes(content)
                 if paths[name].exists():
-                    shutil.copymode(paths[name], ready / str(number))
-            for number, name in enumerate(rewritten.write):
+                    shutil.copymode(paths[name], staging / str(number))
+            for number, name in enumerate(changes.write):
                 paths[name].parent.mkdir(parents=True, exist_ok=True)
-                (ready / str(number)).replace(paths[name])
-        for name in rewritten.remove:
+                (staging / str(number)).replace(paths[name])
+        for name in changes.remove:
             paths[name].unlink(missing_ok=True)
 
 
-def _inside(root: Path, name: str) -> Path:
-    """The path of a file, whose directory must be in the root."""
+def _path_in_root(root: Path, name: str) -> Path:
+    """Return the path of a file; raise CatalogError if a symbolic link leads its directory out of the root."""
     path = root / name
     with disk_errors(path):
         if path.parent.resolve().is_relative_to(root.resolve()):
             return path
     raise CatalogError(
-        f"{path} is not in the catalog: a link leads out of {root}", advice="Put the directory in place of the link."
+        f"{path}: refusing to write outside the catalog: a symbolic link leads out of {root}",
+        hint="Replace the link with the directory.",
     )

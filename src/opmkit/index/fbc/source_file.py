@@ -1,10 +1,10 @@
-"""The files of a catalog as people wrote them: some documents change, and all other text stays as it is."""
+"""Editing of catalog files: some documents change, all other text is preserved."""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from itertools import dropwhile, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidDocument
@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blob
 
+_START = b"---\n"
+
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A document of a file: the blob that it is, and its text up to the next one."""
+class SourceDocument:
+    """A document of a file: its blob, and the text up to the next document."""
 
     blob: Blob
     text: bytes
@@ -29,86 +31,90 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of a catalog: its documents in order, and the byte order ``mark`` that it begins with, if any."""
+    """A file of a catalog: its documents in order, and the byte order mark at its start, if any."""
 
-    parts: tuple[Part, ...]
+    documents: tuple[SourceDocument, ...]
     json: bool
-    mark: bytes = b""
+    byte_order_mark: bytes = b""
 
-    def put(self, blob: Blob) -> Part:
-        """A document that is new here."""
-        return Part(blob, _written(blob, json=self.json))
+    def new_document(self, blob: Blob) -> SourceDocument:
+        """Encode a blob in the format of the file."""
+        return SourceDocument(blob, _encode(blob, json=self.json))
 
-    def changed(self, part: Part, blob: Blob) -> Part:
-        """The document with another blob; the comments before and behind it stay, and what parts it from others."""
-        text = part.text
+    def replace_blob(self, document: SourceDocument, blob: Blob) -> SourceDocument:
+        """Return a document with another blob, and with the comments and separators before and after its content."""
+        text = document.text
         if self.json:
-            before, behind = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-            return Part(blob, before + _written(blob, json=True).rstrip() + behind)
-        return Part(blob, leading_lines(text) + _written(blob, json=False).removeprefix(_START) + _comments(text))
+            before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+            return SourceDocument(blob, before + _encode(blob, json=True).rstrip() + after)
+        content = _encode(blob, json=False).removeprefix(_START)
+        return SourceDocument(blob, leading_lines(text) + content + _trailing_comments(text))
 
-    def joined(self, parts: Sequence[Part]) -> bytes:
-        """The text of the file with these documents."""
-        closed = [self._closed(part) for part in parts[:-1]]
-        return self.mark + b"".join(part.text for part in (*closed, *parts[-1:]))
+    def join(self, documents: Sequence[SourceDocument]) -> bytes:
+        """Return the content of the file with these documents."""
+        terminated = [self._terminate(document) for document in documents[:-1]]
+        return self.byte_order_mark + b"".join(document.text for document in (*terminated, *documents[-1:]))
 
-    def _closed(self, part: Part) -> Part:
-        """The document with the end of its last line, for another follows; one of JSON may stand in the same line."""
-        if part.text.endswith(b"\n"):
-            return part
+    def _terminate(self, document: SourceDocument) -> SourceDocument:
+        """End the last line of a document that another one follows; JSON documents may share a line."""
+        if document.text.endswith(b"\n"):
+            return document
         if self.json:
-            return part if part.text[-1:].isspace() else Part(part.blob, part.text + b"\n")
-        closed = self.changed(part, part.blob)  # an end of the line would add one to a text that is in a block
-        return closed if closed.text.endswith(b"\n") else Part(part.blob, closed.text + b"\n")
+            separated = document.text[-1:].isspace()
+            return document if separated else SourceDocument(document.blob, document.text + b"\n")
+        # Encode it again: an added line break could become part of a block scalar.
+        terminated = self.replace_blob(document, document.blob)
+        return terminated if terminated.text.endswith(b"\n") else SourceDocument(document.blob, terminated.text + b"\n")
 
 
-_START = b"---\n"
-
-
-def _written(blob: Blob, *, json: bool) -> bytes:
+def _encode(blob: Blob, *, json: bool) -> bytes:
     return to_json([blob]) if json else to_yaml([blob])
 
 
-def _comments(text: bytes) -> bytes:
-    """The comments behind all content of a YAML document, and what is between them."""
-    end = list(takewhile(_is_comment, reversed(text.splitlines(keepends=True))))
-    lines = list(dropwhile(bytes.isspace, reversed(end)))
-    return b"".join(lines)
+def _trailing_comments(text: bytes) -> bytes:
+    """Return the comments after the content of a YAML document, with the blank lines between them."""
+    lines = text.splitlines(keepends=True)
+    trailing = list(takewhile(_is_comment_or_blank, reversed(lines)))[::-1]
+    blank_lines = len(list(takewhile(bytes.isspace, trailing)))
+    return b"".join(trailing[blank_lines:])
 
 
-def _is_comment(line: bytes) -> bool:
+def _is_comment_or_blank(line: bytes) -> bool:
     return line.startswith(b"#") or line.isspace()
 
 
 def read_source(name: str, raw: bytes, expected: Iterable[Blob]) -> SourceFile:
-    """The file of that name and content, with the blobs that were ``expected`` there, in the order of the file.
+    """Parse a file that is known to contain the ``expected`` blobs.
+
+    Args:
+        name: the name of the file for messages.
+        raw: its content.
+        expected: its blobs; the documents of the result refer to the same objects.
 
     Raises:
-        CatalogError: if others are in it.
+        CatalogError: the file contains other blobs.
     """
-    waiting: defaultdict[tuple[int, str, str, str], deque[Blob]] = defaultdict(deque)
+    unmatched: defaultdict[tuple[int, str, str, str], deque[Blob]] = defaultdict(deque)
     for blob in expected:
-        waiting[_key(blob)].append(blob)
-    parts = []
+        unmatched[_key(blob)].append(blob)
+    documents = []
     body = raw.removeprefix(BOM)
-    for document in read_documents(raw, empty=True):
+    for document in read_documents(raw, include_empty=True):
         if isinstance(document, InvalidDocument):
-            raise _moved(name)
-        for found in load_documents(name, [document]).blobs:
-            known = waiting[_key(found)]
-            if not known or known[0] != found:
-                raise _moved(name)
-            parts.append(Part(known.popleft(), body[document.start : document.end]))
-    if any(waiting.values()):
-        raise _moved(name)
-    return SourceFile(tuple(parts), is_json(body), raw[: len(raw) - len(body)])
+            raise _concurrent_change(name)
+        for loaded in load_documents(name, [document]).blobs:
+            candidates = unmatched[_key(loaded)]
+            if not candidates or candidates[0] != loaded:
+                raise _concurrent_change(name)
+            documents.append(SourceDocument(candidates.popleft(), body[document.start : document.end]))
+    if any(unmatched.values()):
+        raise _concurrent_change(name)
+    return SourceFile(tuple(documents), is_json(body), raw[: len(raw) - len(body)])
 
 
 def _key(blob: Blob) -> tuple[int, str, str, str]:
     return blob.location.line, blob.schema, blob.package, blob.name
 
 
-def _moved(name: str) -> CatalogError:
-    return CatalogError(
-        f"{name} was changed by somebody else while the catalog was worked on", advice="Run the command again."
-    )
+def _concurrent_change(name: str) -> CatalogError:
+    return CatalogError(f"{name}: changed by another program since it was read", hint="Run the command again.")

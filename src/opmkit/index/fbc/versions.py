@@ -1,6 +1,6 @@
-"""The versions of bundles as drawings compare them, and the ranges that they are in.
+"""Version keys of bundles and ranges of them, for graphs and templates.
 
-That is semantic versioning's own order, in which build metadata does not count.
+Keys follow the precedence of semantic versioning (https://semver.org/#spec-item-11), which ignores build metadata.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opmkit.bundle.fields import member
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.blobs import PACKAGE
-from opmkit.index.fbc.findings import CatalogFinding, Subject, raise_findings
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.graph.version import Identifiers, precedence
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import BundleBlob
 
 VersionKey: TypeAlias = tuple[int, int, int, tuple[bool, Identifiers]]
-"""What versions are compared by."""
+"""A sort key of a version."""
 
-_COMPARES: dict[str, Callable[[VersionKey, VersionKey], bool]] = {
+_OPERATORS: dict[str, Callable[[VersionKey, VersionKey], bool]] = {
     "=": operator.eq,
     "!": operator.ne,
     "<": operator.lt,
@@ -35,69 +35,85 @@ _COMPARES: dict[str, Callable[[VersionKey, VersionKey], bool]] = {
 
 
 def version_key(version: str) -> VersionKey:
-    """What a version is compared by; ValueError, with the reason, if it is no strict semantic version."""
+    """Return the sort key of a version.
+
+    Raises:
+        ValueError: it is not a semantic version.
+    """
     return precedence(str(strict_version(version)))[:4]
 
 
 MIN_VERSION_KEY = version_key("0.0.0")
-"""What bundles that a catalog does not have are compared by."""
+"""The key of bundles that the catalog does not contain."""
 
 
 def version_text(bundle: BundleBlob) -> str:
-    """The version that a bundle says it has; ValueError, with the reason, if it does not say so exactly once."""
+    """Return the version of a bundle.
+
+    Raises:
+        ValueError: it does not have exactly one property with a version.
+    """
     values = list(bundle.property_values(PACKAGE))
     if len(values) != 1:
-        raise ValueError(f"it has {len(values)} properties of type {PACKAGE}, not exactly one")
+        raise ValueError(f"{len(values)} properties of type {PACKAGE} instead of one")
     version = member(values[0], "version") if isinstance(values[0], dict) else None
     if not isinstance(version, str):
-        raise ValueError(f"its property of type {PACKAGE} has no version")
+        raise ValueError(f"property of type {PACKAGE} without a version")
     return version
 
 
 def version_keys(bundles: Iterable[BundleBlob], *, lenient: bool = False) -> dict[str, VersionKey]:
-    """What the bundles are compared by, by their names; of several of one name the first counts.
+    """Return the version keys of bundles by name; of several bundles with one name the first is used.
+
+    Args:
+        bundles: the bundles.
+        lenient: whether to omit bundles without a valid version.
 
     Raises:
-        InvalidCatalog: with all bundles that have no version; where it is ``lenient``, they are left out instead.
+        InvalidCatalog: bundles have no valid version; the error lists all of them.
     """
     keys: dict[str, VersionKey] = {}
-    faults: list[CatalogFinding] = []
+    findings: list[CatalogFinding] = []
     for bundle in bundles:
         if bundle.name not in keys:
             try:
                 keys[bundle.name] = version_key(version_text(bundle))
             except ValueError as error:
-                told = f"it has no version that can be compared: {error}"
-                faults.append(CatalogFinding(bundle.location, told, Subject(bundle.package, bundle=bundle.name)))
+                finding = CatalogFinding(f"invalid version: {error}", package=bundle.package, bundle=bundle.name)
+                findings.append(finding.at(bundle.location))
     if not lenient:
-        raise_findings(faults)
+        raise_findings(findings)
     return keys
 
 
 @dataclass(frozen=True, slots=True)
 class VersionKeyRange:
-    """A range of versions: alternatives of terms, each an operator with what it compares to."""
+    """A version range on keys: alternatives, each a conjunction of an operator and a bound."""
 
     alternatives: tuple[tuple[tuple[str, VersionKey], ...], ...]
 
     @classmethod
     def parse(cls, text: str) -> VersionKeyRange:
-        """Read a range; ValueError, with the reason, if it is none."""
+        """Parse a range.
+
+        Raises:
+            ValueError: the range is invalid.
+        """
         parsed = VersionRange.parse(text)
         if not parsed.is_complete:
-            raise ValueError("one of its alternatives names no version")
+            raise ValueError("an alternative is empty")
         terms = (tuple((sign, precedence(str(bound))[:4]) for sign, bound in terms) for terms in parsed.alternatives)
         return cls(tuple(terms))
 
     def __contains__(self, key: VersionKey) -> bool:
-        """Whether a version is in it."""
-        return any(all(_COMPARES[sign](key, bound) for sign, bound in terms) for terms in self.alternatives)
+        """Return whether a version is in the range."""
+        return any(all(_OPERATORS[sign](key, bound) for sign, bound in terms) for terms in self.alternatives)
 
     def spans(self, keys: Sequence[VersionKey]) -> list[tuple[int, int]]:
-        """Where, in an ascending list, those are that are in it: from one position, and up to but not with another."""
-        found = [span for terms in self.alternatives for span in _spans(terms, keys)]
+        """Return the half-open index spans of a sorted list that are in the range."""
+        spans = [span for terms in self.alternatives for span in _spans(terms, keys)]
         merged: list[tuple[int, int]] = []
-        for start, end in sorted(found):
+        for start, end in sorted(spans):
             if merged and start <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
             else:
@@ -106,7 +122,7 @@ class VersionKeyRange:
 
 
 def _spans(terms: Iterable[tuple[str, VersionKey]], keys: Sequence[VersionKey]) -> list[tuple[int, int]]:
-    """The spans in which all terms hold."""
+    """Return the spans in which all terms hold."""
     spans = [(0, len(keys))]
     for sign, bound in terms:
         first, last = bisect_left(keys, bound), bisect_right(keys, bound)
@@ -118,6 +134,6 @@ def _spans(terms: Iterable[tuple[str, VersionKey]], keys: Sequence[VersionKey]) 
             ">": [(last, len(keys))],
             ">=": [(first, len(keys))],
         }[sign]
-        both = [(max(start, low), min(end, high)) for start, end in spans for low, high in parts]
-        spans = [(start, end) for start, end in both if start < end]
+        overlaps = [(max(start, low), min(end, high)) for start, end in spans for low, high in parts]
+        spans = [(start, end) for start, end in overlaps if start < end]
     return spans

@@ -1,9 +1,9 @@
-"""The files of a catalog directory: all there are at any depth, but those that ``.indexignore`` files name."""
+"""The files of a catalog directory, at any depth, except those that ``.indexignore`` files exclude."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import InvalidCatalog
@@ -14,22 +14,25 @@ if TYPE_CHECKING:
 
     from pathspec import GitIgnoreSpec
 
+    Ignores: TypeAlias = tuple[tuple[str, GitIgnoreSpec], ...]
+    """The patterns of each ``.indexignore`` file, with the path of its directory and a final slash, outermost first."""
+
 IGNORE_FILE = ".indexignore"
-MAX_IGNORE = 1 << 20
-"""Bytes that an ``.indexignore`` file may have."""
+MAX_IGNORE_FILE = 1 << 20
+"""Bytes of an ``.indexignore`` file."""
 MAX_DEPTH = 64
-"""Directories within directories."""
+"""Depth of nested directories."""
 
 
 def iter_catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
-    """The files, in the order of their paths, each with its path from the root.
+    """Yield the files sorted by path, each with its path relative to the root.
 
-    A link is followed to a file below the root, and passed over otherwise. ``.indexignore`` files have the syntax of
-    ``.gitignore`` and hold for all below their directory.
+    A symbolic link is followed to a file below the root, and skipped otherwise. ``.indexignore`` files have the syntax
+    of ``.gitignore`` and apply to everything below their directory.
 
     Raises:
-        InvalidCatalog: for directories too deep, or an ``.indexignore`` file too large.
-        StoreError: if something can't be read.
+        InvalidCatalog: directories are nested too deeply, or an ``.indexignore`` file is too large or invalid.
+        StoreError: a file or directory can't be read.
     """
     with disk_errors(root):
         resolved = root.resolve(strict=True)
@@ -39,34 +42,39 @@ def iter_catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def is_ignored(root: Path, name: str) -> bool:
-    """Whether a file of that path from the root, which need not be there, would not be read as one of the catalog."""
-    ignores: tuple[tuple[str, GitIgnoreSpec], ...] = ()
+    """Return whether `iter_catalog_files` would exclude a file, which need not exist.
+
+    Args:
+        root: the root of the catalog.
+        name: the path of the file relative to the root.
+    """
+    ignores: Ignores = ()
     prefix = ""
     *directories, file = name.split("/")
-    for part in (*(f"{each}/" for each in directories), file):
-        own = _ignores(root / prefix / IGNORE_FILE)
-        if own is not None:
-            ignores = (*ignores, (prefix, own))
+    for part in (*(f"{directory}/" for directory in directories), file):
+        spec = _read_ignore_file(root / prefix / IGNORE_FILE)
+        if spec is not None:
+            ignores = (*ignores, (prefix, spec))
         prefix += part
-        if part.rstrip("/") == IGNORE_FILE or _is_ignored(prefix, ignores):
+        if part.rstrip("/") == IGNORE_FILE or _matches(prefix, ignores):
             return True
     return False
 
 
-def _walk(directory: Path, prefix: str, ignores: tuple[tuple[str, GitIgnoreSpec], ...]) -> Iterator[tuple[str, Path]]:
+def _walk(directory: Path, prefix: str, ignores: Ignores) -> Iterator[tuple[str, Path]]:
     if prefix.count("/") > MAX_DEPTH:
         raise InvalidCatalog(
-            f"{directory} is deeper than {MAX_DEPTH} directories", advice="Keep the catalog elsewhere."
+            f"{directory}: directories are nested more than {MAX_DEPTH} levels deep", hint="Move the catalog elsewhere."
         )
-    own = _ignores(directory / IGNORE_FILE)
-    if own is not None:
-        ignores = (*ignores, (prefix, own))
-    with os.scandir(directory) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    for entry in found:
+    spec = _read_ignore_file(directory / IGNORE_FILE)
+    if spec is not None:
+        ignores = (*ignores, (prefix, spec))
+    with os.scandir(directory) as scan:
+        entries = sorted(scan, key=lambda entry: entry.name)
+    for entry in entries:
         path = f"{prefix}{entry.name}"
         is_directory = entry.is_dir(follow_symlinks=False)
-        if entry.name == IGNORE_FILE or _is_ignored(f"{path}/" if is_directory else path, ignores):
+        if entry.name == IGNORE_FILE or _matches(f"{path}/" if is_directory else path, ignores):
             continue
         if is_directory:
             yield from _walk(directory / entry.name, f"{path}/", ignores)
@@ -74,26 +82,26 @@ def _walk(directory: Path, prefix: str, ignores: tuple[tuple[str, GitIgnoreSpec]
             yield path, directory / entry.name
 
 
-def _ignores(path: Path) -> GitIgnoreSpec | None:
+def _read_ignore_file(path: Path) -> GitIgnoreSpec | None:
     if not path.is_file():
         return None
-    if path.stat().st_size > MAX_IGNORE:
-        raise InvalidCatalog(f"{path} has more than {MAX_IGNORE} bytes", advice="Name directories instead of files.")
-    from pathspec import GitIgnoreSpec  # most catalogs do without
+    if path.stat().st_size > MAX_IGNORE_FILE:
+        raise InvalidCatalog(
+            f"{path}: larger than {MAX_IGNORE_FILE} bytes", hint="List directories instead of single files."
+        )
+    from pathspec import GitIgnoreSpec  # imported late: most catalogs have no such file
 
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError as error:
-        raise InvalidCatalog(
-            f"{path} has a pattern that is none: {error}", advice="Write it as in .gitignore."
-        ) from error
+        raise InvalidCatalog(f"{path}: invalid pattern: {error}", hint="Use the syntax of .gitignore.") from error
 
 
-def _is_ignored(path: str, ignores: tuple[tuple[str, GitIgnoreSpec], ...]) -> bool:
-    """Whether the last pattern that matches says so; those of a directory further down come later."""
+def _matches(path: str, ignores: Ignores) -> bool:
+    """Return whether the last matching pattern excludes the path; patterns of deeper directories come later."""
     ignored = False
     for prefix, spec in ignores:
-        said = spec.check_file(path.removeprefix(prefix)).include
-        ignored = ignored if said is None else said
+        include = spec.check_file(path.removeprefix(prefix)).include
+        ignored = ignored if include is None else include
     return ignored

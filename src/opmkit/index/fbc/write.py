@@ -1,4 +1,4 @@
-"""Writing file-based catalogs: blobs in the order and form of the reference, the same for the same blobs."""
+"""Encoding of file-based catalogs: reproducible, in the order and format of Go opm."""
 
 from __future__ import annotations
 
@@ -26,66 +26,65 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.json_value import JsonValue
 
-_KINDS = (PackageBlob, ChannelBlob, BundleBlob, OtherBlob, DeprecationsBlob)
-"""In the order in which a package has them."""
+_TYPE_ORDER = (PackageBlob, ChannelBlob, BundleBlob, OtherBlob, DeprecationsBlob)
+"""The order of the blobs of a package."""
 
 _INDENT = re.compile(rb"^ +", re.MULTILINE)
-_SEPARATORS = (("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))
+_LINE_SEPARATORS = (("\u2028".encode(), b"\\u2028"), ("\u2029".encode(), b"\\u2029"))
 
 
 def to_json(blobs: Iterable[Blob]) -> bytes:
-    """Write blobs as a stream of JSON documents, in the order in which they come."""
-    return b"".join(map(_json, blobs))
+    """Encode blobs as a stream of JSON documents, in the given order."""
+    return b"".join(map(_indented_json, blobs))
 
 
 def to_yaml(blobs: Iterable[Blob]) -> bytes:
-    """Write blobs as a stream of YAML documents, in the order in which they come."""
-    from opmkit.index.fbc.yaml_writer import dump_yaml  # a catalog in JSON does without the YAML library
+    """Encode blobs as a stream of YAML documents, in the given order."""
+    from opmkit.index.fbc.yaml_writer import dump_yaml  # imported late: JSON does not need the YAML library
 
     return b"".join(b"---\n" + dump_yaml(blob_to_dict(blob)) for blob in blobs)
 
 
 def sort_blobs(blobs: Blobs) -> Iterator[Blob]:
-    """The blobs as they are written: package by package, in each by schema and name, then others without a package.
+    """Yield blobs in the order in which they are written: by package, schema and name, then others without a package.
 
-    Packages, channels, bundles and deprecations that name no package are left out, for there is no place for them.
+    Blobs of OLM's schemas without a package are omitted, as in Go opm.
     """
-    yield from sorted((blob for blob in blobs if blob.package), key=_place)
+    yield from sorted((blob for blob in blobs if blob.package), key=_sort_key)
     yield from (blob for blob in blobs.others if not blob.package)
 
 
-def _place(blob: Blob) -> tuple[str, int, str]:
-    """What blobs are ordered by; those alike in it stay as they were read."""
-    return blob.package, _KINDS.index(type(blob)), blob.schema if isinstance(blob, OtherBlob) else blob.name
+def _sort_key(blob: Blob) -> tuple[str, int, str]:
+    return blob.package, _TYPE_ORDER.index(type(blob)), blob.schema if isinstance(blob, OtherBlob) else blob.name
 
 
-def _json(blob: Blob) -> bytes:
-    text = _escaped(
-        orjson.dumps(with_go_numbers(blob_to_dict(blob)), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    )
-    return _INDENT.sub(lambda match: match.group() * 2, text)  # lines are broken between values alone
+def _indented_json(blob: Blob) -> bytes:
+    text = _escape_separators(_dumps(blob, orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    return _INDENT.sub(lambda match: match.group() * 2, text)  # strings have no line breaks, so only indents match
 
 
-def _escaped(text: bytes) -> bytes:
-    for separator, escape in _SEPARATORS:
+def _escape_separators(text: bytes) -> bytes:
+    for separator, escape in _LINE_SEPARATORS:
         text = text.replace(separator, escape)
     return text
 
 
 def compact_json(blob: Blob) -> bytes:
-    """Write a blob as one line of JSON with sorted keys, as Go's loader of catalogs rewrites it."""
-    return _escaped(
-        orjson.dumps(with_go_numbers(blob_to_dict(blob)), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
-    )
+    """Encode a blob as one line of JSON with sorted keys, as Go opm's loader normalizes it."""
+    return _escape_separators(_dumps(blob, orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
 
 
 def canonical_json(blob: Blob) -> bytes:
-    """What a blob says, the same for any order of keys; to compare blobs is not enough, for 1 and true are equal."""
-    return orjson.dumps(with_go_numbers(blob_to_dict(blob)), option=orjson.OPT_SORT_KEYS)
+    """Return JSON that is equal for equal blobs; comparing blobs is not enough, since 1 equals true in Python."""
+    return _dumps(blob, orjson.OPT_SORT_KEYS)
+
+
+def _dumps(blob: Blob, option: int) -> bytes:
+    return orjson.dumps(with_go_numbers(blob_to_dict(blob)), option=option)
 
 
 def with_go_numbers(value: Any) -> Any:
-    """The value with numbers in the form in which Go writes them; itself, where there are none to change."""
+    """Return the value with numbers formatted as in Go; the same object if there are none to change."""
     if isinstance(value, dict):
         members = {key: with_go_numbers(member) for key, member in value.items()}
         return members if any(members[key] is not value[key] for key in value) else value
@@ -98,7 +97,7 @@ def with_go_numbers(value: Any) -> Any:
 
 
 def blob_to_dict(blob: Blob) -> dict[str, Any]:
-    """What a blob says, with its fields in the order of its schema; optional ones that are empty are left out."""
+    """Return a blob as a JSON document with fields in the order of its schema and without empty optional fields."""
     if isinstance(blob, OtherBlob):
         return dict(blob.content)
     if isinstance(blob, PackageBlob):
@@ -112,46 +111,47 @@ def _package(blob: PackageBlob) -> dict[str, Any]:
     icon = {"base64data": normalize_base64(blob.icon.data), "mediatype": blob.icon.media_type} if blob.icon else None
     return {
         "schema": blob.schema,
-        **_given(name=blob.name),
+        **_non_empty(name=blob.name),
         "defaultChannel": blob.default_channel,
-        **_given(icon=icon, description=blob.description, properties=_properties(blob.properties)),
+        **_non_empty(icon=icon, description=blob.description, properties=_properties(blob.properties)),
     }
 
 
 def _channel(blob: ChannelBlob) -> dict[str, Any]:
     return {
         "schema": blob.schema,
-        **_given(name=blob.name, package=blob.package),
+        **_non_empty(name=blob.name, package=blob.package),
         "entries": [_entry(entry) for entry in blob.entries] or None,
-        **_given(properties=_properties(blob.properties)),
+        **_non_empty(properties=_properties(blob.properties)),
     }
 
 
 def _entry(entry: EntryBlob) -> dict[str, Any]:
-    edges = _given(replaces=entry.replaces, skips=list(entry.skips), skipRange=entry.skip_range)
+    edges = _non_empty(replaces=entry.replaces, skips=list(entry.skips), skipRange=entry.skip_range)
     return {"name": entry.name, **edges}
 
 
 def _bundle(blob: BundleBlob) -> dict[str, Any]:
-    images = [{"name": one.name, "image": one.image} for one in blob.related_images]
+    images = [{"name": related.name, "image": related.image} for related in blob.related_images]
     return {
         "schema": blob.schema,
-        **_given(name=blob.name, package=blob.package),
+        **_non_empty(name=blob.name, package=blob.package),
         "image": blob.image,
-        **_given(properties=_properties(blob.properties), relatedImages=images),
+        **_non_empty(properties=_properties(blob.properties), relatedImages=images),
     }
 
 
 def _deprecations(blob: DeprecationsBlob) -> dict[str, Any]:
     entries = [
-        {"reference": {"schema": one.schema, **_given(name=one.name)}, "message": one.message} for one in blob.entries
+        {"reference": {"schema": entry.schema, **_non_empty(name=entry.name)}, "message": entry.message}
+        for entry in blob.entries
     ]
-    return {"schema": blob.schema, **_given(package=blob.package), "entries": entries or None}
+    return {"schema": blob.schema, **_non_empty(package=blob.package), "entries": entries or None}
 
 
 def _properties(properties: Iterable[BlobProperty]) -> list[dict[str, JsonValue]]:
-    return [{"type": one.type, "value": one.value} for one in properties]
+    return [{"type": prop.type, "value": prop.value} for prop in properties]
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _non_empty(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}

@@ -1,4 +1,4 @@
-"""JSON values as YAML in the form of ``sigs.k8s.io/yaml``, so that tools of the ecosystem see no change of style."""
+"""YAML encoder that formats like ``sigs.k8s.io/yaml``, so that rewriting a file of other tools makes small diffs."""
 
 from __future__ import annotations
 
@@ -19,33 +19,25 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _MERGE = "<<"
-_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
+_SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[Tt]\S+| \d{1,2}:\d{1,2}:\d{1,2}(?:\.\d+)?)?")
 _DIGITS = re.compile(r"\d*")
+_START = (yaml.StreamStartEvent(), yaml.DocumentStartEvent(explicit=False))
+_END = (yaml.DocumentEndEvent(explicit=False), yaml.StreamEndEvent())
 
 
 def dump_yaml(value: JsonValue) -> bytes:
-    """Write one document, without a separator."""
+    """Encode one document, without a separator."""
     dumper = functools.partial(yaml.emit, Dumper=yaml.CSafeDumper, width=_WIDTH, allow_unicode=True)
-    text: str = dumper([*_started(), *_events(value), *_ended()])
+    text: str = dumper([*_START, *_events(value), *_END])
     return text.encode()
-
-
-def _started() -> Iterator[yaml.Event]:
-    yield yaml.StreamStartEvent()
-    yield yaml.DocumentStartEvent(explicit=False)
-
-
-def _ended() -> Iterator[yaml.Event]:
-    yield yaml.DocumentEndEvent(explicit=False)
-    yield yaml.StreamEndEvent()
 
 
 def _events(value: Any) -> Iterator[yaml.Event]:
     if isinstance(value, dict):
         yield yaml.MappingStartEvent(None, None, True, flow_style=not value)
-        for key in sorted(value, key=functools.cmp_to_key(_compare)):
-            yield _text(key) if key != _MERGE else _scalar(key, '"')  # else it would be read as a merge
+        for key in sorted(value, key=functools.cmp_to_key(_compare_keys)):
+            yield _string(key) if key != _MERGE else _scalar(key, '"')  # unquoted, it would be a merge key
             yield from _events(value[key])
         yield yaml.MappingEndEvent()
     elif isinstance(value, list):
@@ -54,14 +46,14 @@ def _events(value: Any) -> Iterator[yaml.Event]:
             yield from _events(item)
         yield yaml.SequenceEndEvent()
     else:
-        yield _text(value) if isinstance(value, str) else _scalar(_plain(value), None)
+        yield _string(value) if isinstance(value, str) else _scalar(_literal(value), None)
 
 
 def _scalar(text: str, style: str | None) -> yaml.Event:
     return yaml.ScalarEvent(None, None, (True, True), text, style=style)
 
 
-def _plain(value: float | None) -> str:
+def _literal(value: float | None) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -69,15 +61,15 @@ def _plain(value: float | None) -> str:
     return str(value) if isinstance(value, int) and value in UINT64 else go_float(float(value))
 
 
-def _text(value: str) -> yaml.Event:
-    """A text: in a block if it has several lines, in quotes if it would be read as something else."""
+def _string(value: str) -> yaml.Event:
+    """Return a block scalar for several lines, and a quoted one if the plain string would not be read as a string."""
     if "\n" in value:
         return _scalar(value, "|")
     return _scalar(value, '"' if _is_ambiguous(value) else None)
 
 
 def _is_ambiguous(text: str) -> bool:
-    return not isinstance(resolve(text), str) or bool(_BASE_60.fullmatch(text)) or _is_date(text)
+    return not isinstance(resolve(text), str) or bool(_SEXAGESIMAL.fullmatch(text)) or _is_date(text)
 
 
 def _is_date(text: str) -> bool:
@@ -92,33 +84,33 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _compare(one: str, other: str) -> int:
-    """Order keys as people do: numbers within them by their value, letters behind all else."""
-    for place, (left, right) in enumerate(zip(one, other, strict=False)):
+def _compare_keys(first: str, second: str) -> int:
+    """Compare keys in the order of go-yaml: numbers by value, letters after all other characters."""
+    for position, (left, right) in enumerate(zip(first, second, strict=False)):
         if left == right:
             continue
         if left.isalpha() or right.isalpha():
             if left.isalpha() and right.isalpha():
                 return -1 if left < right else 1
             return -1 if right.isalpha() else 1
-        return _compare_numbers(one, other, place)
-    return len(one) - len(other)
+        return _compare_numbers(first, second, position)
+    return len(first) - len(second)
 
 
-def _compare_numbers(one: str, other: str, place: int) -> int:
-    """Compare where they differ, in a sign that is no letter; zeros count only behind other digits."""
-    behind = ""
-    if "0" in (one[place], other[place]) and re.search(r"[1-9]\d*$", one[:place]):
-        behind = "1"
-    left, right = (_digits(text, place) for text in (one, other))
-    values = [int(behind + digits or "0") for digits in (left, right)]
+def _compare_numbers(first: str, second: str, position: int) -> int:
+    """Compare keys at the position where they differ, in characters that are not letters."""
+    prefix = ""
+    if "0" in (first[position], second[position]) and re.search(r"[1-9]\d*$", first[:position]):
+        prefix = "1"  # within a number, leading zeros of the rest are significant
+    left, right = (_digits(key, position) for key in (first, second))
+    values = [int(prefix + digits or "0") for digits in (left, right)]
     if values[0] != values[1]:
         return values[0] - values[1]
     if len(left) != len(right):
         return len(left) - len(right)
-    return -1 if one[place] < other[place] else 1
+    return -1 if first[position] < second[position] else 1
 
 
-def _digits(text: str, place: int) -> str:
-    match = _DIGITS.match(text, place)
+def _digits(text: str, position: int) -> str:
+    match = _DIGITS.match(text, position)
     return match.group() if match else ""

@@ -183,7 +183,7 @@ class IndexSource:
 
         loaded = self.load()
         try:
-            raise_findings(loaded.faults)
+            raise_findings(loaded.errors)
         except InvalidCatalog as error:
             first, *others = error.lines
             raise InvalidCatalog(f"{self.text}: invalid catalog: {first}", details=others, hint=error.hint) from error

@@ -33,7 +33,7 @@ from opmkit.index.fbc.from_bundle import (
     related_images,
     sort_properties,
     sort_related_images,
-    unique,
+    unique_properties,
 )
 from opmkit.index.rendering.from_database import head_spec, load_catalog, properties_by_bundle
 from opmkit.index.sqlite import catalog as stored
@@ -117,7 +117,7 @@ class _StoredBundles:
         try:
             manifests = cut_manifests(stored.bundle_manifests(self.database, name))
             objects = [BlobProperty(BUNDLE_OBJECT, object_value(text.encode())) for text, _ in manifests]
-            properties = sort_properties(unique([*self._properties(package, name), *objects]))
+            properties = sort_properties(unique_properties([*self._properties(package, name), *objects]))
             images = _csv_images(value for _, value in manifests)
         except (ValueError, RecursionError, InvalidBundle) as error:
             raise InvalidCatalog(

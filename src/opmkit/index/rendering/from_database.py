@@ -16,10 +16,9 @@ from opmkit.index.fbc.blobs import (
     ChannelBlob,
     EntryBlob,
     PackageBlob,
-    SourceLocation,
 )
 from opmkit.index.fbc.compat import Compat
-from opmkit.index.fbc.findings import CatalogFinding, Subject, raise_findings
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.from_bundle import parse_json
 from opmkit.index.fbc.model import Catalog, Package
 from opmkit.index.sqlite import catalog as stored
@@ -88,7 +87,7 @@ class _Rows:
                 yield BlobProperty(row.type, parse_json(row.value))
             except ValueError as error:
                 told = f'parse property[{number}] of type "{row.type}": {error}'
-                faults.append(CatalogFinding(SourceLocation(), told, Subject(package, bundle=name)))
+                faults.append(CatalogFinding(told, package=package, bundle=name))
         if self.bundles[name].has_manifests:
             yield BlobProperty(BUNDLE_OBJECT, {"data": ""})  # stands for them
 

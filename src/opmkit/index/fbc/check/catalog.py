@@ -1,6 +1,6 @@
-"""The rules that a file-based catalog must keep to be listed, served or built upon, those of the newest reference.
+"""Rules that a file-based catalog must satisfy to be listed, served or extended: those of the newest Go opm.
 
-What is wrong is said in the words that the reference has for it, as far as it has any, since people search for them.
+Messages use the wording of Go opm where it has one, since people search for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, DEPRECATIONS, PACKAGE
 from opmkit.index.fbc.check.bundle import check_bundle, version_with_release
 from opmkit.index.fbc.check.graph import check_graph
 from opmkit.index.fbc.compat import Compat
-from opmkit.index.fbc.findings import CatalogFinding, Issue, Subject
+from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,17 +35,17 @@ PackagePart: TypeAlias = "PackageBlob | ChannelBlob | BundleBlob | DeprecationsB
 
 
 def check_blobs(blobs: Blobs, compat: Compat = Compat.NEWEST) -> tuple[CatalogFinding, ...]:
-    """All that is wrong with a catalog by the rules of a release of the reference, package by package."""
+    """Return the errors of a catalog by the rules of a release of Go opm, package by package."""
     if compat is Compat.NEWEST:
-        return tuple(fault for package in group_by_package(blobs) for fault in _package_faults(package, compat))
-    known = replace(blobs, deprecations=())  # which are like any other document there
-    faults = (fault for package in group_by_package(known) for fault in _package_faults(package, compat))
-    return tuple(fault for fault in faults if not fault.since)
+        return tuple(finding for package in group_by_package(blobs) for finding in _check_package(package, compat))
+    known = replace(blobs, deprecations=())  # that release does not know their schema
+    findings = (finding for package in group_by_package(known) for finding in _check_package(package, compat))
+    return tuple(finding for finding in findings if not finding.since)
 
 
 @dataclass(frozen=True, slots=True)
 class PackageBlobs:
-    """The blobs that belong to one package."""
+    """The blobs of one package."""
 
     name: str
     packages: list[PackageBlob] = field(default_factory=list)
@@ -54,177 +54,181 @@ class PackageBlobs:
     deprecations: list[DeprecationsBlob] = field(default_factory=list)
 
     @property
-    def belonging(self) -> tuple[ChannelBlob | BundleBlob | DeprecationsBlob, ...]:
-        """All but the package itself."""
+    def members(self) -> tuple[ChannelBlob | BundleBlob | DeprecationsBlob, ...]:
+        """Return all blobs except `olm.package`."""
         return (*self.channels, *self.bundles, *self.deprecations)
 
 
 def group_by_package(blobs: Blobs) -> list[PackageBlobs]:
-    """The blobs by their packages, sorted by name."""
-    found: dict[str, PackageBlobs] = {}
+    """Group the blobs of OLM's schemas by package, sorted by name."""
+    by_name: dict[str, PackageBlobs] = {}
 
-    def of(name: str) -> PackageBlobs:
-        return found.setdefault(name, PackageBlobs(name))
+    def get(name: str) -> PackageBlobs:
+        return by_name.setdefault(name, PackageBlobs(name))
 
     for package in blobs.packages:
-        of(package.name).packages.append(package)
+        get(package.name).packages.append(package)
     for channel in blobs.channels:
-        of(channel.package).channels.append(channel)
+        get(channel.package).channels.append(channel)
     for bundle in blobs.bundles:
-        of(bundle.package).bundles.append(bundle)
+        get(bundle.package).bundles.append(bundle)
     for deprecations in blobs.deprecations:
-        of(deprecations.package).deprecations.append(deprecations)
-    return [found[name] for name in sorted(found)]
+        get(deprecations.package).deprecations.append(deprecations)
+    return [by_name[name] for name in sorted(by_name)]
 
 
-def _package_faults(parts: PackageBlobs, compat: Compat) -> Iterator[CatalogFinding]:
-    if not parts.name:
-        yield from _nameless(parts)
-        return
-    if not parts.packages:
-        yield _undefined(parts)
-    for package in parts.packages[:1]:
-        for told in _definition_faults(package, parts):
-            yield blob_finding(package, told)
-    for blobs in (parts.packages, parts.channels, parts.bundles, parts.deprecations):
-        yield from _twice(blobs)
-    names = {bundle.name for bundle in parts.bundles}
-    for channel in parts.channels:
-        yield from _channel_faults(channel, names, compat)
-    yield from _bundle_faults(parts)
-    for deprecations in parts.deprecations:
-        for told in _deprecation_faults(deprecations, parts):
-            yield blob_finding(deprecations, told)
-
-
-def blob_finding(blob: PackagePart, told: Issue, entry: str = "") -> CatalogFinding:
-    """A fault of a blob, or of an entry of a channel."""
+def locate(finding: CatalogFinding, blob: PackagePart, entry: str = "") -> CatalogFinding:
+    """Add the location and the subject to a finding about a blob, or about an entry of a channel."""
     channel = blob.name if blob.schema == CHANNEL else ""
     bundle = blob.name if blob.schema == BUNDLE else entry
-    return CatalogFinding(blob.location, told.message, Subject(blob.package, channel, bundle), told.advice, told.since)
+    return replace(finding, package=blob.package, channel=channel, bundle=bundle).at(blob.location)
 
 
-def _nameless(parts: PackageBlobs) -> Iterator[CatalogFinding]:
-    for package in parts.packages:
-        yield blob_finding(package, Issue("package name must not be empty", "Give the package a name."))
-    for blob in parts.belonging:
-        yield blob_finding(
-            blob, Issue("package name must be set", f"Say which package the {_kind(blob.schema)} belongs to.")
+def _check_package(package: PackageBlobs, compat: Compat) -> Iterator[CatalogFinding]:
+    if not package.name:
+        yield from _check_unnamed(package)
+        return
+    if not package.packages:
+        yield _undefined_package(package)
+    for definition in package.packages[:1]:
+        for finding in _check_definition(definition, package):
+            yield locate(finding, definition)
+    for blobs in (package.packages, package.channels, package.bundles, package.deprecations):
+        yield from _check_duplicates(blobs)
+    names = {bundle.name for bundle in package.bundles}
+    for channel in package.channels:
+        yield from _check_channel(channel, names, compat)
+    yield from _check_bundles(package)
+    for deprecations in package.deprecations:
+        for finding in _check_deprecations(deprecations, package):
+            yield locate(finding, deprecations)
+
+
+def _check_unnamed(package: PackageBlobs) -> Iterator[CatalogFinding]:
+    for definition in package.packages:
+        yield locate(CatalogFinding("package name must not be empty", hint="Set the name of the package."), definition)
+    for blob in package.members:
+        yield locate(
+            CatalogFinding("package name must be set", hint=f"Set the package of the {_noun(blob.schema)}."), blob
         )
 
 
-def _kind(schema: str) -> str:
+def _noun(schema: str) -> str:
     return schema.removeprefix("olm.").removesuffix("s")
 
 
-def _undefined(parts: PackageBlobs) -> CatalogFinding:
-    kinds = Counter(_kind(blob.schema) for blob in parts.belonging)
-    told = ", ".join(f"{count} {kind}" + "s" * (count > 1) for kind, count in kinds.items())
-    advice = f"Add a document with schema: {PACKAGE}, name: {parts.name} and a defaultChannel, or correct the name."
-    return CatalogFinding(
-        parts.belonging[0].location, f'unknown package "{parts.name}", which has {told}', advice=advice
-    )
+def _undefined_package(package: PackageBlobs) -> CatalogFinding:
+    counts = Counter(_noun(blob.schema) for blob in package.members)
+    members = ", ".join(f"{count} {noun}" + "s" * (count > 1) for noun, count in counts.items())
+    message = f'unknown package "{package.name}", which has {members}'
+    hint = f"Add a document with schema: {PACKAGE}, name: {package.name} and a defaultChannel, or correct the name."
+    return CatalogFinding(message, hint=hint).at(package.members[0].location)
 
 
-def _twice(blobs: Iterable[PackagePart]) -> Iterator[CatalogFinding]:
-    """Those of a schema that have the name of one before."""
-    first: dict[str, PackagePart] = {}
+def _check_duplicates(blobs: Iterable[PackagePart]) -> Iterator[CatalogFinding]:
+    """Yield a finding for each blob of a schema with the name of an earlier one."""
+    by_name: dict[str, PackagePart] = {}
     for blob in blobs:
-        known = first.setdefault(blob.name, blob)
-        if known is not blob:
+        first = by_name.setdefault(blob.name, blob)
+        if first is not blob:
             since = "1.32" if blob.schema == DEPRECATIONS else ""
-            told = f"duplicate {_kind(blob.schema)}: the first is at {known.location}"
-            yield blob_finding(blob, Issue(told, "Keep one of them.", since))
+            message = f"duplicate {_noun(blob.schema)}: the first is at {first.location}"
+            yield locate(CatalogFinding(message, hint="Keep one of them.", since=since), blob)
 
 
-def _definition_faults(package: PackageBlob, parts: PackageBlobs) -> Iterator[Issue]:
-    names = sorted({channel.name for channel in parts.channels if channel.name})
-    for problem in dns1123_label(package.name):
-        yield Issue(f"invalid package name: {problem}", "Rename it in all its documents.", since="1.41")
-    if package.icon and decode_base64(package.icon.data) is None:
-        yield Issue("icon.base64data is not valid base64", "Encode the image with base64, or leave out the icon.")
-    if not parts.channels:
-        yield Issue("package must contain at least one channel", f"Add a document with schema: {CHANNEL}.")
-    if not package.default_channel:
-        yield Issue("default channel must be set", f"Set defaultChannel to one of: {', '.join(names)}.")
-    elif package.default_channel not in names and names:
-        told = f'default channel "{package.default_channel}" not found in channels list'
-        yield Issue(told, f"Set defaultChannel to one of {', '.join(names)}, or add that channel.")
+def _check_definition(definition: PackageBlob, package: PackageBlobs) -> Iterator[CatalogFinding]:
+    channels = sorted({channel.name for channel in package.channels if channel.name})
+    for problem in dns1123_label(definition.name):
+        yield CatalogFinding(f"invalid package name: {problem}", hint="Rename it in all its documents.", since="1.41")
+    if definition.icon and decode_base64(definition.icon.data) is None:
+        hint = "Encode the image with base64, or remove the icon."
+        yield CatalogFinding("icon.base64data is not valid base64", hint=hint)
+    if not package.channels:
+        yield CatalogFinding(
+            "package must contain at least one channel", hint=f"Add a document with schema: {CHANNEL}."
+        )
+    if not definition.default_channel:
+        yield CatalogFinding(
+            "default channel must be set", hint=f"Set defaultChannel to one of: {', '.join(channels)}."
+        )
+    elif definition.default_channel not in channels and channels:
+        message = f'default channel "{definition.default_channel}" not found in channels list'
+        yield CatalogFinding(message, hint=f"Set defaultChannel to one of {', '.join(channels)}, or add that channel.")
 
 
-def _channel_faults(channel: ChannelBlob, bundles: set[str], compat: Compat) -> Iterator[CatalogFinding]:
+def _check_channel(channel: ChannelBlob, bundles: set[str], compat: Compat) -> Iterator[CatalogFinding]:
     if not channel.name:
-        yield blob_finding(channel, Issue("channel name must not be empty", "Give the channel a name."))
+        yield locate(CatalogFinding("channel name must not be empty", hint="Set the name of the channel."), channel)
     if not channel.entries:
-        advice = "Add entries, or remove the channel."
-        yield blob_finding(channel, Issue("channel must contain at least one bundle", advice))
+        hint = "Add entries, or remove the channel."
+        yield locate(CatalogFinding("channel must contain at least one bundle", hint=hint), channel)
     for name, count in Counter(entry.name for entry in channel.entries).items():
         if count > 1:
-            yield blob_finding(channel, Issue(f'duplicate entry "{name}"', "Merge what its entries say into one."))
+            yield locate(CatalogFinding(f'duplicate entry "{name}"', hint="Merge the entries."), channel)
     for entry in channel.entries:
-        for told in _entry_faults(entry, bundles):
-            yield blob_finding(channel, told, entry.name)
+        for finding in _check_entry(entry, bundles):
+            yield locate(finding, channel, entry.name)
     if problem := check_graph(channel.entries, stop_at_skipped=compat is Compat.NEWEST):
-        yield blob_finding(channel, Issue(str(problem), problem.advice))
+        yield locate(CatalogFinding(str(problem), hint=problem.hint), channel)
 
 
-def _entry_faults(entry: EntryBlob, bundles: set[str]) -> Iterator[Issue]:
+def _check_entry(entry: EntryBlob, bundles: set[str]) -> Iterator[CatalogFinding]:
     if not entry.name:
-        yield Issue("entry name must not be empty", "Name the bundle that it stands for.")
+        yield CatalogFinding("entry name must not be empty", hint="Set the name of a bundle.")
     elif entry.name not in bundles:
-        advice = f"Add the {BUNDLE} document of this name, or take the entry out of the channel."
-        yield Issue("no olm.bundle blob found for the entry", advice)
+        hint = f"Add the {BUNDLE} document of this name, or remove the entry from the channel."
+        yield CatalogFinding("no olm.bundle blob found for the entry", hint=hint)
     for number, skip in enumerate(entry.skips):
         if not skip:
-            yield Issue(f"skip[{number}] is empty", "Take it out.")
+            yield CatalogFinding(f"skip[{number}] is empty", hint="Remove it.")
     if entry.skip_range:
         try:
             VersionRange.parse(entry.skip_range)
         except ValueError as error:
-            told = f'invalid skipRange "{entry.skip_range}": {error}'
-            yield Issue(told, 'Write a range such as ">=1.0.0 <1.2.0".', since="1.69")
+            message = f'invalid skipRange "{entry.skip_range}": {error}'
+            yield CatalogFinding(message, hint='Write a range such as ">=1.0.0 <1.2.0".', since="1.69")
 
 
-def _bundle_faults(parts: PackageBlobs) -> Iterator[CatalogFinding]:
-    placed = {entry.name for channel in parts.channels for entry in channel.entries}
-    versions: defaultdict[str, dict[str, BundleBlob]] = defaultdict(dict)
-    for bundle in parts.bundles:
-        for told in check_bundle(bundle):
-            yield blob_finding(bundle, told)
-        if bundle.name not in placed:
-            advice = "Add an entry for it to a channel, or remove the bundle."
-            yield blob_finding(bundle, Issue("not found in any channel entries", advice))
-        versions[version_with_release(bundle)].setdefault(bundle.name, bundle)
-    for version, same in versions.items():
-        if version and len(same) > 1:
-            *_, last = same.values()
-            names = ", ".join(sorted(same))
-            message = f"duplicate versions found in bundles: {version} is that of {names}"
-            yield blob_finding(last, Issue(message, "Give each a version of its own, or remove one.", since="1.47"))
+def _check_bundles(package: PackageBlobs) -> Iterator[CatalogFinding]:
+    entries = {entry.name for channel in package.channels for entry in channel.entries}
+    by_version: defaultdict[str, dict[str, BundleBlob]] = defaultdict(dict)
+    for bundle in package.bundles:
+        for finding in check_bundle(bundle):
+            yield locate(finding, bundle)
+        if bundle.name not in entries:
+            hint = "Add an entry for it to a channel, or remove the bundle."
+            yield locate(CatalogFinding("not found in any channel entries", hint=hint), bundle)
+        by_version[version_with_release(bundle)].setdefault(bundle.name, bundle)
+    for version, bundles in by_version.items():
+        if version and len(bundles) > 1:
+            *_, last = bundles.values()
+            message = f"duplicate versions found in bundles: {', '.join(sorted(bundles))} have version {version}"
+            yield locate(CatalogFinding(message, hint="Give each its own version, or remove one.", since="1.47"), last)
 
 
-def _deprecation_faults(blob: DeprecationsBlob, parts: PackageBlobs) -> Iterator[Issue]:
+def _check_deprecations(blob: DeprecationsBlob, package: PackageBlobs) -> Iterator[CatalogFinding]:
     seen: set[tuple[str, str]] = set()
     for number, entry in enumerate(blob.entries):
-        found = list(_reference_faults(entry, parts))
+        problems = list(_check_reference(entry, package))
         if not entry.message:
-            found.append(("message must be set", "Say why, and what to use instead."))
+            problems.append(("message must be set", "Give the reason and the replacement."))
         if (entry.schema, entry.name) in seen:
-            found.append((f"duplicate deprecation entry of {entry.schema} {entry.name}".rstrip(), "Keep one of them."))
+            message = f"duplicate deprecation entry of {entry.schema} {entry.name}".rstrip()
+            problems.append((message, "Keep one of them."))
         seen.add((entry.schema, entry.name))
-        for message, advice in found:
-            yield Issue(f"entries[{number}]: {message}", advice, since="1.32")
+        for message, hint in problems:
+            yield CatalogFinding(f"entries[{number}]: {message}", hint=hint, since="1.32")
 
 
-def _reference_faults(entry: Deprecation, parts: PackageBlobs) -> Iterator[tuple[str, str]]:
-    """What is wrong with what an entry refers to."""
-    known: Mapping[str, Sequence[ChannelBlob | BundleBlob]] = {CHANNEL: parts.channels, BUNDLE: parts.bundles}
-    kind = _kind(entry.schema)
+def _check_reference(entry: Deprecation, package: PackageBlobs) -> Iterator[tuple[str, str]]:
+    """Yield messages and hints about the reference of a deprecation."""
+    blobs: Mapping[str, Sequence[ChannelBlob | BundleBlob]] = {CHANNEL: package.channels, BUNDLE: package.bundles}
+    noun = _noun(entry.schema)
     if entry.schema == PACKAGE:
         if entry.name:
-            yield f'package name must be empty (specified "{entry.name}")', "Leave it out: this package is meant."
-    elif entry.schema not in known:
-        told = f'cannot deprecate "{entry.schema}": object schema unknown' if entry.schema else "schema must be set"
-        yield told, f"Write {PACKAGE}, {CHANNEL} or {BUNDLE}."
-    elif all(blob.name != entry.name for blob in known[entry.schema]):
-        yield f'cannot deprecate {kind} "{entry.name}": {kind} not found', "Correct the name, or take the entry out."
+            yield f'package name must be empty (specified "{entry.name}")', "Remove the name."
+    elif entry.schema not in blobs:
+        unknown = f'cannot deprecate "{entry.schema}": object schema unknown'
+        yield unknown if entry.schema else "schema must be set", f"Write {PACKAGE}, {CHANNEL} or {BUNDLE}."
+    elif all(blob.name != entry.name for blob in blobs[entry.schema]):
+        yield f'cannot deprecate {noun} "{entry.name}": {noun} not found', "Correct the name, or remove the entry."

@@ -1,11 +1,10 @@
-"""What is to be said of a catalog: findings, of which errors make it invalid."""
+"""The result of validating a catalog."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.finding import Severity
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.warnings import find_warnings
 
@@ -17,44 +16,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """All that is wrong with a catalog, and all that is odd in it."""
+    """The errors and warnings of a catalog, each package by package."""
 
     errors: tuple[CatalogFinding, ...]
     warnings: tuple[CatalogFinding, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether the catalog may be served."""
+        """Return whether the catalog is valid."""
         return not self.errors
 
     @property
-    def findings(self) -> list[tuple[Severity, CatalogFinding]]:
-        """Both, in the order of files and lines."""
-        found = [(Severity.ERROR, fault) for fault in self.errors]
-        found += [(Severity.WARNING, fault) for fault in self.warnings]
-        return sorted(found, key=lambda each: (each[1].location.file, each[1].location.line))
+    def findings(self) -> list[CatalogFinding]:
+        """Return errors and warnings, sorted by file and line."""
+        return sorted((*self.errors, *self.warnings), key=lambda finding: (finding.file, finding.line))
 
     def report(self) -> dict[str, Any]:
-        """The verdict in plain JSON types: the fields that the reference prints, and ``findings``."""
-        failure = {"error": {"message": "\n".join(map(str, self.errors))}} if self.errors else {}
-        return {"passed": self.passed, **failure, "findings": [_finding(*each) for each in self.findings]}
+        """Return a JSON document: the fields that Go opm prints, and ``findings``."""
+        error = {"error": {"message": "\n".join(map(str, self.errors))}} if self.errors else {}
+        return {"passed": self.passed, **error, "findings": [_to_dict(finding) for finding in self.findings]}
 
 
 def validate(loaded: LoadResult, compat: Compat) -> ValidationResult:
-    """Judge what was read of a catalog by the rules of a release of the reference."""
-    errors = (*loaded.faults, *check_blobs(loaded.blobs, compat))
-    return ValidationResult(errors, (*loaded.duplicates, *find_warnings(loaded.blobs)))
+    """Validate a loaded catalog by the rules of a release of Go opm."""
+    errors = (*loaded.errors, *check_blobs(loaded.blobs, compat))
+    return ValidationResult(errors, (*loaded.warnings, *find_warnings(loaded.blobs)))
 
 
-def _finding(severity: Severity, fault: CatalogFinding) -> dict[str, Any]:
+def _to_dict(finding: CatalogFinding) -> dict[str, Any]:
     return {
-        "severity": severity.value,
-        "message": fault.message,
-        "remedy": fault.advice,
-        "package": fault.subject.package,
-        "channel": fault.subject.channel,
-        "bundle": fault.subject.bundle,
-        "file": fault.location.file,
-        "line": fault.location.line,
-        "since": fault.since,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "remedy": finding.hint,
+        "package": finding.package,
+        "channel": finding.channel,
+        "bundle": finding.bundle,
+        "file": finding.file,
+        "line": finding.line,
+        "since": finding.since,
     }

@@ -1,1 +1,1 @@
-"""Catalog templates: short documents that whole file-based catalogs are rendered from."""
+"""Catalog templates: short documents from which file-based catalogs are rendered."""

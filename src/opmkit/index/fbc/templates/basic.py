@@ -1,4 +1,4 @@
-"""Basic templates: a catalog whose bundles are named by their images alone."""
+"""Basic templates: catalogs whose bundles consist of their images only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.fields import member
-from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import OtherBlob
 from opmkit.index.fbc.documents import sort_keys
-from opmkit.index.fbc.findings import CatalogFinding, Subject
+from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
     from opmkit.index.fbc.templates.document import TemplateFile
@@ -22,14 +23,15 @@ SCHEMA = "olm.template.basic"
 
 
 def render_basic(template: TemplateFile, render: BundleRenderer) -> Blobs:
-    """The catalog of a basic template, in today's form or the older one, which is the catalog without a frame.
+    """Return the catalog of a basic template, or of one in the older form, a catalog without ``entries`` around it.
 
     Raises:
-        InvalidCatalog: with all that is wrong with the template.
-        CatalogError, ImageToolsError: a bundle can't be rendered.
+        InvalidCatalog: the template is invalid; the error lists all findings.
+        CatalogError: a bundle can't be rendered.
+        ImageToolsError: a bundle image can't be read.
     """
     blobs = _entries(template)
-    template.faults += [fault for bundle in blobs.bundles for fault in _bundle_faults(bundle)]
+    template.findings += [finding.at(bundle.location) for bundle in blobs.bundles for finding in _check_bundle(bundle)]
     template.raise_findings()
     rendered = render(list(dict.fromkeys(bundle.image for bundle in blobs.bundles)))
     return replace(blobs, bundles=tuple(rendered[bundle.image] for bundle in blobs.bundles))
@@ -37,34 +39,34 @@ def render_basic(template: TemplateFile, render: BundleRenderer) -> Blobs:
 
 def _entries(template: TemplateFile) -> Blobs:
     if template.schema.startswith("olm.template.") or template.schema in ("", "olm.semver"):
-        fields = template.only(SCHEMA)
-        template.known(fields, "schema", "entries")
-        return template.blobs("entries", fields.items("entries"))
+        reader = template.reader(SCHEMA)
+        template.check_fields(reader, "schema", "entries")
+        return template.load_list("entries", reader.items("entries"))
     return template.load(template.documents)
 
 
-def _bundle_faults(bundle: BundleBlob) -> list[CatalogFinding]:
-    subject = Subject(bundle.package, bundle=bundle.name)
-    faults = []
+def _check_bundle(bundle: BundleBlob) -> Iterator[CatalogFinding]:
     if not bundle.image:
-        faults.append(
-            CatalogFinding(bundle.location, "the bundle has no image", subject, "Name the image to render it from.")
-        )
-    given = {"package": bundle.package, "properties": bundle.properties, "relatedImages": bundle.related_images}
-    if extra := [name for name, value in given.items() if value]:
-        told = f"a bundle of a basic template has nothing but its image, and this one has {', '.join(extra)}"
-        hint = Hint.any_of("remove it", Hint("create the template with {}", Operation.CONVERT_TEMPLATE))
-        faults.append(CatalogFinding(bundle.location, told, subject, hint))
-    return faults
+        message, hint = "the bundle has no image", "Set the image from which to render it."
+        yield CatalogFinding(message, hint=hint, package=bundle.package, bundle=bundle.name)
+    other = {"package": bundle.package, "properties": bundle.properties, "relatedImages": bundle.related_images}
+    if extra := [name for name, value in other.items() if value]:
+        message = f"bundles of a basic template must have only an image, not {', '.join(extra)}"
+        hint = "Remove it, or convert the catalog to a template."
+        yield CatalogFinding(message, hint=hint, package=bundle.package, bundle=bundle.name)
 
 
 def to_basic(template: TemplateFile) -> OtherBlob:
-    """The basic template of a catalog: its documents, of bundles the image alone; raises InvalidCatalog."""
+    """Return a basic template for a catalog: its documents, with bundles reduced to their images.
+
+    Raises:
+        InvalidCatalog: the catalog is invalid; the error lists all findings.
+    """
     blobs = template.load(template.documents)
     template.raise_findings()
-    images = iter(blobs.bundles)
+    bundles = iter(blobs.bundles)
     entries: list[JsonValue] = [
-        {"schema": schemas.BUNDLE, "image": next(images).image}
+        {"schema": schemas.BUNDLE, "image": next(bundles).image}
         if _is_bundle(document.value)
         else sort_keys(document.value)
         for document in template.documents

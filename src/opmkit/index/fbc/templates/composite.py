@@ -1,7 +1,7 @@
-"""Composite templates: a contribution says how its catalogs are built, another file where they go.
+"""Composite templates of Go opm up to v1.43: several catalogs, each built from a source by a builder.
 
-Releases of the reference up to v1.43 have them. A contribution has a component for each catalog, each with a builder:
-``basic`` and ``semver`` render such a template, ``raw`` takes a catalog as it is, ``custom`` runs a program for it.
+A contribution lists components, each with a builder: ``basic`` and ``semver`` render a template, ``raw`` copies a
+catalog, ``custom`` runs a program. Another file, the catalogs configuration, says where the results go.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from opmkit.index.fbc.write import sort_blobs
 from opmkit.index.files import put_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.fields import FieldReader
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "olm.composite"
 CATALOGS_SCHEMA = "olm.composite.catalogs"
+MAX_STDERR = 2000
+"""Characters of a program's standard error in a message."""
 
 
 class Builder(StrEnum):
-    """How a component comes to be; the values are schemas."""
+    """The builder of a component; the values are schemas."""
 
     BASIC = "olm.builder.basic"
     SEMVER = "olm.builder.semver"
@@ -47,9 +49,15 @@ class Builder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A catalog to build: ``source`` is the file, or the program with its arguments, ``root`` the working directory.
+    """A catalog to build.
 
-    The result goes to ``output`` in the ``directory``, which is validated as a whole.
+    Attributes:
+        name: the name of the catalog.
+        builder: its builder.
+        source: the file, or the program with its arguments.
+        root: the working directory.
+        directory: the directory that is validated after the build.
+        output: the file to write, below ``directory``.
     """
 
     name: str
@@ -61,85 +69,97 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class _Catalog:
-    """Where the components of a catalog go, and which builders it admits."""
+class _CatalogConfig:
+    """The working directory and the allowed builders of a catalog."""
 
     root: str
     builders: tuple[str, ...]
 
 
 def parse_components(catalogs: TemplateFile, contribution: TemplateFile, compat: Compat) -> list[Component]:
-    """What is to be built.
+    """Return the components of a contribution.
 
     Raises:
-        InvalidCatalog: with all that is wrong with either file, among it results outside of the working directory.
+        InvalidCatalog: a file is invalid, or an output is outside the working directory; the error lists all findings
+            of that file.
     """
-    known = dict(_catalogs(catalogs, compat))
+    configs = dict(_read_catalogs(catalogs, compat))
     catalogs.raise_findings()
-    found = [
-        one
-        for fields in contribution.only(SCHEMA).mappings("components")
-        if (one := _component(contribution, fields, known)) is not None
+    components = [
+        component
+        for reader in contribution.reader(SCHEMA).mappings("components")
+        if (component := _read_component(contribution, reader, configs)) is not None
     ]
     contribution.raise_findings()
-    return found
+    return components
 
 
-def _catalogs(template: TemplateFile, compat: Compat) -> Iterator[tuple[str, _Catalog]]:
-    for fields in template.only(CATALOGS_SCHEMA).mappings("catalogs"):
-        destination = fields.mapping("destination")
-        needed = ("baseImage", "workingDir") if compat is Compat.OPM_1_26 else ("workingDir",)
-        for name in needed:
-            if not (destination and destination.text(name)):
-                told = f"catalog {fields.text('name')!r} has no destination.{name}"
-                template.tell(fields.path, told, advice=f"Write {name} under destination.")
-        builders = fields.texts("builders")
+def _read_catalogs(template: TemplateFile, compat: Compat) -> Iterator[tuple[str, _CatalogConfig]]:
+    for reader in template.reader(CATALOGS_SCHEMA).mappings("catalogs"):
+        destination = reader.mapping("destination")
+        required = ("baseImage", "workingDir") if compat is Compat.OPM_1_26 else ("workingDir",)
+        for name in required:
+            if not (destination and destination.string(name)):
+                message = f"catalog {reader.string('name')!r} has no destination.{name}"
+                template.report(reader.path, message, hint=f"Set destination.{name}.")
+        builders = reader.strings("builders")
         for number, builder in enumerate(builders):
             if builder not in list(Builder):
-                advice = f"Write one of {', '.join(Builder)}."
-                template.tell((*fields.path, "builders", number), f"{builder!r} is no builder", advice=advice)
-        yield fields.text("name"), _Catalog(destination.text("workingDir") if destination else "", builders)
+                path = (*reader.path, "builders", number)
+                template.report(path, f"unsupported builder {builder!r}", hint=f"Use one of {', '.join(Builder)}.")
+        root = destination.string("workingDir") if destination else ""
+        yield reader.string("name"), _CatalogConfig(root, builders)
 
 
-def _component(template: TemplateFile, fields: FieldReader, catalogs: dict[str, _Catalog]) -> Component | None:
-    name = fields.text("name")
-    strategy, destination = fields.mapping("strategy"), fields.mapping("destination")
-    told = strategy.mapping("template") if strategy else None
-    schema = told.text("schema") if told else ""
-    config = told.mapping("config") if told else None
-    if name not in catalogs:
-        advice = f"Name one of these, or add it there: {', '.join(catalogs) or 'none'}."
-        template.tell(fields.path, f"there is no catalog {name!r} in the configuration of catalogs", advice=advice)
-    elif schema not in list(Builder) or schema not in catalogs[name].builders:
-        admitted = ", ".join(catalogs[name].builders) or "none"
-        advice = f"Name one of its builders, or add this one there: {admitted}."
-        template.tell(fields.path, f"catalog {name!r} has no builder {schema!r}", advice=advice)
+def _read_component(
+    template: TemplateFile, reader: FieldReader, configs: Mapping[str, _CatalogConfig]
+) -> Component | None:
+    name = reader.string("name")
+    strategy, destination = reader.mapping("strategy"), reader.mapping("destination")
+    builder_reader = strategy.mapping("template") if strategy else None
+    schema = builder_reader.string("schema") if builder_reader else ""
+    config = builder_reader.mapping("config") if builder_reader else None
+    if name not in configs:
+        hint = f"Use one of these catalogs, or add it to them: {', '.join(configs) or 'none'}."
+        template.report(reader.path, f"catalog {name!r} not found in the catalogs configuration", hint=hint)
+    elif schema not in list(Builder) or schema not in configs[name].builders:
+        hint = f"Use one of its builders, or add this one to them: {', '.join(configs[name].builders) or 'none'}."
+        template.report(reader.path, f"catalog {name!r} does not allow builder {schema!r}", hint=hint)
     elif config is None:
-        template.tell(fields.path, "strategy.template has no config", advice="Say with input and output what to build.")
+        template.report(reader.path, "strategy.template has no config", hint="Set its input and output.")
     else:
-        source = _source(template, config, Builder(schema))
-        root = Path(catalogs[name].root)
-        directory = root / (destination.text("path") if destination else "")
-        output = directory / config.text("output")
+        source = _read_source(template, config, Builder(schema))
+        root = Path(configs[name].root)
+        directory = root / (destination.string("path") if destination else "")
+        output = directory / config.string("output")
         if not output.resolve().is_relative_to(root.resolve()) or output.resolve() == root.resolve():
-            problem = f"the result would be {output}, which is not below {root}"
-            template.tell(config.path, problem, advice="Write destination.path and output without '..'.")
+            hint = "Set destination.path and output to paths without '..'."
+            template.report(config.path, f"refusing to write {output}, which is not below {root}", hint=hint)
         return Component(name, Builder(schema), source, root, directory, output)
     return None
 
 
-def _source(template: TemplateFile, config: FieldReader, builder: Builder) -> tuple[str, ...]:
-    needed = ("command", "output") if builder is Builder.CUSTOM else ("input", "output")
-    template.known(config, *needed, *("args",) * (builder is Builder.CUSTOM))
-    for name in needed:
-        if not config.text(name):
-            template.tell(config.path, f"the config has no {name}", advice=f"Write {name}.")
-    return (config.text(needed[0]), *config.texts("args"))
+def _read_source(template: TemplateFile, config: FieldReader, builder: Builder) -> tuple[str, ...]:
+    required = ("command", "output") if builder is Builder.CUSTOM else ("input", "output")
+    template.check_fields(config, *required, *("args",) * (builder is Builder.CUSTOM))
+    for name in required:
+        if not config.string(name):
+            template.report(config.path, f"the config has no {name}", hint=f"Set {name}.")
+    return (config.string(required[0]), *config.strings("args"))
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How components are built and written, as which compat has them, at which level, with programs run or not."""
+    """Options of building components.
+
+    Attributes:
+        render: renders bundle images.
+        write: encodes the resulting catalogs.
+        compat: the release of Go opm to match.
+        level: the level to which rendered bundles are migrated.
+        validate: whether to validate the results.
+        run_programs: whether custom builders may run programs.
+    """
 
     render: BundleRenderer
     write: Callable[[Iterable[Blob]], bytes]
@@ -149,62 +169,63 @@ class BuildOptions:
     run_programs: bool = False
 
 
-def build_components(found: Sequence[Component], building: BuildOptions) -> None:
-    """Build components, one after the other.
+def build_components(components: Sequence[Component], options: BuildOptions) -> None:
+    """Build components in order, up to the first that fails.
 
     Raises:
-        CatalogError: a component runs a program, which is not allowed, or one that fails; then nothing is built, or
-            nothing more.
-        InvalidCatalog: with all that is wrong with a template or a result.
-        ImageToolsError: a bundle can't be read, or the disk says no.
+        CatalogError: a component needs a program, but programs are not allowed (then nothing is built), or one fails.
+        InvalidCatalog: a template or a result is invalid; the error lists all findings.
+        ImageToolsError: a bundle image can't be read, or a file can't be written.
     """
-    programs = [" ".join(one.source) for one in found if one.builder is Builder.CUSTOM]
-    if programs and not building.run_programs:
+    programs = [" ".join(component.source) for component in components if component.builder is Builder.CUSTOM]
+    if programs and not options.run_programs:
         raise CatalogError(
-            f"the contribution would run programs: {'; '.join(programs)}",
+            f"refusing to run programs: {'; '.join(programs)}",
             hint=Hint("review them, then pass {}", Setting.ALLOW_PROGRAMS),
         )
-    for component in found:
+    for component in components:
         try:
-            _build(component, building)
+            _build(component, options)
         except InvalidCatalog as error:
             first, *others = error.lines
-            told = f"component {component.name!r}: {first}"
-            raise InvalidCatalog(told, details=others, advice=error.advice) from error
+            message = f"component {component.name!r}: {first}"
+            raise InvalidCatalog(message, details=others, hint=error.hint) from error
 
 
-def _build(component: Component, building: BuildOptions) -> None:
-    blobs = _blobs(component, building)
+def _build(component: Component, options: BuildOptions) -> None:
+    blobs = _build_blobs(component, options)
     with disk_errors(component.output):
         component.output.parent.mkdir(parents=True, exist_ok=True)
-        put_files(component.output.parent, {component.output.name: building.write(sort_blobs(blobs))})
-    if building.validate:
+        put_files(component.output.parent, {component.output.name: options.write(sort_blobs(blobs))})
+    if options.validate:
         raise_findings(check_blobs(read_blobs(component.directory)))
 
 
-def _blobs(component: Component, building: BuildOptions) -> Blobs:
+def _build_blobs(component: Component, options: BuildOptions) -> Blobs:
     if component.builder is Builder.CUSTOM:
-        return parse_blobs(_printed(component), component.source[0])
+        return parse_blobs(_run_program(component), component.source[0])
     path = Path(component.source[0])
     if component.builder is Builder.RAW:
         with disk_errors(path):
             return parse_blobs(path.read_bytes(), str(path))
-    kind = TemplateType.BASIC if component.builder is Builder.BASIC else TemplateType.SEMVER
-    return render_template(TemplateFile.open(path), kind, building.render, level=building.level, compat=building.compat)
+    type_ = TemplateType.BASIC if component.builder is Builder.BASIC else TemplateType.SEMVER
+    template = TemplateFile.open(path)
+    return render_template(template, type_, options.render, level=options.level, compat=options.compat)
 
 
-def _printed(component: Component) -> bytes:
-    """What the program of a component prints."""
-    told = " ".join(component.source)
+def _run_program(component: Component) -> bytes:
+    """Run the program of a component and return its standard output."""
+    command = " ".join(component.source)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             component.source, cwd=component.root, stdin=subprocess.DEVNULL, capture_output=True, check=False
         )
     except OSError as error:
-        raise CatalogError(f"{told}: {error}", advice="Install the program, or correct the command.") from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()[-2000:]
+        raise CatalogError(f"{command}: {error}", hint="Install the program, or correct the command.") from error
+    if process.returncode:
+        stderr = process.stderr.decode(errors="replace").strip()[-MAX_STDERR:]
         raise CatalogError(
-            f"{told} failed with status {done.returncode}: {said}", advice="Run it by hand to see what is wrong."
+            f"{command}: exited with status {process.returncode}: {stderr}",
+            hint="Run the command yourself to find the problem.",
         )
-    return done.stdout
+    return process.stdout

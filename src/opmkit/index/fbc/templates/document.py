@@ -1,4 +1,4 @@
-"""The document that a template is, with all that is wrong with it gathered, each with its line."""
+"""Template files, with the findings about them."""
 
 from __future__ import annotations
 
@@ -26,110 +26,113 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.fields import Path
 
 MAX_TEMPLATE = 1 << 28
-"""Bytes that a template may have."""
-MAX_LOCATED = 4 << 20
-"""Bytes of a template whose parts are located in it: this takes many times the memory."""
+"""Bytes of a template."""
+MAX_LOCATED_TEMPLATE = 4 << 20
+"""Bytes of a template up to which findings have the line of a value; locating values takes many times the memory."""
 
 
 @dataclass(slots=True)
 class TemplateFile:
-    """The documents of a template; ``faults`` is where all that is wrong is told."""
+    """The documents of a template file, and the findings collected so far."""
 
     name: str
     raw: bytes
     documents: Sequence[Document]
-    faults: list[CatalogFinding] = field(default_factory=list)
+    findings: list[CatalogFinding] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: FilePath) -> TemplateFile:
-        """Read the file at a path; raises what `read` does, and StoreError."""
+        """Read a file.
+
+        Raises:
+            InvalidCatalog: see `read`.
+            StoreError: the file can't be read.
+        """
         with disk_errors(path), path.open("rb") as file:
             return cls.read(file, str(path))
 
     @classmethod
     def read(cls, file: BinaryIO, name: str) -> TemplateFile:
-        """Read a file.
+        """Read an open file; ``name`` is its name for messages.
 
         Raises:
-            InvalidCatalog: for text that is neither YAML nor JSON, keys that are there twice, or too large a file.
+            InvalidCatalog: it is neither YAML nor JSON, has duplicate keys, or is larger than `MAX_TEMPLATE`.
         """
         raw = file.read(MAX_TEMPLATE + 1)
         if len(raw) > MAX_TEMPLATE:
-            told = f"it has more than {MAX_TEMPLATE} bytes"
-            raise_findings([CatalogFinding(SourceLocation(name), told, advice="Write a template for each package.")])
-        documents, faults = [], []
-        for one in read_documents(raw):
-            if isinstance(one, InvalidDocument):
-                told = f"it can't be read as YAML or JSON: {one.problem}"
-                faults.append(CatalogFinding(SourceLocation(name, one.line), told, advice="Correct the syntax there."))
+            message = f"larger than {MAX_TEMPLATE} bytes"
+            raise_findings([CatalogFinding(message, file=name, hint="Write a template for each package.")])
+        documents, findings = [], []
+        for document in read_documents(raw):
+            if isinstance(document, InvalidDocument):
+                message = f"invalid YAML or JSON: {document.problem}"
+                findings.append(CatalogFinding(message, file=name, line=document.line, hint="Correct the syntax."))
                 continue
-            documents.append(one)
-            for key, line, _ in one.duplicates:
-                told = f"the key {key!r} is there twice, and only the last would count"
-                faults.append(CatalogFinding(SourceLocation(name, line or one.line), told, advice="Keep one of them."))
-        raise_findings(faults)
+            documents.append(document)
+            for key, line, _ in document.duplicates:
+                finding = CatalogFinding(f"duplicate key {key!r}", hint="Keep one of them.")
+                findings.append(finding.at(SourceLocation(name, line or document.line)))
+        raise_findings(findings)
         return cls(name, raw, documents)
 
     @property
     def schema(self) -> str:
-        """What the first document says it is, "" if it does not."""
+        """Return the schema of the first document, "" if it has none."""
         value = self.documents[0].value if self.documents else None
         schema = member(value, "schema") if isinstance(value, dict) else None
         return schema if isinstance(schema, str) else ""
 
-    def only(self, schema: str) -> FieldReader:
-        """The one mapping that the file holds, which says that it is of that schema; an empty one if there is none."""
+    def reader(self, schema: str) -> FieldReader:
+        """Return a reader of the file's only document, and report if it is not a mapping with that schema."""
         value = self.documents[0].value if self.documents else None
-        advice = f"Write schema: {schema}, or name the type that the template has."
+        hint = f"Write schema: {schema}, or select the type of the template."
         if not isinstance(value, dict):
-            self.tell((), f"the document is {describe(value)}, not a mapping", advice=advice)
+            kind = f"the document is {describe(value)}, not a mapping"
+            self.report((), "empty document" if value is None else kind, hint=hint)
         elif self.schema != schema:
-            told = f"the schema is {self.schema!r}, not {schema!r}" if self.schema else "the document has no schema"
-            self.tell(("schema",), told, advice=advice)
+            message = f"the schema is {self.schema!r}, not {schema!r}" if self.schema else "the document has no schema"
+            self.report(("schema",), message, hint=hint)
         for other in self.documents[1:]:
-            advice = "Remove it, or write a file for each."
-            self.faults.append(
-                CatalogFinding(SourceLocation(self.name, other.line), "a template is one document", advice=advice)
-            )
-        return FieldReader(value if isinstance(value, dict) else {}, self._wrong_type)
+            finding = CatalogFinding("a template must be a single document", hint="Move the others to separate files.")
+            self.findings.append(finding.at(SourceLocation(self.name, other.line)))
+        return FieldReader(value if isinstance(value, dict) else {}, self._report_type)
 
-    def tell(self, path: Path, problem: str, *, advice: str) -> None:
-        """Note what is wrong with the value that ``path`` leads to."""
-        self.faults.append(CatalogFinding(self.location(path), problem, advice=advice))
+    def report(self, path: Path, message: str, *, hint: str) -> None:
+        """Add a finding about the value at a path."""
+        self.findings.append(CatalogFinding(message, hint=hint).at(self.location(path)))
 
-    def known(self, fields: FieldReader, *names: str) -> None:
-        """Note members of other names than these, which match without regard to case."""
-        folded = {name.lower(): name for name in names}
-        for key in fields.value:
+    def check_fields(self, reader: FieldReader, *known: str) -> None:
+        """Report fields of a mapping that are not known; names match case-insensitively."""
+        folded = {name.lower(): name for name in known}
+        for key in reader.value:
             if key.lower() not in folded:
-                near = difflib.get_close_matches(key.lower(), folded, n=1, cutoff=0.75)
-                advice = f"Write {folded[near[0]]}." if near else f"Remove it; there are {', '.join(names)}."
-                path = (*fields.path, key)
-                self.tell(path, f"{format_path(path)} is no field of a template", advice=advice)
+                matches = difflib.get_close_matches(key.lower(), folded, n=1, cutoff=0.75)
+                hint = f"Write {folded[matches[0]]}." if matches else f"Remove it; known fields: {', '.join(known)}."
+                path = (*reader.path, key)
+                self.report(path, f"unknown field {format_path(path)}", hint=hint)
 
-    def blobs(self, name: str, values: Iterable[JsonValue]) -> Blobs:
-        """The blobs in the list of the member ``name``, as far as they can be read."""
-        documents = [
+    def load_list(self, name: str, values: Iterable[JsonValue]) -> Blobs:
+        """Return the valid blobs in a list, whose field is ``name``; report the invalid ones."""
+        return self.load(
             Document(self.location((name, number)).line, sort_keys(value)) for number, value in enumerate(values)
-        ]
-        return self.load(documents)
+        )
 
     def load(self, documents: Iterable[Document]) -> Blobs:
-        """The blobs that documents of this file hold, as far as they can be read."""
+        """Return the valid blobs in documents of this file; report the invalid ones."""
         loaded = load_documents(self.name, documents)
-        self.faults += loaded.faults
+        self.findings += loaded.errors
         return loaded.blobs
 
     def raise_findings(self) -> None:
-        """Raise InvalidCatalog with all faults, if there are any."""
-        raise_findings(self.faults)
+        """Raise InvalidCatalog with all findings, if there are any."""
+        raise_findings(self.findings)
 
-    def _wrong_type(self, path: Path, told: str) -> None:
-        self.tell(path, f"{format_path(path)} {told}", advice="Write it so.")
+    def _report_type(self, path: Path, problem: str) -> None:
+        self.report(path, f"{format_path(path)} {problem}", hint="Correct the type.")
 
     def location(self, path: Path) -> SourceLocation:
-        """Where the value is that `path` leads to, or the nearest there is on the way."""
+        """Return the location of the value at a path, or of its closest existing parent."""
         line = self.documents[0].line if self.documents else 1
-        if path and len(self.raw) <= MAX_LOCATED:
+        if path and len(self.raw) <= MAX_LOCATED_TEMPLATE:
             line = Content(self.raw).locate(path)[0] or line
         return SourceLocation(self.name, line)

@@ -1,13 +1,14 @@
-"""The types of templates, each told by its schema, and how each is rendered."""
+"""The types of templates, identified by their schemas, and their rendering."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.compat import Compat
-from opmkit.index.fbc.findings import CatalogFinding, raise_findings
+from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.templates import basic, semver, substitutes
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TemplateType(StrEnum):
-    """The types, by the names that commands have for them."""
+    """The type of a template; the values are arguments of commands."""
 
     BASIC = "basic"
     SEMVER = "semver"
@@ -35,37 +36,42 @@ _SCHEMAS = {
 
 
 def template_type(template: TemplateFile) -> TemplateType:
-    """The type that a template says it is of; raises InvalidCatalog if it does not."""
-    kind = _SCHEMAS.get(template.schema)
-    if kind is None:
-        told = f"{template.schema!r} is no schema of a template" if template.schema else "the template has no schema"
-        advice = f"Write one of {', '.join(_SCHEMAS)}, or name the type: {', '.join(TemplateType)}."
-        raise_findings([CatalogFinding(template.location(("schema",)), told, advice=advice)])
-        raise AssertionError("a fault is always refused")
-    return kind
+    """Return the type of a template by its schema.
+
+    Raises:
+        InvalidCatalog: the schema is missing or unsupported.
+    """
+    type_ = _SCHEMAS.get(template.schema)
+    if type_ is None:
+        unsupported = f"unsupported template schema {template.schema!r}"
+        message = unsupported if template.schema else "the template has no schema"
+        hint = f"Set the schema to one of {', '.join(_SCHEMAS)}, or select a type: {', '.join(TemplateType)}."
+        raise InvalidCatalog(str(CatalogFinding(message).at(template.location(("schema",)))), hint=hint)
+    return type_
 
 
 def render_template(
     template: TemplateFile,
-    kind: TemplateType,
+    type_: TemplateType,
     render: BundleRenderer,
     *,
     level: MigrationLevel = MigrationLevel.NONE,
     compat: Compat = Compat.NEWEST,
 ) -> Blobs:
-    """The catalog of a template of that type, with the bundles that are rendered for it at a level.
+    """Return the catalog of a template; the bundles rendered for it are migrated to a level.
 
     Raises:
-        InvalidCatalog: with all that is wrong with the template.
-        CatalogError, ImageToolsError: a bundle can't be rendered.
+        InvalidCatalog: the template is invalid; the error lists all findings.
+        CatalogError: a bundle can't be rendered.
+        ImageToolsError: a bundle image can't be read.
     """
-    if kind is TemplateType.SUBSTITUTES:  # it holds bundles as well, which stay as they are
-        return substitutes.render_substitutes(template, lambda images: _at_level(render(images), level))
-    if kind is TemplateType.SEMVER:
+    if type_ is TemplateType.SUBSTITUTES:  # bundles among its entries are not migrated
+        return substitutes.render_substitutes(template, lambda images: _migrate_bundles(render(images), level))
+    if type_ is TemplateType.SEMVER:
         return migrate(semver.render_semver(template, render, compat), level)
     return migrate(basic.render_basic(template, render), level)
 
 
-def _at_level(bundles: Mapping[str, BundleBlob], level: MigrationLevel) -> dict[str, BundleBlob]:
-    result: Sequence[BundleBlob] = migrate(Blobs(bundles=tuple(bundles.values())), level).bundles
-    return dict(zip(bundles, result, strict=True))
+def _migrate_bundles(bundles: Mapping[str, BundleBlob], level: MigrationLevel) -> dict[str, BundleBlob]:
+    migrated: Sequence[BundleBlob] = migrate(Blobs(bundles=tuple(bundles.values())), level).bundles
+    return dict(zip(bundles, migrated, strict=True))

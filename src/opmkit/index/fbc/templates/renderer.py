@@ -1,4 +1,4 @@
-"""What templates are rendered with: the bundles of images, and their versions."""
+"""The interface through which templates get the bundles of images."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
 
 class BundleRenderer(Protocol):
-    """Gives the bundle of each image, whose names are all different.
+    """A function that renders bundle images.
 
-    Raises CatalogError for an image that is no bundle, and ImageToolsError for one that can't be read.
+    Raises:
+        CatalogError: an image is not a bundle image.
+        ImageToolsError: an image can't be read.
     """
 
     def __call__(self, images: Sequence[str], /) -> Mapping[str, BundleBlob]:
-        """The bundles by the names of the images."""
+        """Return the bundle of each image, by image; the images are distinct."""

@@ -1,14 +1,14 @@
-"""Semver templates: channels and their updates made from the versions of bundles.
+"""Semver templates: channels and update edges generated from the versions of bundles.
 
-Each bundle is listed as a candidate, fast or stable; it joins a channel for its major version, such as ``stable-v1``,
-one for its minor version, such as ``stable-v1.2``, or both.
+The template lists each bundle under the archetypes candidate, fast or stable. The bundle joins a channel for its major
+version, such as ``stable-v1``, a channel for its minor version, such as ``stable-v1.2``, or both.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.bundle.cluster_service_version import CSV_KIND
@@ -17,17 +17,17 @@ from opmkit.bundle.fields import member
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, SourceLocation
 from opmkit.index.fbc.compat import Compat
-from opmkit.index.fbc.findings import CatalogFinding, Subject, raise_findings
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.migrate import bundle_objects
 from opmkit.index.fbc.templates.semver_channels import (
     ARCHETYPES,
     MAJOR,
     MINOR,
     VersionedBundle,
-    channels,
+    channel_blobs,
+    group_channels,
     select_default_channel,
     select_default_channel_1_26,
-    streams,
 )
 from opmkit.index.fbc.versions import version_key, version_text
 
@@ -44,8 +44,8 @@ SCHEMA = "olm.semver"
 _PREFERENCE = "defaultChannelTypePreference"
 
 
-class _Listed(NamedTuple):
-    """An image as the template lists it, and where."""
+class _ListedImage(NamedTuple):
+    """An image in the template, with its location."""
 
     image: str
     location: SourceLocation
@@ -53,151 +53,158 @@ class _Listed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SemverTemplate:
-    """What a template says: the images of each archetype, which kinds of channels there are, and which is preferred."""
+    """The content of a semver template: images by archetype, types of channels to generate, and the preferred type."""
 
-    images: Mapping[str, Sequence[_Listed]]
-    kinds: tuple[str, ...]
+    images: Mapping[str, Sequence[_ListedImage]]
+    channel_types: tuple[str, ...]
     preference: str
 
     @classmethod
     def parse(cls, template: TemplateFile, compat: Compat) -> SemverTemplate:
-        """Read it, with the defaults of a compat; raises InvalidCatalog with all that is wrong."""
-        fields = template.only(SCHEMA)
+        """Parse a template, with the defaults of a release of Go opm.
+
+        Raises:
+            InvalidCatalog: the template is invalid; the error lists all findings.
+        """
+        reader = template.reader(SCHEMA)
         newest = compat is Compat.NEWEST
-        flags = ("generateMajorChannels", "generateMinorChannels", *(_PREFERENCE,) * newest)
-        template.known(fields, "schema", *flags, *ARCHETYPES)
-        kinds = _kinds(fields, newest=newest)
-        preference = _preference(template, fields, kinds) if newest else MINOR
-        if not kinds:
-            told = "neither channels for major nor for minor versions are to be made"
-            template.tell(("generateMinorChannels",), told, advice="Set one of them to true.")
-        images = {name: list(_images(template, fields, name)) for name in ARCHETYPES}
+        options = ("generateMajorChannels", "generateMinorChannels", *(_PREFERENCE,) * newest)
+        template.check_fields(reader, "schema", *options, *ARCHETYPES)
+        channel_types = _read_channel_types(reader, newest=newest)
+        preference = _read_preference(template, reader, channel_types) if newest else MINOR
+        if not channel_types:
+            message = "no channels to generate: generateMajorChannels and generateMinorChannels are false"
+            template.report(("generateMinorChannels",), message, hint="Set one of them to true.")
+        images = {archetype: list(_read_images(template, reader, archetype)) for archetype in ARCHETYPES}
         if not any(images.values()):
-            template.tell((), "it lists no bundles", advice=f"List bundles under {', '.join(ARCHETYPES)}.")
+            template.report((), "the template has no bundles", hint=f"Add bundles to {', '.join(ARCHETYPES)}.")
         template.raise_findings()
-        return cls(images, kinds, preference)
+        return cls(images, channel_types, preference)
 
 
-def _kinds(fields: FieldReader, *, newest: bool) -> tuple[str, ...]:
-    major, minor = fields.flag("generateMajorChannels"), fields.flag("generateMinorChannels")
+def _read_channel_types(reader: FieldReader, *, newest: bool) -> tuple[str, ...]:
+    major, minor = reader.boolean("generateMajorChannels"), reader.boolean("generateMinorChannels")
     if newest:
         minor = minor or not major
     return (*(MAJOR,) * (major is True), *(MINOR,) * (minor is not False))
 
 
-def _preference(template: TemplateFile, fields: FieldReader, kinds: tuple[str, ...]) -> str:
-    """The kind of the default channel, where there is one of both."""
-    preference = fields.text(_PREFERENCE)
+def _read_preference(template: TemplateFile, reader: FieldReader, channel_types: tuple[str, ...]) -> str:
+    """Return the preferred type of the default channel if there are channels of both types."""
+    preference = reader.string(_PREFERENCE)
     if preference not in ("", MAJOR, MINOR):
-        told = f"{_PREFERENCE} is {preference!r}, neither {MAJOR} nor {MINOR}"
-        template.tell((_PREFERENCE,), told, advice=f"Write {MAJOR} or {MINOR}.")
-    elif preference and preference not in kinds:
-        told = f"{_PREFERENCE} is {preference!r}, but no channels of that kind are to be made"
-        template.tell((_PREFERENCE,), told, advice="Have such channels made, or prefer the others.")
+        message = f"invalid {_PREFERENCE} {preference!r}"
+        template.report((_PREFERENCE,), message, hint=f"Set it to {MAJOR} or {MINOR}.")
+    elif preference and preference not in channel_types:
+        message = f"{_PREFERENCE} is {preference!r}, but no {preference} channels are generated"
+        template.report((_PREFERENCE,), message, hint="Generate these channels, or prefer the others.")
     return preference or MINOR
 
 
-def _images(template: TemplateFile, fields: FieldReader, archetype: str) -> Iterator[_Listed]:
-    listed = fields.mapping(archetype)
-    if listed is None:
+def _read_images(template: TemplateFile, reader: FieldReader, archetype: str) -> Iterator[_ListedImage]:
+    section = reader.mapping(archetype)
+    if section is None:
         return
-    template.known(listed, "bundles")
-    for entry in listed.mappings("bundles"):
-        template.known(entry, "image")
-        image = entry.text("image")
+    template.check_fields(section, "bundles")
+    for entry in section.mappings("bundles"):
+        template.check_fields(entry, "image")
+        image = entry.string("image")
         if not image:
-            template.tell(entry.path, "the bundle has no image", advice="Name the image to render it from.")
-        yield _Listed(image, template.location(entry.path))
+            template.report(entry.path, "the bundle has no image", hint="Set the image from which to render it.")
+        yield _ListedImage(image, template.location(entry.path))
 
 
 def render_semver(template: TemplateFile, render: BundleRenderer, compat: Compat = Compat.NEWEST) -> Blobs:
-    """The catalog of a semver template: one package, its channels, and the bundles.
+    """Return the catalog of a semver template: one package, its channels, and the bundles.
 
     Raises:
-        InvalidCatalog: with all that is wrong with the template, or with the bundles that it lists.
-        CatalogError, ImageToolsError: a bundle can't be rendered.
+        InvalidCatalog: the template or the bundles in it are invalid; the error lists all findings.
+        CatalogError: a bundle can't be rendered.
+        ImageToolsError: a bundle image can't be read.
     """
     parsed = SemverTemplate.parse(template, compat)
-    bundles = render(list(dict.fromkeys(one.image for listed in parsed.images.values() for one in listed)))
-    archetypes = _versioned(parsed, bundles)
-    found = streams(archetypes, parsed.kinds)
+    bundles = render(list(dict.fromkeys(listed.image for images in parsed.images.values() for listed in images)))
+    archetypes = _sort_bundles(parsed, bundles)
+    channels = group_channels(archetypes, parsed.channel_types)
     newest = compat is Compat.NEWEST
-    default = select_default_channel(found, parsed.preference) if newest else select_default_channel_1_26(found)
+    default = select_default_channel(channels, parsed.preference) if newest else select_default_channel_1_26(channels)
     head = next(bundle for bundle in bundles.values() if bundle.name == default.bundles[-1].name)
-    package = PackageBlob(head.package, default.name, *(_description(head) if newest else ()))
-    return Blobs((package,), channels(found, archetypes, head.package), tuple(bundles.values()))
+    package = PackageBlob(head.package, default.name, *(_icon_and_description(head) if newest else ()))
+    return Blobs((package,), channel_blobs(channels, archetypes, head.package), tuple(bundles.values()))
 
 
-def _versioned(parsed: SemverTemplate, bundles: Mapping[str, BundleBlob]) -> dict[str, list[VersionedBundle]]:
-    """The bundles of each archetype, by version.
+def _sort_bundles(parsed: SemverTemplate, bundles: Mapping[str, BundleBlob]) -> dict[str, list[VersionedBundle]]:
+    """Return the bundles of each archetype, sorted by version.
 
     Raises:
-        InvalidCatalog: for bundles of another package than the first, those listed twice, and such whose versions are
-            none, or differ in their build metadata alone.
+        InvalidCatalog: bundles belong to another package than the first, are listed twice, have an invalid version, or
+            have versions of equal precedence.
     """
     package = next(iter(bundles.values())).package
-    faults: list[CatalogFinding] = []
-    found = {}
+    findings: list[CatalogFinding] = []
+    archetypes = {}
     for archetype in ARCHETYPES:
-        named = [(bundles[one.image], one.location) for one in parsed.images[archetype]]
-        faults += _foreign(named, package)
-        found[archetype] = sorted(_ordered(named, archetype, faults))
-    raise_findings(faults)
-    return found
+        located = [(bundles[listed.image], listed.location) for listed in parsed.images[archetype]]
+        findings += _check_packages(located, package)
+        archetypes[archetype] = sorted(_add_versions(located, archetype, findings))
+    raise_findings(findings)
+    return archetypes
 
 
-def _foreign(named: Iterable[tuple[BundleBlob, SourceLocation]], package: str) -> Iterator[CatalogFinding]:
-    for bundle, location in named:
+def _check_packages(located: Iterable[tuple[BundleBlob, SourceLocation]], package: str) -> Iterator[CatalogFinding]:
+    for bundle, location in located:
         if bundle.package != package:
-            told = f'it is of package "{bundle.package}", and the first bundle is of package "{package}"'
-            yield CatalogFinding(location, told, Subject(bundle=bundle.name), "Write a template for each package.")
+            message = f'belongs to package "{bundle.package}", but the first bundle belongs to package "{package}"'
+            yield CatalogFinding(message, hint="Write a template for each package.", bundle=bundle.name).at(location)
 
 
-def _ordered(
-    named: Iterable[tuple[BundleBlob, SourceLocation]], archetype: str, faults: list[CatalogFinding]
+def _add_versions(
+    located: Iterable[tuple[BundleBlob, SourceLocation]], archetype: str, findings: list[CatalogFinding]
 ) -> Iterator[VersionedBundle]:
-    """The bundles with their versions, each once; what can't be ordered is added to the faults."""
+    """Yield each valid bundle of an archetype once; add findings about the others."""
     names: set[str] = set()
     versions: defaultdict[object, list[str]] = defaultdict(list)
-    for bundle, location in named:
-        subject = Subject(bundle.package, bundle=bundle.name)
+    for bundle, location in located:
+        finding = CatalogFinding("", package=bundle.package, bundle=bundle.name).at(location)
         try:
-            text = version_text(bundle)
-            versioned = VersionedBundle(version_key(text), bundle.name)
+            version = version_text(bundle)
+            versioned = VersionedBundle(version_key(version), bundle.name)
         except ValueError as error:
-            faults.append(
-                CatalogFinding(location, str(error), subject, "Correct the version of its ClusterServiceVersion.")
-            )
+            hint = "Correct the version of its ClusterServiceVersion."
+            findings.append(replace(finding, message=str(error), hint=hint))
             continue
-        same = versions[versioned.key]
+        equal = versions[versioned.key]
         if bundle.name in names:
-            told = f"it is listed twice under {archetype}"
-            faults.append(CatalogFinding(location, told, subject, "List it once."))
-        elif same:
-            told = f"its version {text} can't be ordered beside {same[0]}, but for build metadata the same"
-            faults.append(CatalogFinding(location, told, subject, "List one of them, or give it a version of its own."))
+            findings.append(replace(finding, message=f"listed twice under {archetype}", hint="List it once."))
+        elif equal:
+            message = f"version {version} has the same precedence as {equal[0]}, because build metadata is ignored"
+            findings.append(replace(finding, message=message, hint="List one of them, or change the version of one."))
         else:
             yield versioned
         names.add(bundle.name)
-        same.append(text)
+        equal.append(version)
 
 
-def _description(bundle: BundleBlob) -> tuple[Icon | None, str]:
-    """The icon and the description of the operator, as far as the manifests of a bundle have them."""
+def _icon_and_description(bundle: BundleBlob) -> tuple[Icon | None, str]:
+    """Return the icon and the description of the operator, if the manifests of a bundle have them."""
     with contextlib.suppress(InvalidDocument):
-        csv = next((one for one in bundle_objects(bundle) if isinstance(one, dict) and one.get("kind") == CSV_KIND), {})
+        objects = bundle_objects(bundle)
+        csv = next((value for value in objects if isinstance(value, dict) and value.get("kind") == CSV_KIND), {})
         spec = member(csv, "spec")
-        return _icon(member(spec, "icon") if isinstance(spec, dict) else None), _text(spec, "description")
+        icons = member(spec, "icon") if isinstance(spec, dict) else None
+        return _first_icon(icons), _string(spec, "description")
     return None, ""
 
 
-def _icon(icons: JsonValue) -> Icon | None:
-    """Return the first icon, None if there is none or, as in Go, the data of any can't be decoded."""
+def _first_icon(icons: JsonValue) -> Icon | None:
+    """Return the first icon; None if there is none or, as in Go, if the data of any icon is not valid base64."""
     entries = icons if isinstance(icons, list) else []
-    found = [Icon(_text(icon, "base64data"), _text(icon, "mediatype")) for icon in entries if isinstance(icon, dict)]
+    found = [
+        Icon(_string(icon, "base64data"), _string(icon, "mediatype")) for icon in entries if isinstance(icon, dict)
+    ]
     return found[0] if found and all(decode_base64(icon.data) is not None for icon in found) else None
 
 
-def _text(value: JsonValue, name: str) -> str:
-    text = member(value, name) if isinstance(value, dict) else None
-    return text if isinstance(text, str) else ""
+def _string(value: JsonValue, name: str) -> str:
+    string = member(value, name) if isinstance(value, dict) else None
+    return string if isinstance(string, str) else ""

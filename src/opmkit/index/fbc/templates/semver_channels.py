@@ -1,4 +1,4 @@
-"""Channels for the major and minor versions of bundles, and the updates in them, as semver templates make them."""
+"""Channels of semver templates: one per major or minor version, and the update edges in them."""
 
 from __future__ import annotations
 
@@ -13,98 +13,102 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.versions import VersionKey
 
 ARCHETYPES = ("candidate", "fast", "stable")
-"""The kinds of channels by how stable they are, the most stable last."""
+"""Channel archetypes, from least to most stable."""
 MAJOR, MINOR = "major", "minor"
 
 
 class VersionedBundle(NamedTuple):
-    """The name of a bundle, and its version as what it is compared by."""
+    """The name of a bundle with its version key."""
 
     key: VersionKey
     name: str
 
 
 Archetypes: TypeAlias = "Mapping[str, Sequence[VersionedBundle]]"
-"""The bundles of each archetype, in the order of their versions."""
+"""The bundles of each archetype, sorted by version."""
 
 
 class SemverChannel(NamedTuple):
-    """A channel to be: its archetype and kind, and its bundles in the order of their versions."""
+    """A channel to generate: archetype, type (`MAJOR` or `MINOR`), and bundles sorted by version."""
 
     archetype: str
-    kind: str
+    channel_type: str
     bundles: tuple[VersionedBundle, ...]
 
     @property
     def name(self) -> str:
-        """``stable-v1`` or ``stable-v1.2``."""
+        """Return a name such as ``stable-v1`` or ``stable-v1.2``."""
         major, minor, *_ = self.bundles[0].key
-        return f"{self.archetype}-v{major}" + f".{minor}" * (self.kind == MINOR)
+        return f"{self.archetype}-v{major}" + f".{minor}" * (self.channel_type == MINOR)
 
 
-_SHARED: dict[str, Callable[[VersionedBundle], tuple[int, ...]]] = {
-    MAJOR: lambda one: one.key[:1],
-    MINOR: lambda one: one.key[:2],
+_VERSION_PREFIX: dict[str, Callable[[VersionedBundle], tuple[int, ...]]] = {
+    MAJOR: lambda bundle: bundle.key[:1],
+    MINOR: lambda bundle: bundle.key[:2],
 }
-"""What the versions in a channel of each kind share."""
+"""The part of the version that the bundles of a channel share, by channel type."""
 
 
-def streams(archetypes: Archetypes, kinds: Iterable[str]) -> list[SemverChannel]:
-    """The channels that there are: by archetype, then by kind, then by version."""
+def group_channels(archetypes: Archetypes, channel_types: Iterable[str]) -> list[SemverChannel]:
+    """Return the channels to generate, by archetype, type and version."""
     return [
-        SemverChannel(archetype, kind, tuple(members))
+        SemverChannel(archetype, channel_type, tuple(members))
         for archetype in ARCHETYPES
-        for kind in kinds
-        for _, members in groupby(archetypes[archetype], _SHARED[kind])
+        for channel_type in channel_types
+        for _, members in groupby(archetypes[archetype], _VERSION_PREFIX[channel_type])
     ]
 
 
-def channels(found: Iterable[SemverChannel], archetypes: Archetypes, package: str) -> tuple[ChannelBlob, ...]:
-    """The channels with their updates, by name."""
+def channel_blobs(channels: Iterable[SemverChannel], archetypes: Archetypes, package: str) -> tuple[ChannelBlob, ...]:
+    """Return the channels with their entries, sorted by name."""
     entries = {archetype: {entry.name: entry for entry in _entries(archetypes[archetype])} for archetype in ARCHETYPES}
-    made = (
-        ChannelBlob(one.name, package, tuple(entries[one.archetype][bundle.name] for bundle in one.bundles))
-        for one in found
+    blobs = (
+        ChannelBlob(channel.name, package, tuple(entries[channel.archetype][bundle.name] for bundle in channel.bundles))
+        for channel in channels
     )
-    return tuple(sorted(made, key=lambda channel: channel.name))
+    return tuple(sorted(blobs, key=lambda blob: blob.name))
 
 
 def _entries(bundles: Sequence[VersionedBundle]) -> Iterator[EntryBlob]:
-    """The entries of an archetype; they are the same in all its channels.
+    """Yield the entries of an archetype, which are the same in all its channels.
 
-    Of each minor version the last patch replaces that of the minor version before, within the major version, and skips
-    all others that are lower; no other bundle updates anything.
+    The highest patch version of each minor version replaces that of the previous minor version with the same major
+    version, and skips all other lower versions. Other bundles have no edges.
     """
-    for _, major in groupby(bundles, lambda one: one.key[0]):
+    for _, major in groupby(bundles, lambda bundle: bundle.key[0]):
         lower: list[str] = []
-        before = ""
-        for _, minor in groupby(major, lambda one: one.key[1]):
-            *patches, last = (one.name for one in minor)
+        previous = ""
+        for _, minor in groupby(major, lambda bundle: bundle.key[1]):
+            *patches, last = (bundle.name for bundle in minor)
             yield from map(EntryBlob, patches)
-            skips = {*lower, *patches} - {before}
-            yield EntryBlob(last, before, tuple(sorted(skips)))
+            skips = {*lower, *patches} - {previous}
+            yield EntryBlob(last, previous, tuple(sorted(skips)))
             lower += [*patches, last]
-            before = last
+            previous = last
 
 
-def select_default_channel(found: Iterable[SemverChannel], preference: str) -> SemverChannel:
-    """The channel that is the default: the most stable, of these the one that begins highest, then the preferred."""
-    return max(found, key=lambda one: (*_rank(one), one.kind == preference, one.kind == MINOR))
+def select_default_channel(channels: Iterable[SemverChannel], preference: str) -> SemverChannel:
+    """Return the most stable channel, then the one with the highest first version, then that of the preferred type."""
+    return max(
+        channels,
+        key=lambda channel: (*_rank(channel), channel.channel_type == preference, channel.channel_type == MINOR),
+    )
 
 
-def select_default_channel_1_26(found: Iterable[SemverChannel]) -> SemverChannel:
-    """The same by the rule of v1.26.5, where also one that begins higher wins over a more stable one before it.
+def select_default_channel_1_26(channels: Iterable[SemverChannel]) -> SemverChannel:
+    """Return the default channel by the rule of Go opm v1.26.5.
 
-    That release leaves it to chance which of a major and a minor channel counts as the first.
+    There, a channel with a higher first version also wins over a more stable one before it. Whether major or minor
+    channels come first is random in that release; here it is minor channels.
     """
     best: SemverChannel | None = None
-    for one in sorted(found, key=lambda one: (*_rank(one), one.kind == MAJOR)):
-        if best is None or _rank(one)[0] > _rank(best)[0] or _rank(one)[1] > _rank(best)[1]:
-            best = one
+    for channel in sorted(channels, key=lambda channel: (*_rank(channel), channel.channel_type == MAJOR)):
+        if best is None or _rank(channel)[0] > _rank(best)[0] or _rank(channel)[1] > _rank(best)[1]:
+            best = channel
     if best is None:
-        raise ValueError("there is no channel")
+        raise ValueError("no channels")
     return best
 
 
-def _rank(stream: SemverChannel) -> tuple[int, VersionKey]:
-    return ARCHETYPES.index(stream.archetype), stream.bundles[0].key
+def _rank(channel: SemverChannel) -> tuple[int, VersionKey]:
+    return ARCHETYPES.index(channel.archetype), channel.bundles[0].key

@@ -1,4 +1,4 @@
-"""Substitutes templates: a catalog in which bundles take the places of others."""
+"""Substitutes templates: catalogs in which bundles replace others in the update graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, EntryBlob, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.documents import sort_keys
-from opmkit.index.fbc.findings import CatalogFinding, Subject, raise_findings
+from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.versions import version_key, version_text
 from opmkit.index.graph.version import precedence
 
@@ -28,7 +28,7 @@ SCHEMA = "olm.template.substitutes"
 
 
 class Substitution(NamedTuple):
-    """The image of a bundle, the name of the bundle whose place it takes, and where that is written."""
+    """The image of a bundle, the name of the bundle that it replaces, and the location in the template."""
 
     image: str
     base: str
@@ -36,57 +36,63 @@ class Substitution(NamedTuple):
 
 
 def render_substitutes(template: TemplateFile, render: BundleRenderer) -> Blobs:
-    """The catalog of a substitutes template.
+    """Return the catalog of a substitutes template.
 
     Raises:
-        InvalidCatalog: with all that is wrong with the template or its catalog, or with the first substitution that
-            can't be made or leaves the catalog invalid.
-        CatalogError, ImageToolsError: a bundle can't be rendered.
+        InvalidCatalog: the template or its catalog is invalid, with all findings; or a substitution is impossible or
+            makes the catalog invalid.
+        CatalogError: a bundle can't be rendered.
+        ImageToolsError: a bundle image can't be read.
     """
-    fields = template.only(SCHEMA)
-    template.known(fields, "schema", "entries", "substitutions")
-    blobs = template.blobs("entries", fields.items("entries"))
-    substitutions = list(_substitutions(template, fields))
+    reader = template.reader(SCHEMA)
+    template.check_fields(reader, "schema", "entries", "substitutions")
+    blobs = template.load_list("entries", reader.items("entries"))
+    substitutions = list(_read_substitutions(template, reader))
     template.raise_findings()
     raise_findings(check_blobs(blobs))
-    bundles = render([one.image for one in substitutions])
-    for one in substitutions:
-        blobs = _substituted(blobs, one, replace(bundles[one.image], location=one.location))
+    bundles = render([substitution.image for substitution in substitutions])
+    for substitution in substitutions:
+        bundle = replace(bundles[substitution.image], location=substitution.location)
+        blobs = _substitute(blobs, substitution, bundle)
     return blobs
 
 
 def to_substitutes(template: TemplateFile) -> OtherBlob:
-    """The substitutes template of a catalog, without substitutions yet; raises InvalidCatalog."""
+    """Return a substitutes template for a catalog, without substitutions.
+
+    Raises:
+        InvalidCatalog: the catalog is invalid; the error lists all findings.
+    """
     template.load(template.documents)
     template.raise_findings()
     entries = [sort_keys(document.value) for document in template.documents]
     return OtherBlob(SCHEMA, "", "", {"schema": SCHEMA, "entries": entries, "substitutions": []})
 
 
-def _substitutions(template: TemplateFile, fields: FieldReader) -> Iterator[Substitution]:
-    """What the template says; all that is wrong with it is told."""
+def _read_substitutions(template: TemplateFile, reader: FieldReader) -> Iterator[Substitution]:
     images: dict[str, str] = {}
-    for entry in fields.mappings("substitutions"):
-        template.known(entry, "name", "base")
-        image, base = entry.text("name"), entry.text("base")
+    for entry in reader.mappings("substitutions"):
+        template.check_fields(entry, "name", "base")
+        image, base = entry.string("name"), entry.string("base")
         if not image or not base or image == base:
-            told = "a substitution needs the image of a bundle as its name, and the name of another bundle as its base"
-            template.tell(entry.path, told, advice="Write both.")
+            message = "a substitution needs a bundle image as name, and the name of another bundle as base"
+            template.report(entry.path, message, hint="Set both.")
         elif base in images.values():
-            template.tell(entry.path, f'"{base}" is substituted twice', advice="Substitute the substitute, if need be.")
+            hint = "Remove one substitution, or substitute the substitute."
+            template.report(entry.path, f'"{base}" is substituted twice', hint=hint)
         elif image in images:
-            told = f'"{image}" substitutes both "{images[image]}" and "{base}"'
-            template.tell(entry.path, told, advice="Build a bundle for each.")
+            message = f'"{image}" substitutes both "{images[image]}" and "{base}"'
+            template.report(entry.path, message, hint="Build a bundle for each.")
         images[image] = base
         yield Substitution(image, base, template.location(entry.path))
 
 
-def _substituted(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) -> Blobs:
-    """The catalog after one substitution."""
-    base = next((one for one in blobs.bundles if one.name == substitution.base), None)
-    _check_order(base, bundle, substitution)
+def _substitute(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) -> Blobs:
+    """Return the catalog after one substitution."""
+    base = next((other for other in blobs.bundles if other.name == substitution.base), None)
+    _check_base(base, bundle, substitution)
     channels = (
-        _with_substitute(channel, substitution.base, bundle.name) if channel.package == bundle.package else channel
+        _add_substitute(channel, substitution.base, bundle.name) if channel.package == bundle.package else channel
         for channel in blobs.channels
     )
     result = replace(blobs, channels=tuple(channels), bundles=(*blobs.bundles, bundle))
@@ -94,50 +100,50 @@ def _substituted(blobs: Blobs, substitution: Substitution, bundle: BundleBlob) -
         raise_findings(check_blobs(Blobs.from_blobs(blob for blob in result if blob.package == bundle.package)))
     except InvalidCatalog as error:
         first, *others = error.lines
-        told = f"with {bundle.name!r} in the place of {substitution.base!r} the catalog is invalid: {first}"
-        raise InvalidCatalog(told, details=others, advice=error.advice) from error
+        message = f"substituting {bundle.name!r} for {substitution.base!r} makes the catalog invalid: {first}"
+        raise InvalidCatalog(message, details=others, hint=error.hint) from error
     return result
 
 
-def _check_order(base: BundleBlob | None, bundle: BundleBlob, substitution: Substitution) -> None:
-    """Raise InvalidCatalog unless a bundle may take the place of the base: one of its package, of a lower version."""
+def _check_base(base: BundleBlob | None, bundle: BundleBlob, substitution: Substitution) -> None:
+    """Raise InvalidCatalog unless the base belongs to the same package and has a lower version."""
     problem = ""
     if base is None:
-        problem = f'the catalog has no bundle "{substitution.base}" for it to take the place of'
+        problem = f'base bundle "{substitution.base}" not found in the catalog'
     elif base.package != bundle.package:
-        problem = f'"{base.name}" is of package "{base.package}"'
+        problem = f'base bundle "{base.name}" belongs to package "{base.package}"'
     else:
         try:
-            if _order(base) >= _order(bundle):
-                problem = f'its version is not above that of "{base.name}", whose place it would take'
+            if _sort_key(base) >= _sort_key(bundle):
+                problem = f'the version is not higher than that of the base bundle "{base.name}"'
         except ValueError as error:
-            problem = f'its version can\'t be compared with that of "{base.name}": {error}'
+            problem = f'cannot compare the version with that of the base bundle "{base.name}": {error}'
     if problem:
-        subject = Subject(bundle.package, bundle=bundle.name)
-        advice = "Name as the base a bundle among the entries, of the same package and a lower version or release."
-        raise_findings([CatalogFinding(substitution.location, problem, subject, advice)])
+        hint = "Set the base to a bundle among the entries with the same package and a lower version or release."
+        finding = CatalogFinding(problem, hint=hint, package=bundle.package, bundle=bundle.name)
+        raise_findings([finding.at(substitution.location)])
 
 
-def _order(bundle: BundleBlob) -> tuple[VersionKey, Identifiers]:
-    """What version and release compare by; one without release is below all that have one. Raises ValueError."""
+def _sort_key(bundle: BundleBlob) -> tuple[VersionKey, Identifiers]:
+    """Return a key of version and release, where no release is lowest; raise ValueError for an invalid version."""
     value = next(bundle.property_values(PACKAGE), None)
     release = member(value, "release") if isinstance(value, dict) else None
     identifiers = precedence(f"0.0.0-{release}")[3][1] if release and isinstance(release, str) else ()
     return version_key(version_text(bundle)), identifiers
 
 
-def _with_substitute(channel: ChannelBlob, base: str, name: str) -> ChannelBlob:
-    """The channel in which a bundle has the updates of the base and skips it, and others update from it instead."""
-    entries = (_redirected(entry, base, name) for entry in channel.entries)
-    taken = (
+def _add_substitute(channel: ChannelBlob, base: str, name: str) -> ChannelBlob:
+    """Give a bundle the edges of the base, let it skip the base, and redirect the edges from the base to it."""
+    entries = (_redirect(entry, base, name) for entry in channel.entries)
+    added = (
         EntryBlob(name, entry.replaces, (*entry.skips, base), entry.skip_range)
         for entry in channel.entries
         if entry.name == base
     )
-    return replace(channel, entries=(*entries, *taken))
+    return replace(channel, entries=(*entries, *added))
 
 
-def _redirected(entry: EntryBlob, base: str, name: str) -> EntryBlob:
+def _redirect(entry: EntryBlob, base: str, name: str) -> EntryBlob:
     if entry.name == base:
         return EntryBlob(base)
     if entry.replaces == base:

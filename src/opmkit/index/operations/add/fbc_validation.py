@@ -32,17 +32,17 @@ def validate_package(
 
     ``insert`` returns the package with one of the bundles, which may have other edges; suggestions are tested with it.
     """
-    faults = check_blobs(parts, compat)
-    if not faults:
+    findings = check_blobs(parts, compat)
+    if not findings:
         return
     names = " and ".join(bundle.name for bundle in added)
-    lines = [f"package {added[0].package} would not be valid with {names}: {faults[0]}", *map(str, faults[1:])]
-    invalid = {fault.subject.channel for fault in faults if fault.subject.channel}
+    lines = [f"package {added[0].package} would not be valid with {names}: {findings[0]}", *map(str, findings[1:])]
+    invalid = {finding.channel for finding in findings if finding.channel}
     channels = [channel for channel in parts.channels if channel.name in invalid and channel.entries]
     lines += [f"channel {channel.name} would be: {'; '.join(_chains(channel))}" for channel in channels]
     hints: list[Hint | str] = [
         *_suggestions(parts, channels, added, insert),
-        *(fault.advice for fault in faults),
+        *(finding.hint for finding in findings),
     ]
     raise InvalidCatalog(lines[0], details=lines[1:], hint=next((hint for hint in hints if hint), ""))
 

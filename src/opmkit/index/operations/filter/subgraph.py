@@ -130,4 +130,4 @@ def _reason(graph: _Graph, name: str, selected: Collection[str]) -> str:
     if only := graph.only_updated_by(name):
         return f"nothing else that stays replaces or skips {', '.join(only)}"
     fault = check_graph([entry for entry in graph.entries.values() if entry.name != name])
-    return f"without it: {fault.problem}" if fault else ""
+    return f"without it: {fault.message}" if fault else ""
