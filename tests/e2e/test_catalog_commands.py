@@ -78,7 +78,7 @@ def test_what_is_wrong_is_told_as_compilers_do(opm: Here, broken: Path) -> None:
         'broken/demo.yaml:9: error: package "demo", channel "alpha": detected cycle in replaces chain of upgrade '
         "graph: demo.v1.1.0 -> demo.v1.0.0 -> demo.v1.1.0 "
     )
-    assert hint.startswith("  hint: Take out one of these")
+    assert hint.startswith("  hint: Remove one of these")
     assert warning.startswith('broken/demo.yaml:9: warning: package "demo", channel "alpha", bundle "demo.v1.0.0": ')
     assert last.startswith(
         'Error: broken: invalid catalog: demo.yaml:9: package "demo", channel "alpha": detected cycle'
@@ -96,7 +96,7 @@ def test_the_report_has_what_the_reference_prints_and_all_findings(opm: Here, br
     error, warning = report["findings"]
     assert (error["severity"], error["file"], error["line"]) == ("error", "demo.yaml", 9)
     assert (error["package"], error["channel"], error["bundle"]) == ("demo", "alpha", "")
-    assert error["remedy"].startswith("Take out")
+    assert error["remedy"].startswith("Remove")
     assert (warning["severity"], warning["bundle"]) == ("warning", "demo.v1.0.0")
 
 

@@ -25,7 +25,6 @@ FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
 COMMANDS: Mapping[Operation, str] = MappingProxyType(
     {
         Operation.BUILD_CACHE: "opm serve --cache-only",
-        Operation.CONVERT_TEMPLATE: "opm alpha convert-template basic",
         Operation.COPY_IMAGE: "opm image copy",
         Operation.GENERATE_BUNDLE: "opm alpha bundle generate",
         Operation.LIST_INDEX_BUNDLES: "opm alpha list bundles",

@@ -65,7 +65,6 @@ class Operation(StrEnum):
     """An operation that a hint refers to; the value is its name in the library's own texts."""
 
     BUILD_CACHE = "build_cache"
-    CONVERT_TEMPLATE = "convert_template"
     COPY_IMAGE = "copy_image"
     GENERATE_BUNDLE = "generate_bundle"
     LIST_INDEX_BUNDLES = "list_index_bundles"

@@ -307,7 +307,7 @@ class TestRefusals:
         same = NewBundle.from_bundle(
             bundle("1.2.0", name="demo.again", image="quay.io/demo:again", replaces="demo.v1.2.0")
         )
-        with pytest.raises(InvalidCatalog, match=r"1\.2\.0 is that of demo\.again, demo\.v1\.2\.0"):
+        with pytest.raises(InvalidCatalog, match=r"1\.2\.0 is the version of demo\.again, demo\.v1\.2\.0"):
             added(same)
 
     def test_what_is_wrong_elsewhere_is_told_alone(self) -> None:

@@ -202,7 +202,7 @@ def _check_bundles(package: PackageBlobs) -> Iterator[CatalogFinding]:
     for version, bundles in by_version.items():
         if version and len(bundles) > 1:
             *_, last = bundles.values()
-            message = f"duplicate versions found in bundles: {', '.join(sorted(bundles))} have version {version}"
+            message = f"duplicate versions found in bundles: {version} is the version of {', '.join(sorted(bundles))}"
             yield locate(CatalogFinding(message, hint="Give each its own version, or remove one.", since="1.47"), last)
 
 
