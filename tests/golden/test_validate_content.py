@@ -1,4 +1,4 @@
-"""Loading, kinds and metadata, and the manifests as opm looks at them, against what the references found."""
+"""Findings of ``load``, ``sdk-content`` and ``opm-content`` compared with those of the Go validators on the corpora."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pytest
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.gvk import crd_group
 from tests.kit.shared import needs_shared
-from tests.kit.validation import RECORDS, deviations, found, judged
+from tests.kit.validation import RECORDS, count_findings, deviations, recorded_bundles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.kit.validation import Judged
+    from tests.kit.validation import RecordedBundle
 
 pytestmark = needs_shared
 
-# The values of these are texts of Go's decoders.
+# The values of these are messages of Go's decoders.
 _NO_SUBJECT = {"CSV-EXAMPLES-JSON", "CSV-EXAMPLES-DECODE", "OPM-CSV", "OPM-CSV-CRDS"}
 
 
-def bundles_of(compat: Compat, *corpora: str) -> list[Judged]:
-    """Those that the references loaded from a directory of their own."""
-    return [one for one in judged(compat, *corpora) if one.layout in ("bundle", "manifests")]
+def bundles_of(compat: Compat, *corpora: str) -> list[RecordedBundle]:
+    """Return the bundles that have a directory."""
+    return [bundle for bundle in recorded_bundles(compat, *corpora) if bundle.layout in ("bundle", "manifests")]
 
 
 def subject_of(finding: Mapping[str, str]) -> str:
-    """The subject of a recorded finding: its value, unless that shows a value of the Go program."""
+    """Return the subject of a recorded finding: its value, unless that is a dump of a Go value."""
     rule, value = finding["rule"], finding.get("value", "")
     if rule == "BUNDLE-OWNED-CRD-MISSING":  # {GROUP KIND NAME VERSION}
         _, kind, name, version = value.strip("{}").split(" ")
@@ -39,51 +39,53 @@ def subject_of(finding: Mapping[str, str]) -> str:
     return finding.get("field", "") if value[:1] in ("", "<", "[") or rule == "CSV-REQUIRED-FIELD" else value
 
 
-def expected(bundle: Judged, validator: str) -> Counter[tuple[str, str, str]]:
-    """What a reference found; where it broke down, there is no ClusterServiceVersion."""
+def expected(bundle: RecordedBundle, validator: str) -> Counter[tuple[str, str, str]]:
+    """Count the recorded findings; a crash means that the ClusterServiceVersion is missing."""
     return Counter(
-        ("LOAD-NO-CSV", "error", "") if one["rule"] == "CRASH" else (one["rule"], one["level"], subject_of(one))
-        for one in bundle.findings
-        if one["validator"] == validator
+        ("LOAD-NO-CSV", "error", "")
+        if finding["rule"] == "CRASH"
+        else (finding["rule"], finding["level"], subject_of(finding))
+        for finding in bundle.findings
+        if finding["validator"] == validator
     )
 
 
 @pytest.mark.parametrize("compat", RECORDS)
 @pytest.mark.parametrize("validator", ["load", "sdk-content"])
-def test_bundles_are_loaded_as_recorded(validator: str, compat: Compat) -> None:
+def test_findings_in_bundles_equal_the_recorded_ones(validator: str, compat: Compat) -> None:
     bundles = bundles_of(compat)
-    assert sum(one.expected(validator).total() for one in bundles) > 25
+    assert sum(bundle.expected(validator).total() for bundle in bundles) > 25
     assert deviations(bundles, validator) == {}
 
 
 @pytest.mark.parametrize("compat", RECORDS)
-def test_packages_are_loaded_as_recorded(compat: Compat) -> None:
-    """All bundles of a package are loaded as one directory is, but none at all is no fault of a package."""
-    packages = [one for one in judged(compat, "invalid-api") if one.layout == "package"]
-    assert sum(one.expected("load-package").total() for one in packages) >= 4
+def test_findings_in_packages_equal_the_recorded_ones(compat: Compat) -> None:
+    """The bundles of a package are loaded like one directory, except that a package without a bundle is valid."""
+    packages = [bundle for bundle in recorded_bundles(compat, "invalid-api") if bundle.layout == "package"]
+    assert sum(bundle.expected("load-package").total() for bundle in packages) >= 4
     for package in packages:
-        told = found(package.view(), "load")
-        del told["LOAD-NO-BUNDLE", "error", ""]
-        assert told == package.expected("load-package"), package.path
+        counts = count_findings(package.view(), "load")
+        del counts["LOAD-NO-BUNDLE", "error", ""]
+        assert counts == package.expected("load-package"), package.path
 
 
 @pytest.mark.parametrize("compat", RECORDS)
-def test_the_optional_validator_of_opm_judges_as_recorded(compat: Compat) -> None:
-    """It looks at the ClusterServiceVersion alone, and breaks down on an empty list of icons."""
-    breaks = {"syn-hub-icon-empty-list": {("HUB-ICON-COUNT", "error", ""): 1}}
+def test_optional_findings_equal_the_recorded_ones(compat: Compat) -> None:
+    """The Go validator crashes on an empty list of icons, which opmkit reports."""
+    crashes = {"syn-hub-icon-empty-list": {("HUB-ICON-COUNT", "error", ""): 1}}
     bundles = bundles_of(compat)
-    assert sum(one.expected("opm-content-optional").total() for one in bundles) > 150
-    assert deviations(bundles, "opm-content-optional") == breaks
+    assert sum(bundle.expected("opm-content-optional").total() for bundle in bundles) > 150
+    assert deviations(bundles, "opm-content-optional") == crashes
 
 
 @pytest.mark.parametrize(
     ("compat", "corpora"), [(Compat.OPM_1_26, ("bundles", "invalid-api")), (Compat.NEWEST, ("invalid-api",))]
 )
-def test_manifests_are_judged_as_opm_judges_them(compat: Compat, corpora: tuple[str, ...]) -> None:
-    """The newer reference was not asked about the bundles of the catalogs."""
+def test_opm_content_findings_equal_the_recorded_ones(compat: Compat, corpora: tuple[str, ...]) -> None:
+    """The newest release has no records for the corpus ``bundles``."""
     counted = 0
     for bundle in bundles_of(compat, *corpora):
         wanted = expected(bundle, "opm-content")
-        assert found(bundle.view(), "opm-content") == wanted, bundle.path
+        assert count_findings(bundle.view(), "opm-content") == wanted, bundle.path
         counted += wanted.total()
     assert counted > 150

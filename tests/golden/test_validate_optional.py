@@ -1,4 +1,4 @@
-"""What the references find by their object validator and their optional validators."""
+"""Findings of the object validator and the optional validators compared with those of the Go validators."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.run import run_rules
 from tests.kit.fake_platforms import platforms_of
 from tests.kit.shared import needs_shared
-from tests.kit.validation import DOCKERFILES, RECORDS, found, judged
+from tests.kit.validation import DOCKERFILES, RECORDS, count_findings, recorded_bundles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.kit.validation import Judged
+    from opmkit.bundle.validation.rule import Rule
+    from tests.kit.validation import RecordedBundle
 
 pytestmark = needs_shared
 
-# The bundle that the references crash on; opmkit tells what they should have told.
+# The Go validators crash on this bundle, where opmkit reports the cause.
 _CRASHES = "syn-hub-icon-empty-list"
 _HUB = ("operatorhub", "operatorhubv2")
 
-# Validator, options, how the record calls the two together, and the corpora that it is in.
+# Validator, options, name of both in the records, corpora.
 _BOTH = ("bundles", "invalid-api")
 CASES = [
     *(
@@ -46,15 +47,16 @@ CASES = [
 NEWEST_CASES = [(name, Options(), name, _BOTH) for name in ("operatorhubv2", "capabilities", "categories")]
 
 
-def loaded(compat: Compat, corpora: tuple[str, ...], layouts: str = "bundle manifests") -> Iterator[Judged]:
-    """The bundles that the reference could load, for else it looks no further."""
-    for bundle in judged(compat, *corpora):
-        if bundle.layout in layouts.split() and not any(one["validator"] == "load" for one in bundle.findings):
+def loaded(compat: Compat, corpora: tuple[str, ...], layouts: str = "bundle manifests") -> Iterator[RecordedBundle]:
+    """Yield the bundles that the Go validators could load; they do not check others."""
+    for bundle in recorded_bundles(compat, *corpora):
+        is_loaded = not any(finding["validator"] == "load" for finding in bundle.findings)
+        if bundle.layout in layouts.split() and is_loaded:
             yield bundle
 
 
-def expected(bundle: Judged, recorded: str) -> Counter[tuple[str, str, str]]:
-    """What the reference found."""
+def expected(bundle: RecordedBundle, recorded: str) -> Counter[tuple[str, str, str]]:
+    """Return the recorded findings."""
     return bundle.expected(recorded, "value")
 
 
@@ -63,7 +65,7 @@ def expected(bundle: Judged, recorded: str) -> Counter[tuple[str, str, str]]:
     [(compat, *case) for compat in RECORDS for case in CASES] + [(Compat.NEWEST, *case) for case in NEWEST_CASES],
     ids=lambda value: value if isinstance(value, str) else getattr(value, "value", ""),
 )
-def test_findings_are_those_of_the_reference(
+def test_findings_equal_the_recorded_ones(
     compat: Compat, validator: str, options: Options, recorded: str, corpora: tuple[str, ...]
 ) -> None:
     counted = 0
@@ -71,47 +73,48 @@ def test_findings_are_those_of_the_reference(
         wanted = expected(bundle, recorded)
         if validator in _HUB and bundle.path == _CRASHES:
             assert not wanted
-            assert found(bundle.view(options), validator)["HUB-ICON-COUNT", "error", ""] == 1
+            assert count_findings(bundle.view(options), validator)["HUB-ICON-COUNT", "error", ""] == 1
             continue
-        assert found(bundle.view(options), validator) == wanted, bundle.path
+        assert count_findings(bundle.view(options), validator) == wanted, bundle.path
         counted += wanted.total()
     assert counted > 3
 
 
 @pytest.mark.parametrize("compat", RECORDS)
-def test_channels_are_looked_at_where_the_annotations_are_known(compat: Compat) -> None:
-    """Given all of a bundle, the references know its channels; their command gives them the manifests alone."""
+def test_channel_names_are_checked_with_annotations(compat: Compat) -> None:
+    """The Go validators know the channels only if they get the whole bundle; operator-sdk passes only manifests."""
     rules = [replace(rule, compat=ALL) if rule.id == "GP-CHANNEL-NAME" else rule for rule in good_practices()]
     for bundle in loaded(compat, _BOTH if compat is Compat.OPM_1_26 else ("invalid-api",), "bundle"):
-        if not any(one["validator"] == "load@root" for one in bundle.findings):
-            mine = Counter((one.rule, one.severity.value, one.subject) for one in run_rules(bundle.view(), rules))
-            assert mine == expected(bundle, "good-practices@root"), bundle.path
+        if not any(finding["validator"] == "load@root" for finding in bundle.findings):
+            findings = run_rules(bundle.view(), rules)
+            counts = Counter((finding.rule, finding.severity.value, finding.subject) for finding in findings)
+            assert counts == expected(bundle, "good-practices@root"), bundle.path
 
 
-def good_practices() -> list:  # type: ignore[type-arg]
+def good_practices() -> list[Rule]:
     return [
         rule for rule in validators()["good-practices"] if Compat.OPMKIT in rule.compat and "PARTIAL" not in rule.id
     ]
 
 
 @pytest.mark.parametrize("compat", RECORDS)
-def test_platforms_are_those_of_the_reference(compat: Compat) -> None:
+def test_multiarch_findings_equal_the_recorded_ones(compat: Compat) -> None:
     counted = 0
     for bundle in loaded(compat, _BOTH):
         wanted = expected(bundle, "multiarch@sim")
-        assert found(replace(bundle.view(), inspect=platforms_of), "multiarch") == wanted, bundle.path
+        assert count_findings(replace(bundle.view(), inspect=platforms_of), "multiarch") == wanted, bundle.path
         counted += wanted.total()
     assert counted > 1000
 
 
 @pytest.mark.parametrize("compat", RECORDS)
-def test_objects_are_those_of_the_reference(compat: Compat) -> None:
-    """By rule and level, for the subjects are dumps of Go structs."""
+def test_object_findings_equal_the_recorded_ones(compat: Compat) -> None:
+    """Only rule and level are compared, as the recorded subjects are dumps of Go structs."""
     counted = 0
     for bundle in loaded(compat, ("invalid-api", "bundles"), "bundle manifests file"):
-        mine = Counter((rule, level) for rule, level, _ in found(bundle.view(), "object").elements())
+        found = Counter((rule, level) for rule, level, _ in count_findings(bundle.view(), "object").elements())
         wanted = Counter((rule, level) for rule, level, _ in expected(bundle, "object").elements())
-        assert mine == wanted, bundle.path
-        assert not found(bundle.view(), "operatorgroup") + expected(bundle, "operatorgroup")
+        assert found == wanted, bundle.path
+        assert not count_findings(bundle.view(), "operatorgroup") + expected(bundle, "operatorgroup")
         counted += wanted.total()
     assert counted == 10

@@ -10,7 +10,7 @@ from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.profiles import PROFILES
 from opmkit.bundle.validation.run import run_profile
 from tests.kit.shared import SHARED, cases, needs_shared
-from tests.kit.validation import view_of
+from tests.kit.validation import view_of_directory
 
 if TYPE_CHECKING:
     from tests.kit.shared import Case
@@ -26,9 +26,9 @@ def test_results_are_those_recorded(case: Case, compat: Compat) -> None:
     optional = argv[argv.index("--optional-validators") + 1].split(",") if "--optional-validators" in argv else []
     root = SHARED / record["bundles_dir"]
     directories = {path.name.lower(): path for path in root.iterdir()} if case.name == "invalid" else {}
-    judged = {}
+    results = {}
     for result in record["results"]:
-        view = view_of(directories.get(result["bundle"]) or root / result["bundle"], compat=compat)
-        judged[result["bundle"]] = "fail" if run_profile(view, PROFILES["opm"], optional) else "ok"
-    assert len(judged) >= 15
-    assert judged == {result["bundle"]: result["verdict"] for result in record["results"]}
+        view = view_of_directory(directories.get(result["bundle"]) or root / result["bundle"], compat=compat)
+        results[result["bundle"]] = "fail" if run_profile(view, PROFILES["opm"], optional) else "ok"
+    assert len(results) >= 15
+    assert results == {result["bundle"]: result["verdict"] for result in record["results"]}

@@ -1,4 +1,4 @@
-"""The broken bundles in fixtures/: the sound one that they are made of, laid under the files in which each differs."""
+"""The bundles in fixtures/broken-bundles: a valid one, and directories with the files that differ from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXPECTED = "expected.yaml"
 
 
 def files_below(root: Path) -> dict[str, bytes]:
-    """The files below a directory, by their paths from there."""
+    """Return the files below a directory by relative path."""
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
@@ -34,38 +34,38 @@ BASE = files_below(BROKEN / "base")
 
 @dataclass(frozen=True)
 class Broken:
-    """A broken bundle, by the name of its directory."""
+    """A broken bundle; ``name`` is that of its directory."""
 
     name: str
 
     @cached_property
     def expected(self) -> Mapping[str, Any]:
-        """What is to be found, and how it is looked for."""
-        told: dict[str, Any] = yaml.safe_load((BROKEN / self.name / _EXPECTED).read_text())
-        return told
+        """The expected findings, and how to run validation."""
+        expected: dict[str, Any] = yaml.safe_load((BROKEN / self.name / _EXPECTED).read_text())
+        return expected
 
     @cached_property
     def own(self) -> dict[str, bytes]:
-        """The files that differ from those of the sound bundle, and the marks of those that are not there."""
+        """The files that differ from the valid bundle, with the markers of deleted files."""
         return {path: raw for path, raw in files_below(BROKEN / self.name).items() if path != _EXPECTED}
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """All of its files."""
+        """All files of the bundle."""
         files = {**BASE, **self.own}
         return {
             path: raw for path, raw in files.items() if not path.endswith(_DELETED) and path + _DELETED not in files
         }
 
     def findings(self) -> list[Finding]:
-        """What the profile ``all`` finds, or the validator that is asked for."""
+        """Run the profile ``all``, or the validator in ``expected``."""
         bundle = view(self.files, image_labels=self.expected.get("labels"))
         if "validator" in self.expected:
             return list(run_rules(bundle, validators()[self.expected["validator"]]))
         return run_profile(bundle, profile_named("all"))
 
     def write(self, root: Path) -> None:
-        """Write its files below a directory."""
+        """Write the files below a directory."""
         for path, raw in self.files.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(raw)
@@ -75,5 +75,5 @@ class Broken:
 
 
 def broken_bundles() -> list[Broken]:
-    """All of them."""
+    """Return all broken bundles."""
     return [Broken(path.parent.name) for path in sorted(BROKEN.glob(f"*/{_EXPECTED}"))]

@@ -1,4 +1,4 @@
-"""One sound bundle, and the ways to spoil it, for tests of single rules."""
+"""A valid bundle, with changes, for tests of single rules."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CRD = "manifests/demos.demo.example.com.crd.yaml"
 ANNOTATIONS = "metadata/annotations.yaml"
 
 FILES = {path: raw.decode() for path, raw in BASE.items()}
-"""The sound bundle that the broken ones in fixtures/ are made of, by the paths of its files."""
+"""The valid bundle from which those in fixtures/broken-bundles are derived, by path."""
 
 
 def demo(
     *changes: tuple[str, str], compat: Compat = Compat.OPMKIT, more: Mapping[str, str | bytes] | None = None
 ) -> BundleView:
-    """The bundle, with texts replaced (each must be in just one file) and more files."""
+    """Return the valid bundle with replacements, each of a text that is in exactly one file, and additional files."""
     files = dict(FILES)
     for old, new in changes:
         (path,) = (path for path, text in files.items() if old in text)
@@ -34,7 +34,7 @@ def demo(
 
 
 def line_of(bundle: BundleView, finding: Finding) -> str:
-    """The line of a file that a finding points at, without the blanks around it; "" if it points at none."""
+    """Return the reported line without surrounding whitespace, "" if the finding has no line."""
     if not finding.line:
         return ""
     return bundle.files[finding.file].decode(errors="replace").splitlines()[finding.line - 1].strip()

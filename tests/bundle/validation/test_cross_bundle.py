@@ -12,7 +12,7 @@ from opmkit.bundle.validation.cross_bundle import BundleSummary, CrossBundleRule
 from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import demo
 from tests.kit.shared import needs_shared
-from tests.kit.validation import findings, judged, view
+from tests.kit.validation import findings, recorded_bundles, view
 
 
 def bundle(version: str, replaces: str = "", /, **more: Any) -> BundleSummary:
@@ -38,7 +38,7 @@ def test_the_same_image_under_two_names_is_one_bundle() -> None:
     assert told(bundle("1.0.0", digest="d"), bundle("1.0.0", digest="d", target="demo:latest")) == []
 
 
-FAULTS = [
+CASES = [
     ((bundle("1.0.0"), bundle("1.0.0", package="other")), [("ACROSS-NAME-DUPLICATE", "demo.v1.0.0", "demo.v1.0.0")]),
     (
         (bundle("1.0.0"), bundle("1.0.1", "1.0.0", version="v1.0.0")),
@@ -65,7 +65,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("bundles", "wanted"), FAULTS)
+@pytest.mark.parametrize(("bundles", "wanted"), CASES)
 def test_a_fault_is_found(bundles: tuple[BundleSummary, ...], wanted: list[tuple[str, str, str]]) -> None:
     assert told(*bundles) == wanted
     assert told(*reversed(bundles)) == wanted
@@ -73,7 +73,7 @@ def test_a_fault_is_found(bundles: tuple[BundleSummary, ...], wanted: list[tuple
 
 def test_every_rule_is_tested_and_explained() -> None:
     rules = validators()["across"]
-    assert {one.id for one in rules} == {rule for _, wanted in FAULTS for rule, _, _ in wanted}
+    assert {one.id for one in rules} == {rule for _, wanted in CASES for rule, _, _ in wanted}
     assert all(isinstance(one, CrossBundleRule) and one.explanation and one.bad and one.good for one in rules)
     assert findings(demo(), "across") == []
 
@@ -125,7 +125,8 @@ def test_a_bundle_is_summed_up() -> None:
 @needs_shared
 def test_the_corpus_has_broken_chains() -> None:
     views = (
-        dataclasses.replace(one.view(), compat=Compat.OPMKIT, name=one.path) for one in judged(Compat.NEWEST, "bundles")
+        dataclasses.replace(one.view(), compat=Compat.OPMKIT, name=one.path)
+        for one in recorded_bundles(Compat.NEWEST, "bundles")
     )
     summaries = [summary for one in views if (summary := BundleSummary.from_bundle(one))]
     found = {

@@ -1,4 +1,4 @@
-"""The broken bundles in fixtures/: in each, just what is expected is found, and where."""
+"""The bundles in fixtures/broken-bundles: expected findings and locations."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ BUNDLES = broken_bundles()
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("compat", Compat)
-def test_the_sound_bundle_passes(profile: str, compat: Compat) -> None:
+def test_the_valid_bundle_has_no_findings(profile: str, compat: Compat) -> None:
     optional = [name for name in PROFILES[profile].optional if name not in ("multiarch", "operatorhub")]
     chosen = [name for name in optional if compat in PROFILES[profile].optional[name].compat]
     assert run_profile(view(BASE, compat), profile_named(profile), chosen) == []
 
 
 @pytest.mark.parametrize("broken", BUNDLES, ids=str)
-def test_just_the_fault_is_found(broken: Broken) -> None:
+def test_each_bundle_has_exactly_the_expected_findings(broken: Broken) -> None:
     expected = broken.expected["findings"]
     assert expected[0]["rule"].lower() == broken.name
-    found = Counter((one.rule, one.severity.value, one.file, one.line) for one in broken.findings())
-    assert found == Counter(_known(one) for one in expected)
+    found = Counter((finding.rule, finding.severity.value, finding.file, finding.line) for finding in broken.findings())
+    assert found == Counter(_key(finding) for finding in expected)
 
 
-def _known(finding: Mapping[str, str | int]) -> tuple[str, str, str, int]:
-    """What an expected finding is known by."""
+def _key(finding: Mapping[str, str | int]) -> tuple[str, str, str, int]:
+    """Return the compared fields of an expected finding."""
     return str(finding["rule"]), str(finding["severity"]), str(finding.get("file", "")), int(finding.get("line", 0))
 
 
-def test_what_a_broken_bundle_repeats_of_the_sound_one_is_left_out() -> None:
+def test_broken_bundles_contain_only_changed_files() -> None:
     for broken in BUNDLES:
         same = [path for path, raw in broken.own.items() if BASE.get(path) == raw]
         assert not same, f"{broken}: {same}"
 
 
-def test_every_validator_is_among_them() -> None:
+def test_every_validator_has_a_broken_bundle() -> None:
     known = rules()
-    judged = {known[broken.expected["findings"][0]["rule"]].validator for broken in BUNDLES}
-    assert {one.validator for one in known.values()} - judged == {"across"}  # it is over several bundles
+    covered = {known[broken.expected["findings"][0]["rule"]].validator for broken in BUNDLES}
+    assert {bundle.validator for bundle in known.values()} - recorded_bundles == {"across"}  # checks several bundles

@@ -1,6 +1,6 @@
 """Whatever a bundle holds, validation ends with findings, and every form of report can tell them.
 
-``OPMKIT_MUTANTS`` is how many spoilt bundles are judged.
+``OPMKIT_MUTANTS`` is how many spoilt bundles are recorded_bundles.
 """
 
 from __future__ import annotations

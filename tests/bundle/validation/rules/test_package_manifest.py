@@ -1,4 +1,4 @@
-"""The rules about package manifests: each fires with its place."""
+"""Rules of the validator ``packagemanifest``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ channels:
 """
 
 
-def told(files: dict[str, str]) -> list[tuple[str, str]]:
-    return [(one.rule, one.location) for one in findings(view(files, bare=True), "packagemanifest")]
+def check(files: dict[str, str]) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.location) for finding in findings(view(files, bare=True), "packagemanifest")]
 
 
-def test_a_sound_package_passes() -> None:
+def test_a_valid_package_has_no_findings() -> None:
     csv = "kind: ClusterServiceVersion\nspec: {}\n"
-    assert told({"demo.package.yaml": GOOD, "1.0.0/csv.yaml": csv, ".git/config": "text", "ci.yaml": "# none\n"}) == []
+    assert check({"demo.package.yaml": GOOD, "1.0.0/csv.yaml": csv, ".git/config": "text", "ci.yaml": "# none\n"}) == []
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def test_a_sound_package_passes() -> None:
         ("packageName: demo", "packageName: demo: x", [("LOAD-PACKAGE-DECODE", 1)]),
     ],
 )
-def test_faults_of_the_manifest(before: str, after: str, expected: list[tuple[str, int]]) -> None:
+def test_invalid_manifests(before: str, after: str, expected: list[tuple[str, int]]) -> None:
     found = findings(view({"package.yaml": GOOD.replace(before, after)}, bare=True), "packagemanifest")
-    assert [(one.rule, one.line) for one in found] == expected
+    assert [(finding.rule, finding.line) for finding in found] == expected
 
 
-def test_one_package_alone() -> None:
-    found = told({"a.yaml": GOOD, "below/b.yaml": GOOD, "README": "text"})
+def test_several_packages() -> None:
+    found = check({"a.yaml": GOOD, "below/b.yaml": GOOD, "README": "text"})
     assert found == [("LOAD-PACKAGE-DECODE", "README:1:1"), ("LOAD-MULTIPLE-PACKAGE", "below/b.yaml:1:1")]

@@ -1,4 +1,4 @@
-"""The rules of the validator ``bundle``: what each finds, and in which line."""
+"""Rules of the validator ``bundle``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.rules.bundle import MAX_SIZE
 from tests.kit.demo import CRD, CSV, FILES, demo, line_of
-from tests.kit.validation import findings, found, view
+from tests.kit.validation import count_findings, findings, view
 
 IMAGE = FILES[CSV].partition("    image: ")[2].partition("\n")[0]
 ACCOUNT = "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: {}\n"
 OWNED = "    - name: demos.demo.example.com\n      version: v1\n      kind: Demo\n"
 
-# Rule, what is changed, more files, and how the line begins that is found.
-FAULTS = [
+# Rule, change, additional files, beginning of the reported line.
+CASES = [
     ("BUNDLE-CRD-DUPLICATE", ("", ""), {"manifests/second.yaml": FILES[CRD]}, "- name: v1"),
     ("BUNDLE-OWNED-CRD-MISSING", ("      kind: Demo\n", "      kind: Dmo\n"), {}, "- name: demos.demo.example.com"),
     ("BUNDLE-CRD-NOT-OWNED", (OWNED, OWNED.replace("kind: Demo", "kind: Dmo")), {}, "- name: v1"),
@@ -30,15 +30,15 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "change", "more", "line"), FAULTS)
-def test_a_fault_is_found_in_its_line(rule: str, change: tuple[str, str], more: dict[str, str], line: str) -> None:
+@pytest.mark.parametrize(("rule", "change", "more", "line"), CASES)
+def test_each_rule_reports_the_line(rule: str, change: tuple[str, str], more: dict[str, str], line: str) -> None:
     bundle = demo(*([change] if change[0] else []), more=more)
-    (told,) = (one for one in findings(bundle, "bundle") if one.rule == rule)
-    assert line_of(bundle, told).startswith(line)
+    (found,) = (finding for finding in findings(bundle, "bundle") if finding.rule == rule)
+    assert line_of(bundle, found).startswith(line)
 
 
 def noise(size: int) -> bytes:
-    """A comment that can hardly be compressed, of so many bytes."""
+    """Return an incompressible YAML comment of a size in bytes."""
     return b"# " + random.Random(0).randbytes(size // 2).hex().encode()
 
 
@@ -46,70 +46,70 @@ def noise(size: int) -> bytes:
     ("size", "rules"),
     [(100_000, []), (1_250_000, ["BUNDLE-SIZE-NEAR"]), (1_700_000, ["BUNDLE-SIZE-MAX"])],
 )
-def test_the_size_is_bounded(size: int, rules: list[str]) -> None:
+def test_size_limits(size: int, rules: list[str]) -> None:
     bundle = demo(more={"manifests/big.yaml": noise(size) + b"\nkind: ConfigMap"})
-    told = findings(bundle, "bundle")
-    assert [(one.rule, one.subject) for one in told] == [(rule, "demo.v1.2.3") for rule in rules]
+    found = findings(bundle, "bundle")
+    assert [(finding.rule, finding.subject) for finding in found] == [(rule, "demo.v1.2.3") for rule in rules]
 
 
 @pytest.mark.parametrize("compat", Compat)
 @pytest.mark.parametrize("version", ["  version: v1\n", "  versions: []\n", ""])
-def test_a_v1beta1_crd_without_a_list_of_versions_has_to_be_owned(version: str, compat: Compat) -> None:
+def test_a_v1beta1_crd_without_versions_must_be_owned(version: str, compat: Compat) -> None:
     crd = (
         "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"
         "metadata: {name: extras.demo.example.com}\nspec:\n  group: demo.example.com\n"
         f"{version}  names: {{kind: Extra, plural: extras}}\n"
     )
-    told = found(demo(more={"manifests/extra.yaml": crd}, compat=compat), "bundle")
+    counts = count_findings(demo(more={"manifests/extra.yaml": crd}, compat=compat), "bundle")
     subject = f"demo.example.com/{'v1' if version.startswith('  version:') else ''}, Kind=Extra"
-    assert told == Counter({("BUNDLE-CRD-NOT-OWNED", "error", subject): 1})
+    assert counts == Counter({("BUNDLE-CRD-NOT-OWNED", "error", subject): 1})
 
 
-def test_the_metadata_counts_too_but_not_for_the_references() -> None:
+def test_only_opmkit_includes_the_metadata_in_the_size() -> None:
     more = {"manifests/big.yaml": noise(1_000_000), "metadata/big.yaml": noise(1_000_000)}
-    assert [one.rule for one in findings(demo(more=more), "bundle")] == ["BUNDLE-SIZE-MAX"]
+    assert [finding.rule for finding in findings(demo(more=more), "bundle")] == ["BUNDLE-SIZE-MAX"]
     assert findings(demo(more=more, compat=Compat.NEWEST), "bundle") == []
     assert MAX_SIZE == 1024 * 1024
 
 
-def test_every_rule_is_tested_and_explained() -> None:
+def test_every_rule_is_tested_and_documented() -> None:
     rules = validators()["bundle"]
     sizes = {"BUNDLE-SIZE-MAX", "BUNDLE-SIZE-NEAR", "BUNDLE-SIZE-UNKNOWN"}
-    assert {one.id for one in rules} == {rule for rule, *_ in FAULTS} | sizes
-    assert all(one.explanation and one.bad and one.good for one in rules)
+    assert {rule.id for rule in rules} == {rule for rule, *_ in CASES} | sizes
+    assert all(rule.explanation and rule.bad and rule.good for rule in rules)
 
 
 @pytest.mark.parametrize("compat", Compat)
-def test_nothing_is_found_in_a_sound_bundle(compat: Compat) -> None:
+def test_a_valid_bundle_has_no_findings(compat: Compat) -> None:
     assert findings(demo(compat=compat), "bundle") == []
 
 
-def test_the_same_owned_twice_is_missing_for_the_references_alone() -> None:
+def test_a_duplicate_owned_crd_is_missing_only_for_the_go_validators() -> None:
     change = (OWNED, OWNED + OWNED)
-    assert found(demo(change), "bundle") == Counter()
+    assert count_findings(demo(change), "bundle") == Counter()
     subject = "demo.example.com/v1, Kind=Demo"
     recorded = Counter({("BUNDLE-OWNED-CRD-MISSING", "error", subject): 1})
-    assert found(demo(change, compat=Compat.NEWEST), "bundle") == recorded
+    assert count_findings(demo(change, compat=Compat.NEWEST), "bundle") == recorded
 
 
-def test_deployments_without_an_account_do_not_clash_with_an_account_without_a_name() -> None:
+def test_deployments_without_account_do_not_conflict_with_an_account_without_name() -> None:
     change = ("              serviceAccountName: demo-account\n", "")
     more = {"manifests/account.yaml": ACCOUNT.format("''")}
     assert findings(demo(change, more=more), "bundle") == []
-    assert found(demo(change, more=more, compat=Compat.OPM_1_26), "bundle").total() == 1
+    assert count_findings(demo(change, more=more, compat=Compat.OPM_1_26), "bundle").total() == 1
 
 
-def test_a_release_is_named_by_the_package_of_the_annotations() -> None:
+def test_the_name_of_a_release_contains_the_package_of_the_annotations() -> None:
     changes = [("  version: 1.2.3", "  version: 1.2.3\n  release: '1'"), ("name: demo.v1.2.3", "name: demo-v1.2.3-1")]
     assert findings(demo(*changes), "bundle") == []
-    assert found(demo(*changes, compat=Compat.NEWEST), "bundle").total() == 1
+    assert count_findings(demo(*changes, compat=Compat.NEWEST), "bundle").total() == 1
     assert findings(demo(*changes, compat=Compat.OPM_1_26), "bundle") == []
 
 
 @pytest.mark.parametrize("files", [{}, {"manifests/csv.yaml": ""}])
-def test_a_bundle_without_content_has_no_size(files: dict[str, str]) -> None:
-    assert [one.rule for one in findings(view(files), "bundle")] == ["BUNDLE-SIZE-UNKNOWN"]
+def test_an_empty_bundle_has_an_unknown_size(files: dict[str, str]) -> None:
+    assert [finding.rule for finding in findings(view(files), "bundle")] == ["BUNDLE-SIZE-UNKNOWN"]
 
 
-def test_there_is_nothing_to_compare_without_a_service_version() -> None:
+def test_a_bundle_without_csv_has_no_findings() -> None:
     assert findings(view({CRD: FILES[CRD]}), "bundle") == []

@@ -1,4 +1,4 @@
-"""The rules of the validator ``csv``: what each finds, and in which line."""
+"""Rules of the validator ``csv``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.rule_registry import validators
 from tests.kit.demo import CSV, FILES, demo, line_of
-from tests.kit.validation import findings, found
+from tests.kit.validation import count_findings, findings
 
 if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 EXAMPLE = '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}]'
 WITHOUT_ANNOTATIONS = (FILES[CSV].partition("  annotations:")[2].partition("spec:")[0], " {}\n")
 
-# Rule, what is changed, and how the line begins that is found.
-FAULTS = [
+# Rule, change, beginning of the reported line.
+CASES = [
     ("CSV-NAME-FORMAT", ("name: demo.v1.2.3", "name: Demo.v1.2.3"), "name: Demo"),
     ("CSV-NAME-FORMAT", ("  name: demo.v1.2.3\n", ""), "metadata:"),
     ("CSV-REPLACES-FORMAT", ("replaces: demo.v1.2.2", "replaces: demo:1.2.2"), "replaces:"),
@@ -51,56 +51,56 @@ FAULTS = [
 ]
 
 
-def of_rule(rule: str, *changes: tuple[str, str], compat: Compat = Compat.OPMKIT) -> list[tuple[Finding, str]]:
-    """What a rule finds, with the line that it points at."""
+def findings_of_rule(rule: str, *changes: tuple[str, str], compat: Compat = Compat.OPMKIT) -> list[tuple[Finding, str]]:
+    """Return the findings of a rule with the reported lines."""
     bundle = demo(*changes, compat=compat)
-    return [(one, line_of(bundle, one)) for one in findings(bundle, "csv") if one.rule == rule]
+    return [(finding, line_of(bundle, finding)) for finding in findings(bundle, "csv") if finding.rule == rule]
 
 
-@pytest.mark.parametrize(("rule", "change", "line"), FAULTS)
-def test_a_fault_is_found_in_its_line(rule: str, change: tuple[str, str], line: str) -> None:
-    (told,) = of_rule(rule, change)
-    assert told[1].startswith(line)
-    assert told[0].hint
+@pytest.mark.parametrize(("rule", "change", "line"), CASES)
+def test_each_rule_reports_the_line(rule: str, change: tuple[str, str], line: str) -> None:
+    ((finding, reported_line),) = findings_of_rule(rule, change)
+    assert reported_line.startswith(line)
+    assert finding.hint
 
 
-def test_every_rule_is_tested_and_explained() -> None:
+def test_every_rule_is_tested_and_documented() -> None:
     rules = validators()["csv"]
-    assert {one.id for one in rules} == {rule for rule, _, _ in FAULTS}
-    assert all(one.explanation and one.bad and one.good for one in rules)
+    assert {rule.id for rule in rules} == {rule for rule, _, _ in CASES}
+    assert all(rule.explanation and rule.bad and rule.good for rule in rules)
 
 
 @pytest.mark.parametrize("compat", Compat)
-def test_nothing_is_found_in_a_sound_bundle(compat: Compat) -> None:
+def test_a_valid_bundle_has_no_findings(compat: Compat) -> None:
     assert findings(demo(compat=compat), "csv") == []
 
 
-def test_required_fields_are_named_as_in_the_file_or_as_in_the_reference() -> None:
+def test_required_fields_have_the_name_of_the_go_validators_in_their_modes() -> None:
     change = ("displayName: Demo\n", "displayName:\n")
-    assert [one.subject for one, _ in of_rule("CSV-REQUIRED-FIELD", change)] == ["spec.displayName"]
-    told = of_rule("CSV-REQUIRED-FIELD", change, compat=Compat.NEWEST)
-    assert [one.subject for one, _ in told] == ["Spec.DisplayName"]
+    assert [finding.subject for finding, _ in findings_of_rule("CSV-REQUIRED-FIELD", change)] == ["spec.displayName"]
+    told = findings_of_rule("CSV-REQUIRED-FIELD", change, compat=Compat.NEWEST)
+    assert [finding.subject for finding, _ in told] == ["Spec.DisplayName"]
 
 
-def test_a_field_of_a_wrong_type_stops_the_references_and_is_not_taken_for_missing() -> None:
+def test_a_field_of_the_wrong_type_is_not_missing_and_stops_the_go_validators() -> None:
     changes = [
         ("displayName: Demo\n", "displayName: [Demo]\n"),
         ("minKubeVersion: 1.27.0", "minKubeVersion: {}"),
         ("  installModes:\n", "  installModes: all\n  modes:\n"),
         ("replaces: demo.v1.2.2", "replaces: A B"),
     ]
-    assert set(found(demo(*changes), "csv")) == {("CSV-REPLACES-FORMAT", "error", "")}
+    assert set(count_findings(demo(*changes), "csv")) == {("CSV-REPLACES-FORMAT", "error", "")}
     assert findings(demo(*changes, compat=Compat.NEWEST), "csv") == []
 
 
-def test_all_examples_at_fault_are_told() -> None:
+def test_all_invalid_examples_are_reported() -> None:
     change = (EXAMPLE, '[1, {"kind": "Demo"}, {"apiVersion": "v1"}]')
-    assert [one.message.partition(": ")[2] for one, _ in of_rule("CSV-EXAMPLES-DECODE", change)] == [
+    assert [finding.message.partition(": ")[2] for finding, _ in findings_of_rule("CSV-EXAMPLES-DECODE", change)] == [
         "number 1 is no object",
         "number 3 has no kind",
     ]
-    assert len(of_rule("CSV-EXAMPLES-DECODE", change, compat=Compat.OPM_1_26)) == 1
+    assert len(findings_of_rule("CSV-EXAMPLES-DECODE", change, compat=Compat.OPM_1_26)) == 1
 
 
-def test_the_older_reference_does_not_look_at_the_kubernetes_version() -> None:
-    assert of_rule("MINKUBE-MISSING", ("minKubeVersion: 1.27.0", ""), compat=Compat.OPM_1_26) == []
+def test_opm_1_26_does_not_check_the_kubernetes_version() -> None:
+    assert findings_of_rule("MINKUBE-MISSING", ("minKubeVersion: 1.27.0", ""), compat=Compat.OPM_1_26) == []

@@ -1,4 +1,4 @@
-"""The rules about layout, annotations and dependencies: each fires with its place, and a sound bundle passes."""
+"""Rules of the validator ``format``: layout, annotations and dependencies."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ CSV = "kind: ClusterServiceVersion\n"
 FILES = {"manifests/csv.yaml": CSV, "metadata/annotations.yaml": ANNOTATIONS}
 
 
-def told(bundle: BundleView) -> list[tuple[str, str]]:
-    """Rules and places of what is wrong with the format."""
-    return [(one.rule, one.location) for one in findings(bundle, "format")]
+def check(bundle: BundleView) -> list[tuple[str, str]]:
+    """Return rules and locations of the findings."""
+    return [(finding.rule, finding.location) for finding in findings(bundle, "format")]
 
 
-def test_a_sound_bundle_passes() -> None:
+def test_a_valid_bundle_has_no_findings() -> None:
     for compat in Compat:
-        assert told(view(FILES, compat)) == []
+        assert check(view(FILES, compat)) == []
 
 
 def test_directories() -> None:
-    assert told(view({"deploy/csv.yaml": CSV})) == [("FMT-NO-MANIFESTS-DIR", ""), ("FMT-NO-METADATA-DIR", "")]
+    assert check(view({"deploy/csv.yaml": CSV})) == [("FMT-NO-MANIFESTS-DIR", ""), ("FMT-NO-METADATA-DIR", "")]
     empty = view({"manifests/below/csv.yaml": CSV, "metadata/annotations.yaml": ANNOTATIONS})
-    assert told(empty) == [("FMT-EMPTY-MANIFESTS", ""), ("ANN-MEDIATYPE-MISMATCH", "metadata/annotations.yaml:2:3")]
+    assert check(empty) == [("FMT-EMPTY-MANIFESTS", ""), ("ANN-MEDIATYPE-MISMATCH", "metadata/annotations.yaml:2:3")]
 
 
-def test_annotations_are_looked_for() -> None:
-    assert told(view({**FILES, "metadata/annotations.yaml": "a: b\n"})) == [("FMT-NO-ANNOTATIONS", "")]
+def test_missing_or_invalid_annotations_file() -> None:
+    assert check(view({**FILES, "metadata/annotations.yaml": "a: b\n"})) == [("FMT-NO-ANNOTATIONS", "")]
     broken = view({**FILES, "metadata/annotations.yaml": "annotations:\n  a: b: c\n"})
-    assert told(broken) == [("FMT-NO-ANNOTATIONS", "metadata/annotations.yaml:2:7")]
+    assert check(broken) == [("FMT-NO-ANNOTATIONS", "metadata/annotations.yaml:2:7")]
 
 
 def changed(number: int, text: str) -> BundleView:
-    """The sound bundle with one line of its annotations replaced."""
+    """Return the valid bundle with one line of its annotations replaced."""
     lines = ANNOTATIONS.splitlines()
     lines[number - 1 : number] = [text] if text else []
     return view({**FILES, "metadata/annotations.yaml": "\n".join(lines)})
@@ -73,7 +73,7 @@ def changed(number: int, text: str) -> BundleView:
     ],
 )
 def test_annotations(line: int, text: str, expected: list[tuple[str, int]]) -> None:
-    assert [(one.rule, one.line) for one in findings(changed(line, text), "format")] == expected
+    assert [(finding.rule, finding.line) for finding in findings(changed(line, text), "format")] == expected
 
 
 @pytest.mark.parametrize(
@@ -88,20 +88,20 @@ def test_annotations(line: int, text: str, expected: list[tuple[str, int]]) -> N
 )
 def test_media_types(files: dict[str, str], media_type: str) -> None:
     annotations = ANNOTATIONS.replace("registry+v1", media_type)
-    assert told(view({**files, "metadata/annotations.yaml": annotations})) == []
+    assert check(view({**files, "metadata/annotations.yaml": annotations})) == []
 
 
-def depending(text: str, compat: Compat = Compat.OPMKIT) -> list[tuple[str, int]]:
-    """Rules and lines of what is wrong with dependencies."""
+def check_dependencies(text: str, compat: Compat = Compat.OPMKIT) -> list[tuple[str, int]]:
+    """Return rules and lines of the findings in a dependencies file."""
     bundle = view({**FILES, "metadata/dependencies.yaml": text}, compat)
-    return [(one.rule, one.line) for one in findings(bundle, "format")]
+    return [(finding.rule, finding.line) for finding in findings(bundle, "format")]
 
 
 def dependency(kind: str, value: str) -> str:
     return f"dependencies:\n- type: {kind}\n  value:\n    {value}\n"
 
 
-SOUND = [
+VALID = [
     dependency("olm.gvk", "{group: example.com, version: v1, kind: Demo}"),
     dependency("olm.package", "{packageName: demo, version: '>=1.0.0 <2.0.0 || 3.x'}"),
     dependency("olm.label", "{label: certified}"),
@@ -112,9 +112,9 @@ SOUND = [
 
 
 @pytest.mark.parametrize("compat", Compat)
-@pytest.mark.parametrize("text", SOUND)
-def test_sound_dependencies_pass(text: str, compat: Compat) -> None:
-    assert depending(text, compat) == []
+@pytest.mark.parametrize("text", VALID)
+def test_valid_dependencies_have_no_findings(text: str, compat: Compat) -> None:
+    assert check_dependencies(text, compat) == []
 
 
 @pytest.mark.parametrize("compat", Compat)
@@ -138,8 +138,8 @@ def test_sound_dependencies_pass(text: str, compat: Compat) -> None:
         (dependency("olm.constraint", "{cel: {rule: 'properties[0].value'}}"), [("DEP-CEL-INVALID", 4)]),
     ],
 )
-def test_dependencies(text: str, expected: list[tuple[str, int]], compat: Compat) -> None:
-    assert depending(text, compat) == expected
+def test_invalid_dependencies(text: str, expected: list[tuple[str, int]], compat: Compat) -> None:
+    assert check_dependencies(text, compat) == expected
 
 
 COMPOUND = """\
@@ -162,9 +162,9 @@ dependencies:
 EMPTY_AND_UNKNOWN = [("DEP-CONSTRAINT-SHAPE", 6), ("DEP-CONSTRAINT-SHAPE", 4)]
 
 
-def test_constraints_of_all_forms_are_taken_except_by_the_references() -> None:
-    assert depending(COMPOUND) == []
-    assert depending(COMPOUND, Compat.NEWEST) == [("DEP-CEL-MISSING", 3)]
+def test_go_validators_support_only_cel_constraints() -> None:
+    assert check_dependencies(COMPOUND) == []
+    assert check_dependencies(COMPOUND, Compat.NEWEST) == [("DEP-CEL-MISSING", 3)]
 
 
 @pytest.mark.parametrize(
@@ -180,27 +180,27 @@ def test_constraints_of_all_forms_are_taken_except_by_the_references() -> None:
         ("    all:\n      constraints:", "    all:\n      constraints: []\n    ignored:", EMPTY_AND_UNKNOWN),
     ],
 )
-def test_what_is_wrong_within_constraints(before: str, after: str, expected: list[tuple[str, int]]) -> None:
-    assert depending(COMPOUND.replace(before, after)) == expected
+def test_invalid_nested_constraints(before: str, after: str, expected: list[tuple[str, int]]) -> None:
+    assert check_dependencies(COMPOUND.replace(before, after)) == expected
 
 
-def test_constraints_are_bounded() -> None:
+def test_limits_of_constraints() -> None:
     deep = "{not: {constraints: [" * 40 + "{gvk: {}}" + "]}}" * 40
     large = "{failureMessage: " + "x" * 140_000 + ", gvk: {group: g, version: v1, kind: K}}"
-    assert depending(dependency("olm.constraint", deep)) == [("DEP-CONSTRAINT-SHAPE", 4)]
-    assert depending(dependency("olm.constraint", large)) == [("DEP-CONSTRAINT-SHAPE", 3)]
+    assert check_dependencies(dependency("olm.constraint", deep)) == [("DEP-CONSTRAINT-SHAPE", 4)]
+    assert check_dependencies(dependency("olm.constraint", large)) == [("DEP-CONSTRAINT-SHAPE", 3)]
 
 
-def test_a_dependencies_file_that_cannot_be_read_is_told_except_by_the_references() -> None:
+def test_go_validators_ignore_an_unreadable_dependencies_file() -> None:
     for text, line in (("dependencies: [\n", 2), ("dependencies: none\n", 1), ("dependencies:\n- text\n", 2)):
-        assert depending(text) == [("DEP-UNPARSABLE", line)]
-        assert depending(text, Compat.OPM_1_26) == []
+        assert check_dependencies(text) == [("DEP-UNPARSABLE", line)]
+        assert check_dependencies(text, Compat.OPM_1_26) == []
 
 
-def test_an_alternative_without_versions_is_refused_except_by_the_references() -> None:
+def test_go_validators_accept_an_alternative_without_versions() -> None:
     text = dependency("olm.package", "{packageName: demo, version: 1.0.0 || || 2.0.0}")
-    assert depending(text) == [("DEP-PACKAGE-RANGE", 4)]
-    assert depending(text, Compat.NEWEST) == []
+    assert check_dependencies(text) == [("DEP-PACKAGE-RANGE", 4)]
+    assert check_dependencies(text, Compat.NEWEST) == []
 
 
 @pytest.mark.parametrize(
@@ -215,16 +215,16 @@ def test_an_alternative_without_versions_is_refused_except_by_the_references() -
         ("\ud800", "surrogate"),
     ],
 )
-def test_rules_are_compiled_in_bounds(rule: str, problem: str) -> None:
+def test_compiling_cel_rules(rule: str, problem: str) -> None:
     found = compile_problem(rule)
     assert (problem in found) if problem else found == ""
 
 
-def test_without_the_compiler_a_bundle_with_rules_does_not_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_with_cel_rules_fails_without_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     compile_problem.__globals__["_environment"].cache_clear()
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
     text = dependency("olm.constraint", "{cel: {rule: 'true'}}")
     found = findings(view({**FILES, "metadata/dependencies.yaml": text}), "format")
-    assert [(one.rule, one.severity) for one in found] == [("DEP-CEL-INVALID", Severity.ERROR)]
+    assert [(finding.rule, finding.severity) for finding in found] == [("DEP-CEL-INVALID", Severity.ERROR)]
     assert found[0].message.startswith("cannot check the CEL rule: cel-expr-python cannot be loaded: ")
     assert "Install cel-expr-python" in found[0].hint

@@ -1,10 +1,10 @@
-"""Our own rules: what each finds, and in which line."""
+"""Rules of the validator ``opmkit``."""
 
 from __future__ import annotations
 
 import base64
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -14,6 +14,11 @@ from opmkit.bundle.validation.rule_registry import validators
 from opmkit.bundle.validation.rules.opmkit_annotations import channels_odd
 from tests.kit.demo import ANNOTATIONS, CRD, CSV, FILES, demo, line_of
 from tests.kit.validation import findings, view
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.bundle.validation.bundle_view import BundleView
 
 EXAMPLE = '{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}'
 IMAGE = FILES[CSV].partition("    image: ")[2].partition("\n")[0]
@@ -26,8 +31,8 @@ CONTAINER = "              - name: manager\n"
 RULE = "resources: [demos]\n          verbs: [get]"
 DEPLOYMENT = FILES[CSV].partition("      deployments:\n")[2]
 
-# Rule, what is changed, and how the line begins that is found.
-FAULTS = [
+# Rule, change, beginning of the reported line.
+CASES = [
     ("ANN-PACKAGE-EMPTY", ("package.v1: demo", "package.v1: ''"), "operators.operatorframework.io.bundle.package"),
     ("ANN-DEFAULT-CHANNEL-UNKNOWN", ("default.v1: stable", "default.v1: beta"), "operators.operatorframework.io"),
     ("ANN-CHANNELS-ODD", ("channels.v1: stable", "channels.v1: stable, beta"), "operators.operatorframework.io"),
@@ -88,38 +93,38 @@ FAULTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "change", "line"), FAULTS)
-def test_a_fault_is_found_in_its_line(rule: str, change: tuple[str, str], line: str) -> None:
+@pytest.mark.parametrize(("rule", "change", "line"), CASES)
+def test_each_rule_reports_the_line(rule: str, change: tuple[str, str], line: str) -> None:
     bundle = demo(change)
-    (told,) = (one for one in findings(bundle, "opmkit") if one.rule == rule)
-    assert line_of(bundle, told).startswith(line)
-    assert told.hint
+    (problem,) = (finding for finding in findings(bundle, "opmkit") if finding.rule == rule)
+    assert line_of(bundle, problem).startswith(line)
+    assert problem.hint
 
 
-def test_every_rule_is_tested_and_explained() -> None:
+def test_every_rule_is_tested_and_documented() -> None:
     rules = validators()["opmkit"]
-    assert {one.id for one in rules} == {rule for rule, _, _ in FAULTS}
-    for one in rules:
-        assert one.explanation, one.id
-        assert one.bad, one.id
-        assert one.good, one.id
+    assert {rule.id for rule in rules} == {rule for rule, _, _ in CASES}
+    for rule in rules:
+        assert rule.explanation, rule.id
+        assert rule.bad, rule.id
+        assert rule.good, rule.id
 
 
-def test_nothing_is_found_in_a_sound_bundle() -> None:
+def test_a_valid_bundle_has_no_findings() -> None:
     assert findings(demo(), "opmkit") == []
 
 
 @pytest.mark.parametrize("compat", [Compat.OPM_1_26, Compat.NEWEST])
-def test_the_references_have_none_of_these_rules(compat: Compat) -> None:
+def test_the_rules_run_only_in_opmkit_mode(compat: Compat) -> None:
     assert findings(demo(("minKubeVersion", "miniKubeVersion"), compat=compat), "opmkit") == []
 
 
-def of_rule(rule: str, *changes: tuple[str, str], more: dict[str, str | bytes] | None = None) -> list[str]:
-    return [one.message for one in findings(demo(*changes, more=more), "opmkit") if one.rule == rule]
+def findings_of_rule(rule: str, *changes: tuple[str, str], more: Mapping[str, str | bytes] | None = None) -> list[str]:
+    return [finding.message for finding in findings(demo(*changes, more=more), "opmkit") if finding.rule == rule]
 
 
-def test_a_typo_is_told_with_the_name_that_is_near_it() -> None:
-    assert of_rule("CSV-UNKNOWN-FIELD", ("minKubeVersion", "miniKubeVersion")) == [
+def test_a_typo_is_reported_with_the_nearest_name() -> None:
+    assert findings_of_rule("CSV-UNKNOWN-FIELD", ("minKubeVersion", "miniKubeVersion")) == [
         "unknown field spec.miniKubeVersion; did you mean minKubeVersion?"
     ]
 
@@ -128,27 +133,27 @@ def test_a_typo_is_told_with_the_name_that_is_near_it() -> None:
     ("name", "version"),
     [("demo.v1.2.3", "v1.2.3"), ("demo.v1.2.3", "1.2.3+7"), ("demo.v1.2", "1.2"), ("d.v1.2.0", "1.2")],
 )
-def test_names_that_end_with_their_version(name: str, version: str) -> None:
+def test_names_that_end_with_the_version(name: str, version: str) -> None:
     changes = ("name: demo.v1.2.3", f"name: {name}"), ("  version: 1.2.3", f"  version: '{version}'")
-    assert of_rule("CSV-NAME-VERSION", *changes) == []
+    assert findings_of_rule("CSV-NAME-VERSION", *changes) == []
 
 
-def test_a_release_is_no_fault_in_a_name() -> None:
+def test_names_with_a_release() -> None:
     changes = ("name: demo.v1.2.3", "name: demo-v1.2.3-1"), ("  version: 1.2.3", "  version: 1.2.3\n  release: '1'")
-    assert of_rule("CSV-NAME-VERSION", *changes) == []
+    assert findings_of_rule("CSV-NAME-VERSION", *changes) == []
 
 
 @pytest.mark.parametrize(
     "path",
     ["users[*].name", "users.name", "users[].name", "users.[0].name", "size", "users['a.b']"],
 )
-def test_paths_that_lead_somewhere(path: str) -> None:
-    assert of_rule("CSV-DESCRIPTOR-PATH", ("path: users[0].name", f"path: {path}")) == []
+def test_valid_descriptor_paths(path: str) -> None:
+    assert findings_of_rule("CSV-DESCRIPTOR-PATH", ("path: users[0].name", f"path: {path}")) == []
 
 
 @pytest.mark.parametrize("path", ["''", "users[0", "users..name", "size.more", "spec.size", "users[0].name."])
-def test_paths_that_lead_nowhere(path: str) -> None:
-    assert len(of_rule("CSV-DESCRIPTOR-PATH", ("path: users[0].name", f"path: {path}"))) == 1
+def test_invalid_descriptor_paths(path: str) -> None:
+    assert len(findings_of_rule("CSV-DESCRIPTOR-PATH", ("path: users[0].name", f"path: {path}"))) == 1
 
 
 @pytest.mark.parametrize(
@@ -162,10 +167,10 @@ def test_paths_that_lead_nowhere(path: str) -> None:
         "{}",
     ],
 )
-def test_open_schemas_lead_anywhere(schema: str) -> None:
+def test_open_schemas_allow_any_path(schema: str) -> None:
     users = FILES[CRD].partition("              users:\n")[2].partition("          status:")[0]
     changes = ("path: users[0].name", "path: users.key.name"), (f"users:\n{users}", f"users: {schema}\n")
-    assert of_rule("CSV-DESCRIPTOR-PATH", *changes) == []
+    assert findings_of_rule("CSV-DESCRIPTOR-PATH", *changes) == []
 
 
 @pytest.mark.parametrize(
@@ -180,46 +185,46 @@ def test_open_schemas_lead_anywhere(schema: str) -> None:
         ("{key: app, operator: Equals}", False),
     ],
 )
-def test_selectors_are_matched_by_expressions_too(expression: str, matches: bool) -> None:
+def test_selectors_with_expressions(expression: str, matches: bool) -> None:
     change = ("            matchLabels:\n              app: demo\n", f"            matchExpressions: [{expression}]\n")
-    assert bool(of_rule("CSV-DEPLOYMENT-SELECTOR", change)) is not matches
+    assert bool(findings_of_rule("CSV-DEPLOYMENT-SELECTOR", change)) is not matches
 
 
-def test_an_account_may_come_from_a_manifest() -> None:
+def test_a_service_account_in_a_manifest() -> None:
     change = ("  - serviceAccountName: demo-account", "  - serviceAccountName: other")
     account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: demo-account}\n"
-    assert of_rule("CSV-DEPLOYMENT-ACCOUNT", change, more={"manifests/account.yaml": account}) == []
+    assert findings_of_rule("CSV-DEPLOYMENT-ACCOUNT", change, more={"manifests/account.yaml": account}) == []
 
 
-def test_related_images_are_asked_for_only_where_there_are_some() -> None:
+def test_images_are_not_checked_without_related_images() -> None:
     related = FILES[CSV].partition("  relatedImages:\n")[2].partition("  customresource")[0]
-    assert of_rule("CSV-IMAGE-NOT-RELATED", (f"  relatedImages:\n{related}", "")) == []
+    assert findings_of_rule("CSV-IMAGE-NOT-RELATED", (f"  relatedImages:\n{related}", "")) == []
 
 
-def test_what_the_metadata_holds_is_read_once() -> None:
+def test_each_metadata_key_is_read_from_one_file() -> None:
     dependencies = "dependencies: [{type: olm.label, value: {label: a}}]\n"
     more = {"metadata/x.yml": dependencies, "metadata/y.json": "{", "metadata/z": "x"}
-    told = [one.partition(" ")[0] for one in of_rule("META-IGNORED", more=dict(more))]
-    assert told == ["dependencies", "cannot"]
-    none_then_one = {"metadata/dependencies.yaml": "dependencies: []\n", "metadata/x.yaml": dependencies}
-    assert of_rule("META-IGNORED", more=none_then_one) == []
+    first_words = [message.partition(" ")[0] for message in findings_of_rule("META-IGNORED", more=more)]
+    assert first_words == ["dependencies", "cannot"]
+    empty_first = {"metadata/dependencies.yaml": "dependencies: []\n", "metadata/x.yaml": dependencies}
+    assert findings_of_rule("META-IGNORED", more=empty_first) == []
 
 
-def test_duplicate_keys_of_json_are_told_as_well() -> None:
+def test_duplicate_keys_in_json() -> None:
     bundle = view({"manifests/a.json": '{"kind": "A",\n "kind": "B"}'})
-    (told,) = findings(bundle, "opmkit")
-    assert (told.rule, told.location) == ("YAML-DUPLICATE-KEY", "manifests/a.json:2:2")
+    (finding,) = findings(bundle, "opmkit")
+    assert (finding.rule, finding.location) == ("YAML-DUPLICATE-KEY", "manifests/a.json:2:2")
 
 
 @pytest.mark.parametrize(("mark", "encoding"), [(b"", "utf-16"), (b"\xfe\xff", "utf-16-be"), (b"", "utf-32")])
 def test_encodings_other_than_utf8(mark: bytes, encoding: str) -> None:
     bundle = view({"manifests/a.yaml": mark + "kind: A\n".encode(encoding)})
-    assert [one.rule for one in findings(bundle, "opmkit")][:1] == ["FILE-ENCODING"]
+    assert [finding.rule for finding in findings(bundle, "opmkit")][:1] == ["FILE-ENCODING"]
 
 
 def icon(data: bytes, media_type: str) -> list[str]:
     changes = (ICON, base64.b64encode(data).decode()), ("image/svg+xml", media_type)
-    return of_rule("CSV-ICON-IMAGE", *changes)
+    return findings_of_rule("CSV-ICON-IMAGE", *changes)
 
 
 @pytest.mark.parametrize(
@@ -233,12 +238,12 @@ def icon(data: bytes, media_type: str) -> list[str]:
         (b"whatever", "image/webp"),
     ],
 )  # fmt: skip
-def test_images_that_are_what_they_claim(data: bytes, media_type: str) -> None:
+def test_icons_that_match_their_media_type(data: bytes, media_type: str) -> None:
     assert icon(data, media_type) == []
 
 
 @pytest.mark.parametrize(
-    ("data", "media_type", "told"),
+    ("data", "media_type", "problem"),
     [
         (b"<svg/>", "image/png", "but like image/svg+xml"),
         (b"\x89PNG\r\n\x1a\n", "image/svg+xml", "but like image/png"),
@@ -249,27 +254,27 @@ def test_images_that_are_what_they_claim(data: bytes, media_type: str) -> None:
         (b"PNG", "image/gif", "does not start"),
     ],
 )
-def test_images_that_are_not(data: bytes, media_type: str, told: str) -> None:
+def test_icons_that_do_not_match_their_media_type(data: bytes, media_type: str, problem: str) -> None:
     (message,) = icon(data, media_type)
-    assert told in message
+    assert problem in message
 
 
-def test_data_may_be_broken_into_lines() -> None:
+def test_icon_data_with_line_breaks() -> None:
     broken = f"|\n      {ICON[:20]}\n      {ICON[20:]}"
-    assert of_rule("CSV-ICON-DATA", (ICON, broken)) == []
+    assert findings_of_rule("CSV-ICON-DATA", (ICON, broken)) == []
 
 
 @pytest.mark.parametrize(
     "raw", ["", "- 1", "spec: 1", "spec: {install: {spec: {deployments: [1, {spec: {template: []}}]}}}"]
 )
-def test_whatever_is_there_no_rule_breaks(raw: str) -> None:
+def test_unexpected_content_does_not_raise(raw: str) -> None:
     for validator in ("csv", "bundle", "opmkit"):
         text = f"kind: ClusterServiceVersion\n{raw}" if raw.startswith("spec") else raw
         findings(view({CSV: text, CRD: raw, ANNOTATIONS: raw}), validator)
 
 
 class CountedName(str):
-    """A name that counts comparisons."""
+    """A string that counts comparisons."""
 
     comparisons = 0
     __hash__ = str.__hash__
@@ -280,7 +285,7 @@ class CountedName(str):
 
 
 class ListedNames(str):
-    """A list of names with commas between them."""
+    """A comma-separated list of names that count comparisons."""
 
     __slots__ = ()
 
@@ -288,11 +293,12 @@ class ListedNames(str):
         return list(map(CountedName, str.split(self, *separators)))
 
 
-def test_channels_are_compared_a_constant_number_of_times() -> None:
+def test_comparisons_grow_linearly_with_channels() -> None:
     listed = ListedNames(",".join(f"channel-{number}" for number in range(500)))
     CountedName.comparisons = 0
 
-    assert list(channels_odd.check(SimpleNamespace(annotations={labels.CHANNELS: listed}))) == []
+    bundle = cast("BundleView", SimpleNamespace(annotations={labels.CHANNELS: listed}))
+    assert list(channels_odd.check(bundle)) == []
 
     assert CountedName.comparisons < 1500
 
@@ -300,7 +306,7 @@ def test_channels_are_compared_a_constant_number_of_times() -> None:
 def test_findings_on_channels_are_of_limited_length() -> None:
     channels = ", ".join(f"channel-{number}" for number in range(500))
 
-    found = of_rule("ANN-CHANNELS-ODD", ("channels.v1: stable", f"channels.v1: {channels}"))
+    found = findings_of_rule("ANN-CHANNELS-ODD", ("channels.v1: stable", f"channels.v1: {channels}"))
 
     assert len(found) == 499
     assert all(len(message) < 1300 for message in found)

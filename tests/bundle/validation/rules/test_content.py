@@ -1,4 +1,4 @@
-"""Loading, kinds and metadata: each rule fires with its place, in ours and in the references' dialects."""
+"""Rules of the validators ``load``, ``sdk-content`` and ``opm-content``, in each compatibility mode."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ BAD_METADATA = OTHER.replace("a-b", "a b").replace("name: demo", "name: demo\n  
 FILES = {"manifests/csv.yaml": CSV, "manifests/crd.yaml": CRD, "manifests/other.yaml": OTHER}
 
 
-def told(bundle: BundleView, validator: str) -> list[tuple[str, str]]:
-    return [(one.rule, one.location) for one in findings(bundle, validator)]
+def check(bundle: BundleView, validator: str) -> list[tuple[str, str]]:
+    return [(finding.rule, finding.location) for finding in findings(bundle, validator)]
 
 
 def with_file(name: str, text: str | bytes, compat: Compat = Compat.OPMKIT) -> BundleView:
@@ -68,12 +68,12 @@ def with_file(name: str, text: str | bytes, compat: Compat = Compat.OPMKIT) -> B
 
 @pytest.mark.parametrize("compat", Compat)
 @pytest.mark.parametrize("validator", ["load", "sdk-content", "opm-content"])
-def test_a_sound_bundle_passes(validator: str, compat: Compat) -> None:
-    assert told(view(FILES, compat), validator) == []
+def test_a_valid_bundle_has_no_findings(validator: str, compat: Compat) -> None:
+    assert check(view(FILES, compat), validator) == []
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "rule", "place"),
+    ("name", "text", "rule", "location"),
     [
         ("README.md", "just text", "LOAD-DECODE", ":1:1"),
         ("empty.yaml", "", "LOAD-DECODE", ""),
@@ -91,71 +91,74 @@ def test_a_sound_bundle_passes(validator: str, compat: Compat) -> None:
         ("annotations.yaml", "annotations: {", "LOAD-ANNOTATIONS", ":2:1"),
     ],
 )
-def test_what_cannot_be_loaded(name: str, text: str | bytes, rule: str, place: str) -> None:
-    file = "manifests/below" if rule == "LOAD-SUBDIR" else f"manifests/{name}{place}"
-    assert (rule, file) in told(with_file(name, text), "load")
+def test_problems_of_loading(name: str, text: str | bytes, rule: str, location: str) -> None:
+    file = "manifests/below" if rule == "LOAD-SUBDIR" else f"manifests/{name}{location}"
+    assert (rule, file) in check(with_file(name, text), "load")
 
 
-def test_all_that_keeps_a_bundle_from_loading_is_told_at_once_except_by_the_references() -> None:
+def test_only_opmkit_reports_all_problems_of_loading() -> None:
     files = {
         **FILES,
         "manifests/csv.yaml": CSV.replace("displayName: Demo", "displayName: [Demo]\n  keywords: one"),
         "manifests/README.md": "text",
         "manifests/crd.yaml": CRD.replace("served: true", "served: 'yes'"),
     }
-    ours = ["LOAD-DECODE", "LOAD-CSV-TYPE", "LOAD-CSV-TYPE", "LOAD-CRD-TYPE"]
-    assert sorted(rule for rule, _ in told(view(files), "load")) == sorted(ours)
-    theirs = ["LOAD-CRD-TYPE", "LOAD-NO-BUNDLE-CSV", "LOAD-NO-BUNDLE"]
-    assert sorted(rule for rule, _ in told(view(files, Compat.NEWEST), "load")) == sorted(theirs)
+    opmkit = ["LOAD-DECODE", "LOAD-CSV-TYPE", "LOAD-CSV-TYPE", "LOAD-CRD-TYPE"]
+    assert sorted(rule for rule, _ in check(view(files), "load")) == sorted(opmkit)
+    go = ["LOAD-CRD-TYPE", "LOAD-NO-BUNDLE-CSV", "LOAD-NO-BUNDLE"]
+    assert sorted(rule for rule, _ in check(view(files, Compat.NEWEST), "load")) == sorted(go)
 
 
 def test_a_missing_csv() -> None:
     files = {"manifests/crd.yaml": CRD, "metadata/annotations.yaml": "annotations: {}"}
     for compat in Compat:
-        assert told(view(files, compat), "load") == [("LOAD-NO-CSV", "")]
-        assert told(view(files, compat), "opm-content") == [("LOAD-NO-CSV", "")]
-    assert told(view({"metadata/annotations.yaml": "annotations: {}"}), "load") == [("FMT-EMPTY-MANIFESTS", "")]
+        assert check(view(files, compat), "load") == [("LOAD-NO-CSV", "")]
+        assert check(view(files, compat), "opm-content") == [("LOAD-NO-CSV", "")]
+    assert check(view({"metadata/annotations.yaml": "annotations: {}"}), "load") == [("FMT-EMPTY-MANIFESTS", "")]
 
 
-def test_a_csv_with_a_fault_in_its_yaml_is_told_by_the_fault_except_by_the_references() -> None:
+def test_only_opmkit_reports_the_invalid_yaml_of_a_csv() -> None:
     broken = with_file("csv.yaml", CSV.replace("displayName: Demo", "displayName: Demo: new"))
-    assert told(broken, "load") == [("LOAD-DECODE", "manifests/csv.yaml:7:20")]
-    assert told(broken, "opm-content") == [("LOAD-DECODE", "manifests/csv.yaml:7:20")]
-    theirs = view(dict(broken.files), Compat.OPM_1_26)
-    assert told(theirs, "load") == [("LOAD-NO-CSV", "")]
+    assert check(broken, "load") == [("LOAD-DECODE", "manifests/csv.yaml:7:20")]
+    assert check(broken, "opm-content") == [("LOAD-DECODE", "manifests/csv.yaml:7:20")]
+    go = view(dict(broken.files), Compat.OPM_1_26)
+    assert check(go, "load") == [("LOAD-NO-CSV", "")]
 
 
-def test_the_newest_reference_takes_json_for_yaml() -> None:
+def test_the_newest_go_validators_read_json_as_yaml() -> None:
     text = '{"kind": "ConfigMap", "metadata": {"name": "demo",},}'
-    assert told(with_file("other.yaml", text, Compat.NEWEST), "load") == []
+    assert check(with_file("other.yaml", text, Compat.NEWEST), "load") == []
     for compat in (Compat.OPMKIT, Compat.OPM_1_26):
-        assert told(with_file("other.yaml", text, compat), "load") == [("LOAD-DECODE", "manifests/other.yaml:1:51")]
+        assert check(with_file("other.yaml", text, compat), "load") == [("LOAD-DECODE", "manifests/other.yaml:1:51")]
 
 
 @pytest.mark.parametrize("validator", ["sdk-content", "opm-content"])
 def test_kinds(validator: str) -> None:
     newer = with_file("other.yaml", OTHER.replace("ConfigMap", "NetworkPolicy"))
-    assert told(newer, validator) == []
+    assert check(newer, validator) == []
     found = findings(with_file("other.yaml", OTHER.replace("ConfigMap", "CronJob")), validator)
-    assert [(one.rule, one.location, one.subject) for one in found] == [
+    assert [(finding.rule, finding.location, finding.subject) for finding in found] == [
         ("KIND-UNSUPPORTED", "manifests/other.yaml:2:1", "/v1, Kind=CronJob")
     ]
     older = view(dict(newer.files), Compat.OPM_1_26)
-    assert [rule for rule, _ in told(older, validator)] == ["KIND-UNSUPPORTED"]
+    assert [rule for rule, _ in check(older, validator)] == ["KIND-UNSUPPORTED"]
 
 
-def test_a_document_of_comments_is_an_object_without_a_kind() -> None:
-    assert told(with_file("comment.yaml", "# nothing\n"), "load") == []
-    assert told(with_file("comment.yaml", "# nothing\n"), "sdk-content")[0][0] == "KIND-UNSUPPORTED"
+def test_a_document_with_only_comments_is_an_object_without_kind() -> None:
+    assert check(with_file("comment.yaml", "# nothing\n"), "load") == []
+    assert check(with_file("comment.yaml", "# nothing\n"), "sdk-content")[0][0] == "KIND-UNSUPPORTED"
 
 
 def test_metadata() -> None:
     found = findings(with_file("other.yaml", BAD_METADATA), "sdk-content")
-    assert [(one.rule, one.line, one.subject) for one in found] == [("OBJ-META", 5, "demo"), ("OBJ-META", 6, "demo")]
-    theirs = findings(with_file("other.yaml", BAD_METADATA, Compat.NEWEST), "opm-content")
-    assert [(one.rule, one.line) for one in theirs] == [("OBJ-META", 5)]
-    assert "namespace" in theirs[0].message
-    assert "labels" in theirs[0].message
+    assert [(finding.rule, finding.line, finding.subject) for finding in found] == [
+        ("OBJ-META", 5, "demo"),
+        ("OBJ-META", 6, "demo"),
+    ]
+    go = findings(with_file("other.yaml", BAD_METADATA, Compat.NEWEST), "opm-content")
+    assert [(finding.rule, finding.line) for finding in go] == [("OBJ-META", 5)]
+    assert "namespace" in go[0].message
+    assert "labels" in go[0].message
 
 
 @pytest.mark.parametrize(
@@ -191,9 +194,9 @@ def test_metadata() -> None:
         ),
     ],
 )
-def test_each_fault_of_metadata_is_told(metadata: str, number: int) -> None:
+def test_each_problem_of_metadata_is_reported(metadata: str, number: int) -> None:
     found = findings(with_file("other.yaml", f"apiVersion: v1\nkind: ConfigMap\nmetadata: {metadata}\n"), "sdk-content")
-    assert [one.rule for one in found] == ["OBJ-META"] * number
+    assert [finding.rule for finding in found] == ["OBJ-META"] * number
 
 
 NUMBER = CSV.replace("{alm-examples: '[]'}", "{alm-examples: '[]', size: 3}")
@@ -201,7 +204,7 @@ NO_SPEC = CSV[: CSV.index("spec:")]
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "ours", "theirs"),
+    ("name", "text", "opmkit", "go"),
     [
         ("csv.yaml", NUMBER, ["LOAD-CSV-TYPE"], ["LOAD-CSV-TYPE", "OPM-CSV"]),
         ("csv.yaml", CSV.replace("version: 1.0.0", "version: 1.0"), ["LOAD-CSV-TYPE"], ["LOAD-DECODE", "OPM-CSV"]),
@@ -222,15 +225,15 @@ NO_SPEC = CSV[: CSV.index("spec:")]
         ("Chart.yaml", "name: demo", [], None),
     ],
 )
-def test_the_manifests_as_opm_takes_them(name: str, text: str, ours: list[str], theirs: list[str] | None) -> None:
-    assert Counter(rule for rule, _ in told(with_file(name, text), "opm-content")) == Counter(ours)
+def test_opm_content(name: str, text: str, opmkit: list[str], go: list[str] | None) -> None:
+    assert Counter(rule for rule, _ in check(with_file(name, text), "opm-content")) == Counter(opmkit)
     found = findings(with_file(name, text, Compat.OPM_1_26), "opm-content")
-    assert Counter(one.rule for one in found) == Counter(ours if theirs is None else theirs)
-    assert {one.severity for one in found} <= {Severity.ERROR}
+    assert Counter(finding.rule for finding in found) == Counter(opmkit if go is None else go)
+    assert {finding.severity for finding in found} <= {Severity.ERROR}
 
 
-def test_a_csv_without_a_spec() -> None:
-    found = [rule for rule, _ in told(with_file("csv.yaml", NO_SPEC, Compat.OPM_1_26), "opm-content")]
+def test_a_csv_without_spec() -> None:
+    found = [rule for rule, _ in check(with_file("csv.yaml", NO_SPEC, Compat.OPM_1_26), "opm-content")]
     assert {"OPM-CSV", "OPM-CSV-CRDS"} <= set(found)
 
 
@@ -238,32 +241,34 @@ OWNED = "- {name: demos.example.com, version: v1, kind: Demo"
 
 
 @pytest.mark.parametrize("owned", [f"{OWNED}, group: example.com}}", f"{OWNED}}}\n    {OWNED}}}"])
-def test_a_group_and_an_entry_listed_twice_hide_no_crd_except_from_the_references(owned: str) -> None:
+def test_go_validators_find_no_crd_for_an_entry_with_group_or_a_duplicate(owned: str) -> None:
     text = CSV.replace(f"{OWNED}}}", owned)
-    assert told(with_file("csv.yaml", text), "opm-content") == []
+    assert check(with_file("csv.yaml", text), "opm-content") == []
     found = findings(with_file("csv.yaml", text, Compat.OPM_1_26), "opm-content")
-    assert [(one.rule, one.subject) for one in found] == [("BUNDLE-OWNED-CRD-MISSING", "example.com/v1, Kind=Demo")]
+    assert [(finding.rule, finding.subject) for finding in found] == [
+        ("BUNDLE-OWNED-CRD-MISSING", "example.com/v1, Kind=Demo")
+    ]
 
 
-def test_all_versions_of_an_older_crd_count_except_for_the_references() -> None:
+def test_go_validators_ignore_further_versions_of_a_v1beta1_crd() -> None:
     old = CRD.replace("io/v1", "io/v1beta1").replace(
         "  scope:", "  version: v1alpha1\n  preserveUnknownFields: false\n  scope:"
     )
-    assert "BUNDLE-OWNED-CRD-MISSING" not in str(told(with_file("crd.yaml", old), "opm-content"))
-    assert "BUNDLE-OWNED-CRD-MISSING" in str(told(with_file("crd.yaml", old, Compat.OPM_1_26), "opm-content"))
+    assert "BUNDLE-OWNED-CRD-MISSING" not in str(check(with_file("crd.yaml", old), "opm-content"))
+    assert "BUNDLE-OWNED-CRD-MISSING" in str(check(with_file("crd.yaml", old, Compat.OPM_1_26), "opm-content"))
 
 
-def test_a_release_does_not_go_with_substitutes() -> None:
+def test_a_release_conflicts_with_substitutes_for() -> None:
     text = CSV.replace("'[]'}", "'[]', olm.substitutesFor: demo.v0.9.0}").replace(
         "version: 1.0.0\n", "version: 1.0.0\n  release: '1'\n"
     )
-    assert ("BUNDLE-RELEASE-SUBSTITUTES", "manifests/csv.yaml:9:3") in told(with_file("csv.yaml", text), "opm-content")
-    assert "SUBSTITUTES" not in str(told(with_file("csv.yaml", text, Compat.OPM_1_26), "opm-content"))
+    assert ("BUNDLE-RELEASE-SUBSTITUTES", "manifests/csv.yaml:9:3") in check(with_file("csv.yaml", text), "opm-content")
+    assert "SUBSTITUTES" not in str(check(with_file("csv.yaml", text, Compat.OPM_1_26), "opm-content"))
 
 
 @pytest.mark.parametrize("value", ["a", 1, 1.5, True, None, [], {}, [[]], [None], {"a": None}])
 @pytest.mark.parametrize("key", ["metadata", "spec", "apiVersion", "kind"])
-def test_values_of_any_type_break_nothing(key: str, value: object) -> None:
+def test_values_of_the_wrong_type_do_not_raise(key: str, value: object) -> None:
     for name, text in (("csv.yaml", CSV), ("crd.yaml", CRD), ("other.yaml", OTHER)):
         changed = {**yaml.safe_load(text), key: value}
         for compat in Compat:
@@ -282,16 +287,16 @@ def test_values_of_any_type_break_nothing(key: str, value: object) -> None:
         ("strategy", "CSV-REQUIRED-FIELD"),
     ],
 )
-def test_the_case_of_a_csv_field_counts_for_opm_alone(name: str, rule: str, compat: Compat) -> None:
+def test_only_opm_content_is_case_sensitive_in_csv_fields(name: str, rule: str, compat: Compat) -> None:
     path = "manifests/demo.clusterserviceversion.yaml"
     text = re.sub(rf"^( *){name}:", rf"\1{name[0].upper()}{name[1:]}:", BASE[path].decode(), flags=re.MULTILINE)
     bundle = view({**BASE, path: text}, compat)
-    errors = {name: Counter(one.rule for one in findings(bundle, name)) for name in ("opm-content", "csv")}
+    errors = {name: Counter(finding.rule for finding in findings(bundle, name)) for name in ("opm-content", "csv")}
     assert errors["opm-content"] == Counter([rule])
     assert rule not in errors["csv"]
 
 
-def test_the_case_of_metadata_fields_counts_for_a_cluster_but_not_for_opm() -> None:
+def test_go_opm_ignores_the_case_of_metadata_fields() -> None:
     text = OTHER.replace("name: demo", "Name: demo")
-    assert told(with_file("other.yaml", text, Compat.NEWEST), "opm-content") == []
-    assert told(with_file("other.yaml", text), "opm-content") == [("OBJ-META", "manifests/other.yaml:3:1")]
+    assert check(with_file("other.yaml", text, Compat.NEWEST), "opm-content") == []
+    assert check(with_file("other.yaml", text), "opm-content") == [("OBJ-META", "manifests/other.yaml:3:1")]

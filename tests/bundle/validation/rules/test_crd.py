@@ -1,4 +1,4 @@
-"""The rules of the validator ``crd``: each fires where it should, at its line, and not on what is right."""
+"""Rules of the validator ``crd``."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ spec:
 """
 
 
-def told(text: str, compat: Compat = Compat.OPMKIT) -> list[tuple[str, str, int]]:
-    """Rule, subject and line of all findings."""
-    return [(one.rule, one.subject, one.line) for one in findings(view({FILE: text}, compat), "crd")]
+def check(text: str, compat: Compat = Compat.OPMKIT) -> list[tuple[str, str, int]]:
+    """Return rule, subject and line of all findings."""
+    return [(finding.rule, finding.subject, finding.line) for finding in findings(view({FILE: text}, compat), "crd")]
 
 
 @pytest.mark.parametrize("text", [GOOD, OLD])
-def test_sound_definitions_pass(text: str) -> None:
-    assert told(text) == []
+def test_valid_definitions_pass(text: str) -> None:
+    assert check(text) == []
 
 
 CHANGES = [
@@ -102,32 +102,32 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("old", "new", "rule", "subject", "line"), CHANGES, ids=lambda value: str(value)[:30])
-def test_what_is_wrong_is_found_at_its_line(old: str, new: str, rule: str, subject: str, line: int) -> None:
+def test_problems_are_reported_with_their_line(old: str, new: str, rule: str, subject: str, line: int) -> None:
     text = GOOD.replace(old, new, 1)
     assert text != GOOD
-    assert (rule, subject, line) in told(text)
+    assert (rule, subject, line) in check(text)
 
 
 @pytest.mark.parametrize(("group", "subject"), [("''", "spec.group"), ("Demo_x", "Demo_x"), ("demo", "demo")])
-def test_groups(group: str, subject: str) -> None:
-    assert ("CRD-GROUP", subject, 6) in told(GOOD.replace("group: example.com", f"group: {group}"))
+def test_invalid_groups(group: str, subject: str) -> None:
+    assert ("CRD-GROUP", subject, 6) in check(GOOD.replace("group: example.com", f"group: {group}"))
 
 
 @pytest.mark.parametrize(
     ("annotation", "fires"),
     [("", True), ("soon", True), ("https://example.com/review", False), ("unapproved, ours alone", False)],
 )
-def test_groups_of_kubernetes_need_approval(annotation: str, fires: bool) -> None:
+def test_kubernetes_groups_need_approval(annotation: str, fires: bool) -> None:
     text = GOOD.replace("example.com", "demo.k8s.io").replace(
         "  name:", f"  annotations: {{api-approved.kubernetes.io: '{annotation}'}}\n  name:", 1
     )
-    found = [rule for rule, _, line in told(text) if line == 4]
+    found = [rule for rule, _, line in check(text) if line == 4]
     assert found == ["CRD-API-APPROVED"] * fires
 
 
-def test_a_version_name_repeated_is_told_once() -> None:
+def test_a_duplicate_version_is_reported_once() -> None:
     version = "\n  - {name: v1, schema: {openAPIV3Schema: {type: object}}}"
-    assert told(GOOD + 2 * version.replace("\n  -", "  -", 1).join(["", "\n"])) == [
+    assert check(GOOD + 2 * version.replace("\n  -", "  -", 1).join(["", "\n"])) == [
         ("CRD-VERSION-DUPLICATE", "spec.versions", 23)
     ]
 
@@ -159,29 +159,29 @@ WEBHOOK = "strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientCo
     ],
 )
 def test_conversion(conversion: str, expected: list[tuple[str, str]]) -> None:
-    found = told(GOOD.replace("  scope:", f"  conversion: {{{conversion}}}\n  scope:", 1))
+    found = check(GOOD.replace("  scope:", f"  conversion: {{{conversion}}}\n  scope:", 1))
     assert [line for _, _, line in found] == [7] * len(found)
     wanted = [(rule, "spec.conversion.webhookClientConfig" if s == "*" else s) for rule, s in expected]
     assert sorted((rule, subject) for rule, subject, _ in found) == sorted(wanted)
 
 
-def test_an_old_definition_keeps_unknown_fields_unless_it_says_otherwise() -> None:
+def test_v1beta1_preserves_unknown_fields_by_default() -> None:
     text = OLD.replace("  preserveUnknownFields: false\n", "")
-    assert told(text) == [("CRD-PRESERVE-UNKNOWN-FIELDS", "spec.preserveUnknownFields", 5)]
-    assert len(told(text.replace("{type: object}", "{type: object, default: {}}"))) == 2
+    assert check(text) == [("CRD-PRESERVE-UNKNOWN-FIELDS", "spec.preserveUnknownFields", 5)]
+    assert len(check(text.replace("{type: object}", "{type: object, default: {}}"))) == 2
 
 
-def test_the_version_at_the_top_is_the_first() -> None:
+def test_the_top_level_version_must_be_the_first() -> None:
     text = OLD + "  versions: [{name: v2, served: true, storage: true}]\n"
-    assert told(text) == [("CRD-V1BETA1-VERSION", "v1", 7)]
+    assert check(text) == [("CRD-V1BETA1-VERSION", "v1", 7)]
     named = GOOD.replace("- name: v1", "- name: V1")
-    assert [rule for rule, _, _ in told(named, Compat.NEWEST)] == ["CRD-VERSION-NAME", "CRD-V1BETA1-VERSION"]
-    assert [rule for rule, _, _ in told(named)] == ["CRD-VERSION-NAME"]
+    assert [rule for rule, _, _ in check(named, Compat.NEWEST)] == ["CRD-VERSION-NAME", "CRD-V1BETA1-VERSION"]
+    assert [rule for rule, _, _ in check(named)] == ["CRD-VERSION-NAME"]
 
 
-def test_what_stands_at_the_top_and_in_versions() -> None:
+def test_fields_at_the_top_level_and_in_versions() -> None:
     version = "{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}"
-    assert told(OLD + f"  versions: [{version}]\n") == [
+    assert check(OLD + f"  versions: [{version}]\n") == [
         ("CRD-SCHEMA-EXCLUSIVE", "spec.validation", 12),
         ("CRD-PER-VERSION-TOP-LEVEL", "spec.versions", 14),
     ]
@@ -234,12 +234,12 @@ SCHEMAS = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "schema", "place"), SCHEMAS, ids=lambda value: str(value)[:40])
-def test_schemas_that_clusters_refuse(rule: str, schema: dict[str, Any], place: str) -> None:
+@pytest.mark.parametrize(("rule", "schema", "field"), SCHEMAS, ids=lambda value: str(value)[:40])
+def test_invalid_schemas(rule: str, schema: dict[str, Any], field: str) -> None:
     text = with_schema(schema)
-    found = {(one.rule, one.subject) for one in findings(view({FILE: text}), "crd")}
-    assert found == {(rule, f"spec.versions[0].schema.openAPIV3Schema.{place}")}
-    assert told(text, Compat.NEWEST) == []  # the references drop them
+    found = {(finding.rule, finding.subject) for finding in findings(view({FILE: text}), "crd")}
+    assert found == {(rule, f"spec.versions[0].schema.openAPIV3Schema.{field}")}
+    assert check(text, Compat.NEWEST) == []  # the Go validators drop them
 
 
 def with_schema(more: dict[str, Any]) -> str:
@@ -261,40 +261,40 @@ def with_schema(more: dict[str, Any]) -> str:
         {"anyOf": [{"required": ["size"]}, {"properties": {"size": {"minimum": 1}}}]},
     ],
 )
-def test_schemas_that_clusters_take(schema: dict[str, Any]) -> None:
-    assert told(with_schema(schema)) == []
+def test_valid_schemas(schema: dict[str, Any]) -> None:
+    assert check(with_schema(schema)) == []
 
 
 def test_a_version_without_schema() -> None:
-    assert told(GOOD[: GOOD.index("    schema:")]) == [
+    assert check(GOOD[: GOOD.index("    schema:")]) == [
         ("CRD-SCHEMA", "spec.versions[0].schema.openAPIV3Schema", 12),
     ]
 
 
 @pytest.mark.parametrize("value", ["x", 1, None, [], {}, [[]], [None], {"a": 1}, True])
-def test_no_type_is_taken_for_granted(value: object) -> None:
+def test_values_of_the_wrong_type_do_not_raise(value: object) -> None:
     crd = yaml.safe_load(GOOD)
     holders = [crd, crd["spec"], crd["spec"]["names"], crd["spec"]["versions"][0]]
     for holder in holders:
         for name in [*holder, "conversion", "subresources", "additionalPrinterColumns", "validation"]:
             changed = deepcopy(crd)
-            place = [crd, crd["spec"], crd["spec"]["names"], crd["spec"]["versions"][0]].index(holder)
+            position = [crd, crd["spec"], crd["spec"]["names"], crd["spec"]["versions"][0]].index(holder)
             targets = [changed, changed["spec"], changed["spec"]["names"], changed["spec"]["versions"][0]]
-            targets[place][name] = value
+            targets[position][name] = value
             for version in ("v1", "v1beta1"):
                 text = json.dumps(changed).replace("k8s.io/v1", f"k8s.io/{version}")
-                assert isinstance(told(text), list)
+                assert isinstance(check(text), list)
 
 
-def test_schemas_that_never_end() -> None:
+def test_deeply_nested_schemas_do_not_raise() -> None:
     deep = '{"type": "object", "properties": {"a": ' * 300 + "{}" + "}}" * 300
     text = with_schema({}).replace('"type": "integer"', f'"type": "object", "not": {deep}', 1)
-    assert isinstance(told(text), list)
+    assert isinstance(check(text), list)
 
 
-def test_equal_files_are_judged_once() -> None:
+def test_equal_files_are_checked_once() -> None:
     bundle = view({FILE: OLD, "manifests/other.yaml": OLD.replace("  preserveUnknownFields: false\n", "")})
     again = view({"manifests/third.yaml": bundle.files["manifests/other.yaml"]}, contents=bundle.contents)
     first, second = findings(bundle, "crd"), findings(again, "crd")
-    assert [one.file for one in first + second] == ["manifests/other.yaml", "manifests/third.yaml"]
+    assert [finding.file for finding in first + second] == ["manifests/other.yaml", "manifests/third.yaml"]
     assert len(bundle.manifest("manifests/other.yaml").content.memo) == len(again.manifests[0].content.memo)

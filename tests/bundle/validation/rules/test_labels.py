@@ -1,4 +1,4 @@
-"""The labels of bundle images."""
+"""Rules of the validator ``labels``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GOOD = {
     names.DEFAULT_CHANNEL: "stable",
     "vendor": "me",
 }
-RULES = [one for one in vars(labels).values() if isinstance(one, Rule)]
+RULES = [rule for rule in vars(labels).values() if isinstance(rule, Rule)]
 
 
 def found(image_labels: Mapping[str, str] | None, files: Mapping[str, bytes] | None = None) -> list[tuple[str, str]]:
@@ -49,12 +49,12 @@ def test_labels(change: dict[str, str], expected: list[tuple[str, str]]) -> None
     assert found(GOOD | change) == expected
 
 
-def test_an_image_without_labels_is_no_bundle_and_a_directory_has_none() -> None:
+def test_only_images_need_labels() -> None:
     assert found({"vendor": "me"}) == [("LABEL-NONE", "")]
     assert found(None) == []
 
 
-def test_labels_are_held_against_the_annotations() -> None:
+def test_labels_are_compared_with_the_annotations() -> None:
     text = "annotations:\n" + "".join(f"  {key}: {value}\n" for key, value in GOOD.items())
     assert found(GOOD, {"metadata/annotations.yaml": text.encode()}) == []
     other = text.replace("lagoon", "laguna").encode()
