@@ -1,4 +1,4 @@
-"""Rules over many bundles."""
+"""Rules across bundles."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.kit.validation import findings, recorded_bundles, view
 
 
 def bundle(version: str, replaces: str = "", /, **more: Any) -> BundleSummary:
-    """A bundle of the package demo; ``replaces`` is a version."""
+    """Return the summary of a bundle of package demo; ``replaces`` is a version."""
     plain = BundleSummary(f"demo:{version}", "demo", f"demo.v{version}", version, channels=("stable",))
     return dataclasses.replace(plain, replaces=replaces and f"demo.v{replaces}", **more)
 
 
-def told(*bundles: BundleSummary) -> list[tuple[str, str, str]]:
-    """Rule, bundle and subject of what is found."""
+def check(*bundles: BundleSummary) -> list[tuple[str, str, str]]:
+    """Return rule, bundle and subject of the findings."""
     found = run_cross_bundle_rules(bundles, validators()["across"])
     return [(finding.rule, summary.name, finding.subject) for summary, finding in found]
 
@@ -30,12 +30,12 @@ def told(*bundles: BundleSummary) -> list[tuple[str, str, str]]:
 CHAIN = (bundle("1.0.0"), bundle("1.1.0", "1.0.0"), bundle("1.10.0", "1.1.0"))
 
 
-def test_nothing_is_found_in_a_chain() -> None:
-    assert told(*CHAIN) == []
+def test_a_chain_of_bundles_has_no_findings() -> None:
+    assert check(*CHAIN) == []
 
 
-def test_the_same_image_under_two_names_is_one_bundle() -> None:
-    assert told(bundle("1.0.0", digest="d"), bundle("1.0.0", digest="d", target="demo:latest")) == []
+def test_two_references_of_one_image_are_one_bundle() -> None:
+    assert check(bundle("1.0.0", digest="d"), bundle("1.0.0", digest="d", target="demo:latest")) == []
 
 
 CASES = [
@@ -66,15 +66,15 @@ CASES = [
 
 
 @pytest.mark.parametrize(("bundles", "wanted"), CASES)
-def test_a_fault_is_found(bundles: tuple[BundleSummary, ...], wanted: list[tuple[str, str, str]]) -> None:
-    assert told(*bundles) == wanted
-    assert told(*reversed(bundles)) == wanted
+def test_each_rule_reports_the_bundle(bundles: tuple[BundleSummary, ...], wanted: list[tuple[str, str, str]]) -> None:
+    assert check(*bundles) == wanted
+    assert check(*reversed(bundles)) == wanted
 
 
-def test_every_rule_is_tested_and_explained() -> None:
+def test_every_rule_is_tested_and_documented() -> None:
     rules = validators()["across"]
-    assert {one.id for one in rules} == {rule for _, wanted in CASES for rule, _, _ in wanted}
-    assert all(isinstance(one, CrossBundleRule) and one.explanation and one.bad and one.good for one in rules)
+    assert {rule.id for rule in rules} == {rule_id for _, wanted in CASES for rule_id, _, _ in wanted}
+    assert all(isinstance(rule, CrossBundleRule) and rule.explanation and rule.bad and rule.good for rule in rules)
     assert findings(demo(), "across") == []
 
 
@@ -90,11 +90,11 @@ def test_every_rule_is_tested_and_explained() -> None:
     ],
     ids=["no chain", "skipped", "itself", "releases", "older default", "no versions"],
 )
-def test_what_is_no_fault(bundles: tuple[BundleSummary, ...]) -> None:
-    assert told(*bundles) == []
+def test_valid_combinations_have_no_findings(bundles: tuple[BundleSummary, ...]) -> None:
+    assert check(*bundles) == []
 
 
-def test_a_message_names_a_few_of_many() -> None:
+def test_a_message_lists_at_most_five_names() -> None:
     many = [bundle("1.0.0"), *(bundle(f"1.{minor}.0", "1.0.0") for minor in range(1, 9))]
     (pair,) = run_cross_bundle_rules(many, validators()["across"])
     assert pair[1].message == (
@@ -103,7 +103,7 @@ def test_a_message_names_a_few_of_many() -> None:
     )
 
 
-def test_a_bundle_is_summed_up() -> None:
+def test_the_summary_of_a_bundle() -> None:
     assert BundleSummary.from_bundle(demo(), digest="sha256:1") == BundleSummary(
         target="demo",
         package="demo",
@@ -123,12 +123,12 @@ def test_a_bundle_is_summed_up() -> None:
 
 
 @needs_shared
-def test_the_corpus_has_broken_chains() -> None:
+def test_findings_in_the_corpus() -> None:
     views = (
-        dataclasses.replace(one.view(), compat=Compat.OPMKIT, name=one.path)
-        for one in recorded_bundles(Compat.NEWEST, "bundles")
+        dataclasses.replace(recorded.view(), compat=Compat.OPMKIT, name=recorded.path)
+        for recorded in recorded_bundles(Compat.NEWEST, "bundles")
     )
-    summaries = [summary for one in views if (summary := BundleSummary.from_bundle(one))]
+    summaries = [summary for view in views if (summary := BundleSummary.from_bundle(view))]
     found = {
         (finding.rule, summary.target) for summary, finding in run_cross_bundle_rules(summaries, validators()["across"])
     }
