@@ -54,7 +54,7 @@ def test_text_groups_by_bundle_and_file_and_shows_the_line() -> None:
         "    3:5 error CSV-X: spec.x is 7%",
         "      | x: 7%",
         "      hint: Write 6,\\nor: less.",
-        "quay.io/me/fine:1: all is well",
+        "quay.io/me/fine:1: no findings",
         "quay.io/me/gone:1: there is none",
         "  hint: name another",
         "3 bundles, 1 error, 1 warning, 1 not readable",

@@ -29,7 +29,7 @@ def test_a_bundle_in_a_subdirectory_is_named_and_not_taken_for_bare_manifests(ne
     assert done.returncode == 1
     assert "operator: no manifests directory: there are bundles in subdirectories: operator/1.2.3" in done.stdout
     assert "operator/1.2.3" in done.stdout.partition("hint: ")[2]
-    assert newcomer("bundle", "validate", "operator/1.2.3").startswith("operator/1.2.3: all is well")
+    assert newcomer("bundle", "validate", "operator/1.2.3").startswith("operator/1.2.3: no findings")
 
 
 def test_a_package_manifest_directory_is_validated_with_its_versions(newcomer: InstalledOpm) -> None:

@@ -1,7 +1,7 @@
-"""What a bundle requires of other bundles, out of its dependencies file.
+"""Parse the dependencies file of a bundle.
 
-A constraint (``olm.constraint``) holds one of: a rule (``cel``), a package, an API (``gvk``), or constraints of which
-all, any or none must hold. The references' validators know rules alone, although the resolver takes all of them.
+A constraint (``olm.constraint``) is a CEL rule (``cel``), a package, an API (``gvk``), or a compound of constraints
+(``all``, ``any``, ``not``). OLM's resolver accepts all of them, the Go validators only CEL rules.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView, Manifest
 
 MAX_CONSTRAINT_BYTES = 131072
-"""Bytes that a constraint may have as JSON; the resolver refuses larger ones."""
+"""Maximum size of a constraint as JSON, a limit of OLM's resolver."""
 MAX_CONSTRAINT_DEPTH = 32
-"""Constraints within constraints; nothing that a person writes comes near."""
+"""Maximum nesting of constraints, far above that of real ones."""
 
 GVK: Final = "olm.gvk"
 PACKAGE: Final = "olm.package"
@@ -48,10 +48,13 @@ _RANGE = "versionRange"
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One thing that is required: an API, a package, a label, or that a rule holds.
+    """A required API, package or label, or a CEL rule.
 
-    ``members`` are its texts by their names, "" where they are not given; the range of a package is ``version``,
-    whatever its name is where it stands. ``path`` leads to them. A rule that is not there at all has no members.
+    Attributes:
+        type: GVK, PACKAGE, LABEL or CEL.
+        members: Strings by name, "" if absent; empty for a missing CEL rule. The version range of a package is always
+            called ``version``.
+        path: Path of the members in the file.
     """
 
     type: str
@@ -59,131 +62,142 @@ class Requirement:
     path: FieldPath
 
     def at(self, member: str) -> FieldPath:
-        """The way to a member."""
+        """Return the path of a member."""
         return (*self.path, member)
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What the dependencies file says; what in it is ``unreadable``, and what is no constraint (``misshapen``)."""
+    """Content of a dependencies file.
+
+    Attributes:
+        file: Path of the file, "" if there is none.
+        requirements: Valid requirements.
+        errors: Values of wrong types.
+        invalid_constraints: Constraints of invalid structure.
+    """
 
     file: str = ""
     requirements: tuple[Requirement, ...] = ()
-    unreadable: tuple[Finding, ...] = ()
-    misshapen: tuple[Finding, ...] = ()
+    errors: tuple[Finding, ...] = ()
+    invalid_constraints: tuple[Finding, ...] = ()
 
 
 def read_dependencies(bundle: BundleView) -> Dependencies:
-    """Read the dependencies of a bundle: the first file of its metadata, beside the annotations, that has some."""
+    """Return the dependencies in the first metadata file that has some, except the annotations file."""
     compound = bundle.compat is Compat.OPMKIT
     for file in bundle.files_in("metadata"):
         if bundle.annotations_file is not None and file.path == bundle.annotations_file.path:
             continue
         key = (read_dependencies, compound)
         if key not in file.content.memo:
-            file.content.memo[key] = _Reader(compound=compound).read(file)
-        found = cast("Dependencies | None", file.content.memo[key])
-        if found is not None:
-            return found
+            file.content.memo[key] = _Parser(compound=compound).parse(file)
+        dependencies = cast("Dependencies | None", file.content.memo[key])
+        if dependencies is not None:
+            return dependencies
     return Dependencies()
 
 
 @dataclass
-class _Reader:
-    """Reads one file. ``compound`` tells that constraints of all forms are taken, and no fault is passed over."""
+class _Parser:
+    """Parses one file. If ``compound`` is not set, it accepts and ignores the same as the Go validators."""
 
     compound: bool
     requirements: list[Requirement] = field(default_factory=list)
-    unreadable: list[Finding] = field(default_factory=list)
-    misshapen: list[Finding] = field(default_factory=list)
+    errors: list[Finding] = field(default_factory=list)
+    invalid_constraints: list[Finding] = field(default_factory=list)
 
-    def read(self, file: Manifest) -> Dependencies | None:
-        """Give what the file says, None if it has no dependencies."""
-        named = fields.member(file.object, "dependencies")
+    def parse(self, file: Manifest) -> Dependencies | None:
+        """Return the dependencies in a file, or None if it has none."""
+        value = fields.member(file.object, "dependencies")
         if self.compound and file.name.startswith("dependencies"):
-            self._check_file(file, named)
-        entries = named if isinstance(named, list) else []
+            self._check_file(file, value)
+        entries = value if isinstance(value, list) else []
         if not self.compound and not all(_is_entry(entry) for entry in entries):
-            return None  # the references pass over a file with an entry of a wrong type
+            return None  # the Go validators ignore a file that has an entry of a wrong type
         for number, entry in enumerate(entries):
             self._dependency(entry, ("dependencies", number))
-        if not entries and not self.unreadable:
+        if not entries and not self.errors:
             return None
-        return Dependencies(file.path, tuple(self.requirements), tuple(self.unreadable), tuple(self.misshapen))
+        return Dependencies(file.path, tuple(self.requirements), tuple(self.errors), tuple(self.invalid_constraints))
 
-    def _check_file(self, file: Manifest, named: JsonValue) -> None:
+    def _check_file(self, file: Manifest, value: JsonValue) -> None:
         if (error := file.content.error) is not None:
-            told = f"the dependencies can't be read: {error.problem}"
-            self.unreadable.append(Finding(told, line=error.line, column=error.column))
-        elif named is not None and not isinstance(named, list):
-            self._refuse(("dependencies",), f"dependencies is {describe(named)}, not a list")
+            message = f"cannot read the dependencies: {error.problem}"
+            self.errors.append(Finding(message, line=error.line, column=error.column))
+        elif value is not None and not isinstance(value, list):
+            self._add_error(("dependencies",), f"dependencies is {describe(value)}, not a list")
 
-    def _refuse(self, path: FieldPath, told: str) -> None:
-        self.unreadable.append(Finding(told, path=path))
+    def _add_error(self, path: FieldPath, message: str) -> None:
+        self.errors.append(Finding(message, path=path))
+
+    def _add_invalid(self, path: FieldPath, message: str) -> None:
+        self.invalid_constraints.append(Finding(message, path=path))
 
     def _dependency(self, entry: JsonValue, path: FieldPath) -> None:
         if entry is not None and not isinstance(entry, dict):
-            self._refuse(path, f"a dependency is {describe(entry)}, not a mapping of type and value")
+            self._add_error(path, f"a dependency is {describe(entry)}, not a mapping with type and value")
             return
-        parts = entry or {}
-        kind = scalar_text(fields.member(parts, "type")) or ""
+        members = entry or {}
+        kind = scalar_text(fields.member(members, "type")) or ""
         if kind not in (GVK, PACKAGE, LABEL, CONSTRAINT):
-            known = f"{GVK}, {PACKAGE}, {LABEL} or {CONSTRAINT}"
-            self._refuse((*path, "type"), f"a dependency has the type {kind!r}, which is none of {known}")
-        elif not any(key.lower() == "value" for key in parts):
-            self._refuse(path, f"a dependency of type {kind} has no value")
+            known = f"{GVK}, {PACKAGE}, {LABEL}, {CONSTRAINT}"
+            self._add_error((*path, "type"), f"unknown type of dependency {kind!r}, not one of {known}")
+        elif not any(key.lower() == "value" for key in members):
+            self._add_error(path, f"a dependency of type {kind} has no value")
         elif kind == CONSTRAINT:
-            self._constraint(fields.member(parts, "value"), (*path, "value"))
+            self._constraint(fields.member(members, "value"), (*path, "value"))
         else:
-            self._require(kind, fields.member(parts, "value"), (*path, "value"))
+            self._requirement(kind, fields.member(members, "value"), (*path, "value"))
 
-    def _require(self, kind: str, value: JsonValue, path: FieldPath, renamed: Mapping[str, str] | None = None) -> None:
-        """Take a requirement; ``renamed`` are the names that its members have there, where they are others."""
+    def _requirement(
+        self, kind: str, value: JsonValue, path: FieldPath, names: Mapping[str, str] | None = None
+    ) -> None:
+        """Add a requirement; ``names`` maps members to their names in the file, if these differ."""
         members = {}
         try:
-            found = fields.mapping(value, f"the value of {kind}")
+            given = fields.mapping(value, f"the value of {kind}")
             for member in _MEMBERS[kind]:
-                name = (renamed or {}).get(member, member)
-                members[member] = fields.text(fields.member(found, name), f"{name} of {kind}")
+                name = (names or {}).get(member, member)
+                members[member] = fields.text(fields.member(given, name), f"{name} of {kind}")
         except InvalidBundle as error:
-            self._refuse(path, error.message)
+            self._add_error(path, error.message)
         else:
             self.requirements.append(Requirement(kind, members, path))
 
     def _constraint(self, value: JsonValue, path: FieldPath) -> None:
         if not self.compound:
-            self._rule_alone(value, path)
-        elif len(encoded := _encoded(value)) > MAX_CONSTRAINT_BYTES:
-            told = f"the constraint has {len(encoded)} bytes, but may have {MAX_CONSTRAINT_BYTES} at most"
-            self.misshapen.append(Finding(told, path=path))
+            self._cel_constraint(value, path)
+        elif (size := _encoded_size(value)) > MAX_CONSTRAINT_BYTES:
+            self._add_invalid(path, f"the constraint has {size} bytes, more than {MAX_CONSTRAINT_BYTES}")
         else:
-            self._any_constraint(value, path, 0)
+            self._nested_constraint(value, path, 0)
 
-    def _rule_alone(self, value: JsonValue, path: FieldPath) -> None:
+    def _cel_constraint(self, value: JsonValue, path: FieldPath) -> None:
         if isinstance(value, dict) and fields.member(value, "cel") is not None:
             if isinstance(message := fields.member(value, "failureMessage"), str | None):
-                self._require(CEL, fields.member(value, "cel"), (*path, "cel"))
+                self._requirement(CEL, fields.member(value, "cel"), (*path, "cel"))
             else:
-                self._refuse((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a string")
+                self._add_error((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a string")
         elif value is None or isinstance(value, dict):
             self.requirements.append(Requirement(CEL, {}, path))
         else:
-            self._refuse(path, f"the value of {CONSTRAINT} is {describe(value)}, not a mapping")
+            self._add_error(path, f"the value of {CONSTRAINT} is {describe(value)}, not a mapping")
 
-    def _any_constraint(self, value: JsonValue, path: FieldPath, depth: int) -> None:
+    def _nested_constraint(self, value: JsonValue, path: FieldPath, depth: int) -> None:
         if not isinstance(value, dict):
-            self._refuse(path, f"a constraint is {describe(value)}, not a mapping")
+            self._add_error(path, f"a constraint is {describe(value)}, not a mapping")
             return
         if depth > MAX_CONSTRAINT_DEPTH:
-            self.misshapen.append(Finding(f"constraints are nested deeper than {MAX_CONSTRAINT_DEPTH}", path=path))
+            self._add_invalid(path, f"constraints are nested deeper than {MAX_CONSTRAINT_DEPTH} levels")
             return
         self._check_members(value, (*_SIMPLE, *_COMPOUND, "failureMessage"), path)
         message = fields.member(value, "failureMessage")
         if not isinstance(message, str | None):
-            self._refuse((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a string")
+            self._add_error((*path, "failureMessage"), f"failureMessage is {describe(message)}, not a string")
         forms = [form for form in (*_SIMPLE, *_COMPOUND) if fields.member(value, form) is not None]
         if len(forms) > 1:
-            self.misshapen.append(Finding(f"a constraint has {' and '.join(forms)}, but may have one alone", path=path))
+            self._add_invalid(path, f"a constraint has {' and '.join(forms)}; only one is allowed")
         elif not forms:
             self.requirements.append(Requirement(CEL, {}, path))
         for form in forms:
@@ -194,32 +208,31 @@ class _Reader:
             self._compound(form, value, path, depth)
             return
         kind = _SIMPLE[form]
-        renamed = {"version": _RANGE} if kind == PACKAGE else {}
+        names = {"version": _RANGE} if kind == PACKAGE else {}
         if isinstance(value, dict):
-            self._check_members(value, tuple(renamed.get(name, name) for name in _MEMBERS[kind]), path)
-        self._require(kind, value, path, renamed)
+            self._check_members(value, tuple(names.get(name, name) for name in _MEMBERS[kind]), path)
+        self._requirement(kind, value, path, names)
 
     def _compound(self, form: str, value: JsonValue, path: FieldPath, depth: int) -> None:
         if not isinstance(value, dict):
-            self._refuse(path, f"{form} is {describe(value)}, not a mapping with constraints")
+            self._add_error(path, f"{form} is {describe(value)}, not a mapping with constraints")
             return
         self._check_members(value, ("constraints",), path)
         constraints = fields.member(value, "constraints")
         if constraints is not None and not isinstance(constraints, list):
-            self._refuse((*path, "constraints"), f"constraints is {describe(constraints)}, not a list")
+            self._add_error((*path, "constraints"), f"constraints is {describe(constraints)}, not a list")
             return
         if not constraints:
-            self.misshapen.append(Finding(f"{form} has no constraints", path=path))
+            self._add_invalid(path, f"{form} has no constraints")
         for number, constraint in enumerate(constraints or ()):
-            self._any_constraint(constraint, (*path, "constraints", number), depth + 1)
+            self._nested_constraint(constraint, (*path, "constraints", number), depth + 1)
 
     def _check_members(self, value: Mapping[str, JsonValue], known: tuple[str, ...], path: FieldPath) -> None:
-        for name in _unknown(value, known):
-            told = f"a constraint has {name!r} where it may have {', '.join(known)}"
-            self.misshapen.append(Finding(told, path=(*path, name)))
+        for name in _unknown_names(value, known):
+            self._add_invalid((*path, name), f"unknown member {name!r} of a constraint, not one of {', '.join(known)}")
 
 
-def _unknown(value: Mapping[str, JsonValue], known: tuple[str, ...]) -> Iterator[str]:
+def _unknown_names(value: Mapping[str, JsonValue], known: tuple[str, ...]) -> Iterator[str]:
     folded = {name.lower() for name in known}
     return (name for name in value if name.lower() not in folded)
 
@@ -230,8 +243,8 @@ def _is_entry(entry: JsonValue) -> bool:
     return isinstance(entry, dict) and scalar_text(fields.member(entry, "type")) is not None
 
 
-def _encoded(value: JsonValue) -> bytes:
+def _encoded_size(value: JsonValue) -> int:
     try:
-        return encode(value, UINT64)
-    except ValueError:  # what is no JSON can't be sized, nor does it get here out of YAML
-        return b""
+        return len(encode(value, UINT64))
+    except ValueError:  # infinite numbers, which decoding of real files rejects before
+        return 0

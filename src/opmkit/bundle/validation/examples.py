@@ -1,4 +1,4 @@
-"""The examples of objects in the annotations of a ClusterServiceVersion."""
+"""Example objects in the annotations of a ClusterServiceVersion."""
 
 from __future__ import annotations
 
@@ -21,38 +21,41 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.csv_view import Csv
 
 ANNOTATIONS = ("alm-examples", "olm.examples")
-"""Where examples may be; of both, the first counts."""
+"""Annotations with examples; the first one that exists is used."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples in one annotation: ``annotation`` is its name, "" if there is none.
+    """The example objects in an annotation.
 
-    ``no_json`` is why they are no JSON, ``problems`` what is wrong with what the JSON says. ``objects`` are all of
-    them, with their APIs, where nothing is wrong.
+    Attributes:
+        annotation: Name of the annotation, "" if there is none.
+        json_error: Why the annotation is not JSON.
+        problems: Why the JSON is not a list of objects.
+        objects: The objects with their APIs, if they are valid.
     """
 
     annotation: str = ""
-    no_json: str = ""
+    json_error: str = ""
     problems: tuple[str, ...] = ()
     objects: tuple[tuple[Gvk, Mapping[str, Any]], ...] = ()
 
     @classmethod
-    def of(cls, csv: Csv) -> Examples:
-        """Read those of a ClusterServiceVersion, once."""
+    def from_csv(cls, csv: Csv) -> Examples:
+        """Return the examples of a ClusterServiceVersion. Cached per content."""
         memo, key = csv.content.memo, (cls, csv.compat)
         if key not in memo:
             memo[key] = _read(csv.annotations)
         return cast("Examples", memo[key])
 
     @property
-    def readable(self) -> bool:
-        """Whether there are examples, if only an empty list, and nothing is wrong with them."""
-        return bool(self.annotation) and not self.no_json and not self.problems
+    def valid(self) -> bool:
+        """Whether the annotation exists and is valid; it can be an empty list."""
+        return bool(self.annotation) and not self.json_error and not self.problems
 
     @property
     def path(self) -> FieldPath:
-        """Where they are."""
+        """Path of the annotation."""
         return "metadata", "annotations", self.annotation
 
 
@@ -61,13 +64,13 @@ def _read(annotations: Mapping[str, str]) -> Examples:
     if not name:
         return Examples()
     try:
-        value = _json(annotations[name]) if annotations[name] else None
+        value = _decode(annotations[name]) if annotations[name] else None
     except ValueError as error:
-        return Examples(name, no_json=str(error))
+        return Examples(name, json_error=str(error))
     if value is None:
         return Examples(name)
     if not isinstance(value, list):
-        return Examples(name, problems=("they are no list",))
+        return Examples(name, problems=("they are not a list",))
     problems = tuple(_problems(value))
     if problems:
         return Examples(name, problems=problems)
@@ -76,30 +79,30 @@ def _read(annotations: Mapping[str, str]) -> Examples:
 
 
 def _problems(examples: list[JsonValue]) -> Iterator[str]:
-    """What keeps items from being objects of an API."""
+    """Yield why items are not objects of an API."""
     for number, item in enumerate(examples, 1):
         kind, version = text(mapping(item).get("kind")), text(mapping(item).get("apiVersion"))
         if not isinstance(item, dict):
-            yield f"number {number} is no object"
+            yield f"number {number} is not an object"
         elif not kind:
             yield f"number {number} has no kind"
         elif Gvk.parse(version, kind) is None:
             yield f"number {number} has the apiVersion {version!r}, which has more than one slash"
 
 
-def _json(raw: str) -> JsonValue:
-    """Read JSON, strictly; ValueError says where it is none."""
+def _decode(raw: str) -> JsonValue:
+    """Decode JSON strictly; raise ValueError with the location of an error."""
     try:
         return cast("JsonValue", orjson.loads(raw))
     except orjson.JSONDecodeError:
-        pass  # it may be an escape of half a surrogate pair, which Go reads
+        pass  # it could be an escaped lone surrogate, which Go accepts
     try:
-        return replace_lone_surrogates(json.loads(raw, parse_constant=_no_constant))
+        return replace_lone_surrogates(json.loads(raw, parse_constant=_reject_constant))
     except json.JSONDecodeError as error:
-        raise ValueError(f"{error.msg}, in their line {error.lineno}, column {error.colno}") from error
+        raise ValueError(f"{error.msg} at line {error.lineno}, column {error.colno}") from error
     except RecursionError as error:
-        raise ValueError("they are nested too deeply") from error
+        raise ValueError("too deeply nested") from error
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number in JSON")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,6 +1,6 @@
-"""The manifests of a bundle as ``opm alpha bundle validate`` takes them: from one directory, each file by itself.
+"""Manifests of a bundle as ``opm alpha bundle validate`` reads them: each file of one directory on its own.
 
-Whatever can be read is judged by the rules of other validators too, each ClusterServiceVersion alone.
+The rules of other validators also run on each decodable ClusterServiceVersion and CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ OPTIONAL = "opm-content-optional"
 
 @dataclass(frozen=True)
 class OpmContent:
-    """What is in the manifests directory of a bundle, whatever the annotations call it."""
+    """Content of the directory ``manifests``, also if the annotations name another one."""
 
     bundle: BundleView
 
     @classmethod
-    def of(cls, bundle: BundleView) -> OpmContent:
-        """Look at a bundle, once for all rules."""
+    def from_bundle(cls, bundle: BundleView) -> OpmContent:
+        """Return the content of a bundle. Cached per bundle."""
         return cast("OpmContent", bundle.memo.setdefault(cls, cls(bundle)))
 
     @property
     def directory(self) -> str:
-        """The directory."""
+        """Path of the manifests directory."""
         return "" if self.bundle.bare else "manifests"
 
     @cached_property
     def media_type(self) -> str:
-        """The media type of what is in it."""
+        """Media type of the bundle, by its files."""
         return media_type(self.bundle, self.directory)
 
     @cached_property
     def files(self) -> tuple[Manifest, ...]:
-        """All files in it; those of a chart are not judged."""
+        """All files, none for a Helm chart."""
         return () if self.media_type == HELM else tuple(self.bundle.files_in(self.directory))
 
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
-        """Those that hold an object."""
+        """Files that contain an object."""
         return tuple(file for file in self.files if decode_finding(file) is None)
 
     def supports(self, file: Manifest) -> bool:
-        """Tell whether the bundle may hold objects of that kind."""
+        """Return whether bundles can contain objects of this kind."""
         return self.media_type != REGISTRY or file.kind in supported_kinds(self.bundle.compat)
 
     def of_kind(self, kind: str) -> tuple[Manifest, ...]:
-        """The objects of a kind."""
+        """Return the objects of a kind."""
         return tuple(file for file in self.objects if file.kind == kind)
 
     @property
@@ -78,36 +78,36 @@ class OpmContent:
 
     @property
     def others(self) -> tuple[Manifest, ...]:
-        """The objects of supported kinds that are judged by their metadata alone."""
-        return tuple(one for one in self.objects if one.kind not in (CSV_KIND, CRD_KIND) and self.supports(one))
+        """Objects of other supported kinds, of which only the metadata is checked."""
+        return tuple(file for file in self.objects if file.kind not in (CSV_KIND, CRD_KIND) and self.supports(file))
 
     def csv_mismatches(self, file: Manifest) -> tuple[TypeMismatch, ...]:
-        """The fields of a ClusterServiceVersion that have wrong types, where no number is taken for a text."""
+        """Return the fields of a ClusterServiceVersion with wrong types; numbers are not accepted as strings."""
         return decode_csv(file.content, self.bundle.compat, DecodeMode.OBJECT).mismatches
 
     @cached_property
     def csv_views(self) -> tuple[BundleView, ...]:
-        """Each ClusterServiceVersion whose fields have the right types, as a bundle of its own."""
+        """A view of each ClusterServiceVersion whose fields have the right types."""
         return tuple(self._view(file) for file in self.of_kind(CSV_KIND) if not self.csv_mismatches(file))
 
     @cached_property
     def crd_views(self) -> tuple[BundleView, ...]:
-        """Each CustomResourceDefinition whose fields have the right types, likewise."""
+        """A view of each CustomResourceDefinition whose fields have the right types."""
         crds = (file for file in self.of_kind(CRD_KIND) if version_finding(file) is None)
         compat, mode = self.bundle.compat, DecodeMode.YAML
         return tuple(self._view(file) for file in crds if not decode_crd(file, compat, mode).mismatches)
 
     @cached_property
     def optional_views(self) -> tuple[BundleView, ...]:
-        """Each ClusterServiceVersion, as a bundle of its own; the references look at none unless the bundle loads."""
-        judged = self.bundle.compat is Compat.OPMKIT or is_loaded(self.bundle)
-        return tuple(self._view(file) for file in self.of_kind(CSV_KIND)) if judged else ()
+        """A view of each ClusterServiceVersion; Go opm validates none unless the bundle loads."""
+        validates = self.bundle.compat is Compat.OPMKIT or is_loaded(self.bundle)
+        return tuple(self._view(file) for file in self.of_kind(CSV_KIND)) if validates else ()
 
     def _view(self, file: Manifest) -> BundleView:
         directories = frozenset({self.directory} - {""})
-        reading = None if file.kind != CSV_KIND or self.csv_mismatches(file) else DecodeMode.OBJECT
+        mode = None if file.kind != CSV_KIND or self.csv_mismatches(file) else DecodeMode.OBJECT
         files = {file.path: self.bundle.files[file.path]}
-        return replace(self.bundle, files=files, directories=directories, csv_decode_mode=reading)
+        return replace(self.bundle, files=files, directories=directories, csv_decode_mode=mode)
 
 
 _INCLUDED: Mapping[str, tuple[tuple[str, Callable[[OpmContent], tuple[BundleView, ...]]], ...]] = {
@@ -130,7 +130,7 @@ def composed_rules(validators: Mapping[str, Sequence[Rule]]) -> Mapping[str, lis
 
 def _include(rule: Rule, validator: str, views: Callable[[OpmContent], tuple[BundleView, ...]]) -> Rule:
     def check(bundle: BundleView) -> Iterator[Finding]:
-        for view in views(OpmContent.of(bundle)):
+        for view in views(OpmContent.from_bundle(bundle)):
             yield from (finding for finding in rule.run(view) if finding.severity is Severity.ERROR)
 
     return replace(rule, validator=validator, check=check)

@@ -96,7 +96,7 @@ def test_a_field_of_the_wrong_type_is_not_missing_and_stops_the_go_validators() 
 def test_all_invalid_examples_are_reported() -> None:
     change = (EXAMPLE, '[1, {"kind": "Demo"}, {"apiVersion": "v1"}]')
     assert [finding.message.partition(": ")[2] for finding, _ in findings_of_rule("CSV-EXAMPLES-DECODE", change)] == [
-        "number 1 is no object",
+        "number 1 is not an object",
         "number 3 has no kind",
     ]
     assert len(findings_of_rule("CSV-EXAMPLES-DECODE", change, compat=Compat.OPM_1_26)) == 1

@@ -1,4 +1,4 @@
-"""Reports of validation in the forms that people and programs read. Each gives text; none prints."""
+"""Report formats for validation results. Each function returns text or JSON types, and prints nothing."""
 
 from opmkit.bundle.validation.reports import github, json, junit, sarif, text
 

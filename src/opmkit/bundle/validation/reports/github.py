@@ -1,4 +1,4 @@
-"""Workflow commands of GitHub Actions, which show findings beside the lines of a change."""
+"""Workflow commands of GitHub Actions, which annotate the lines of a pull request."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.result import ValidationResult
 
 
-def lines(verdicts: Sequence[ValidationResult]) -> Iterator[str]:
-    """One command a finding; files are named by where the bundle was read from."""
-    for verdict in verdicts:
-        if verdict.error:
-            yield f"::error title=not readable::{_data(f'{verdict.target}: {verdict.error}')}"
-        for finding in verdict.findings:
-            yield _command(verdict, finding)
+def lines(results: Sequence[ValidationResult]) -> Iterator[str]:
+    """Yield one command per finding; file paths are relative to the working directory."""
+    for result in results:
+        if result.error:
+            yield f"::error title=not readable::{_data(f'{result.target}: {result.error}')}"
+        for finding in result.findings:
+            yield _command(result, finding)
 
 
-def _command(verdict: ValidationResult, finding: Finding) -> str:
+def _command(result: ValidationResult, finding: Finding) -> str:
     properties = {"title": finding.rule}
     if finding.file:
-        properties["file"] = f"{verdict.target.rstrip('/')}/{finding.file}".removeprefix("./")
+        properties["file"] = f"{result.target.rstrip('/')}/{finding.file}".removeprefix("./")
     if finding.line:
         properties |= {"line": str(finding.line), "col": str(finding.column)}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
@@ -34,7 +34,7 @@ def _command(verdict: ValidationResult, finding: Finding) -> str:
 
 
 def _data(text: str) -> str:
-    """Return the text as data of a command, on one line: GitHub would print what follows a line break as a line."""
+    """Escape text for the data of a command; line breaks are escaped visibly, since the message is one line."""
     return escape_controls(text).replace("%", "%25")
 
 

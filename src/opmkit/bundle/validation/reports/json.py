@@ -1,4 +1,4 @@
-"""The reports for programs: our own JSON, whose form docs/validation.md tells, and operator-sdk's json-alpha1."""
+"""JSON reports: the format in docs/validation.md, and json-alpha1 of operator-sdk."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.result import ValidationResult
 
 VERSION = 1
-"""Of the form; a form that breaks its readers gets another."""
+"""Version of the format, incremented by incompatible changes."""
 
 
-def report(verdicts: Sequence[ValidationResult], fail_on: Severity, skipped: int = 0) -> dict[str, Any]:
-    """Return the verdicts, and how many tags were ``skipped``, in plain JSON types."""
+def report(results: Sequence[ValidationResult], fail_on: Severity, skipped: int = 0) -> dict[str, Any]:
+    """Return the report in JSON types; ``skipped`` is the number of skipped tags."""
     return {
         "version": VERSION,
-        "passed": all(verdict.passes(fail_on) for verdict in verdicts),
-        "errors": sum(verdict.count(Severity.ERROR) for verdict in verdicts),
-        "warnings": sum(verdict.count(Severity.WARNING) for verdict in verdicts),
+        "passed": all(result.passes(fail_on) for result in results),
+        "errors": sum(result.count(Severity.ERROR) for result in results),
+        "warnings": sum(result.count(Severity.WARNING) for result in results),
         "skipped": skipped,
-        "bundles": [_bundle(verdict, fail_on) for verdict in verdicts],
+        "bundles": [_bundle(result, fail_on) for result in results],
     }
 
 
-def _bundle(verdict: ValidationResult, fail_on: Severity) -> dict[str, Any]:
-    failure = {"error": {"message": verdict.error, "advice": str(verdict.hint)}} if verdict.error else {}
+def _bundle(result: ValidationResult, fail_on: Severity) -> dict[str, Any]:
+    failure = {"error": {"message": result.error, "advice": str(result.hint)}} if result.error else {}
     return {
-        "target": verdict.target,
-        "name": verdict.name,
-        "package": verdict.package,
-        "passed": verdict.passes(fail_on),
+        "target": result.target,
+        "name": result.name,
+        "package": result.package,
+        "passed": result.passes(fail_on),
         **failure,
         "findings": [
             {
@@ -47,14 +47,14 @@ def _bundle(verdict: ValidationResult, fail_on: Severity) -> dict[str, Any]:
                 "line": finding.line,
                 "column": finding.column,
             }
-            for finding in verdict.findings
+            for finding in result.findings
         ],
     }
 
 
-def json_alpha1(verdict: ValidationResult) -> dict[str, Any]:
-    """The result of one bundle as ``operator-sdk bundle validate -o json-alpha1`` prints it."""
-    failure = [{"type": "error", "message": verdict.error}] if verdict.error else []
-    outputs = [{"type": finding.severity.value, "message": finding.message} for finding in verdict.findings]
+def json_alpha1(result: ValidationResult) -> dict[str, Any]:
+    """Return the result of one bundle in the format of ``operator-sdk bundle validate -o json-alpha1``."""
+    failure = [{"type": "error", "message": result.error}] if result.error else []
+    outputs = [{"type": finding.severity.value, "message": finding.message} for finding in result.findings]
     outputs = failure + outputs or [{"type": "info", "message": "All validation tests have completed successfully"}]
-    return {"passed": verdict.passes(Severity.ERROR), "outputs": outputs}
+    return {"passed": result.passes(Severity.ERROR), "outputs": outputs}

@@ -1,4 +1,4 @@
-"""JUnit XML, which CI servers show: a suite a bundle, a case a rule that found something."""
+"""JUnit XML for CI servers: one test suite per bundle, one test case per rule with findings."""
 
 from __future__ import annotations
 
@@ -15,37 +15,41 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.result import ValidationResult
 
 
-def report(verdicts: Sequence[ValidationResult], fail_on: Severity) -> str:
-    """The document. What is less grave than ``fail_on`` is in a case that passes, as its output."""
+def report(results: Sequence[ValidationResult], fail_on: Severity) -> str:
+    """Return the document. Findings below the severity ``fail_on`` are the output of passing test cases."""
     root = ET.Element("testsuites", name="bundle validation")
-    for verdict in verdicts:
-        root.append(_suite(verdict, fail_on))
+    for result in results:
+        root.append(_suite(result, fail_on))
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(verdict: ValidationResult, fail_on: Severity) -> ET.Element:
-    suite = ET.Element("testsuite", name=escape_controls(verdict.target))
-    if verdict.error:
-        case = ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name="read")
-        ET.SubElement(case, "error", message=escape_controls(verdict.error)).text = escape_controls(str(verdict.hint))
-    elif not verdict.findings:
-        ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name="all rules")
-    for rule, findings in groupby(sorted(verdict.findings, key=lambda finding: finding.rule), lambda one: one.rule):
-        case = ET.SubElement(suite, "testcase", classname=escape_controls(verdict.target), name=escape_controls(rule))
+def _suite(result: ValidationResult, fail_on: Severity) -> ET.Element:
+    suite = ET.Element("testsuite", name=escape_controls(result.target))
+    if result.error:
+        case = ET.SubElement(suite, "testcase", classname=escape_controls(result.target), name="read")
+        ET.SubElement(case, "error", message=escape_controls(result.error)).text = escape_controls(str(result.hint))
+    elif not result.findings:
+        ET.SubElement(suite, "testcase", classname=escape_controls(result.target), name="all rules")
+    for rule, findings in groupby(sorted(result.findings, key=_rule), _rule):
+        case = ET.SubElement(suite, "testcase", classname=escape_controls(result.target), name=escape_controls(rule))
         for finding in findings:
-            _outcome(case, finding, fail_on)
+            _add_finding(case, finding, fail_on)
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(sum(case.find("failure") is not None for case in suite)))
     suite.set("errors", str(sum(case.find("error") is not None for case in suite)))
     return suite
 
 
-def _outcome(case: ET.Element, finding: Finding, fail_on: Severity) -> None:
-    place = f"{finding.location}: " if finding.file else ""
-    text = "\n".join(escape_controls(part) for part in (f"{place}{finding.message}", finding.hint) if part)
+def _rule(finding: Finding) -> str:
+    return finding.rule
+
+
+def _add_finding(case: ET.Element, finding: Finding, fail_on: Severity) -> None:
+    location = f"{finding.location}: " if finding.file else ""
+    text = "\n".join(escape_controls(part) for part in (f"{location}{finding.message}", finding.hint) if part)
     if finding.severity in ("error", fail_on):
         failure = ET.SubElement(case, "failure", message=escape_controls(finding.message), type=finding.severity.value)
         failure.text = text

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0 (OASIS), which code scanning services read."""
+"""SARIF 2.1.0 (OASIS) for code scanning services."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ _UNREADABLE = "UNREADABLE"
 
 
 def report(
-    verdicts: Sequence[ValidationResult], rules: Mapping[str, Rule], sources: Iterable[Source] = ()
+    results: Sequence[ValidationResult], rules: Mapping[str, Rule], sources: Iterable[Source] = ()
 ) -> dict[str, Any]:
-    """Return one run with the rules that found something, and one result for each finding.
+    """Return a log with one run, the rules that have findings, and one result per finding.
 
-    A file's URI is its path from the root of the bundle, appended to that of its source; targets without a source are
-    directories. A bundle that could not be read is a notification of failed execution.
+    The URI of a file is its path in the bundle, appended to the URI of the source. Targets without a source are
+    directories. Bundles that could not be read are notifications of a failed execution.
     """
     roots = {source.target: source_uri(source) for source in sources}
-    ids = sorted({finding.rule for verdict in verdicts for finding in verdict.findings})
+    ids = sorted({finding.rule for result in results for finding in result.findings})
     failures = [
-        {"level": "error", "message": {"text": f"{verdict.target}: {verdict.error}"}}
-        for verdict in verdicts
-        if verdict.error
+        {"level": "error", "message": {"text": f"{result.target}: {result.error}"}}
+        for result in results
+        if result.error
     ]
     run = {
-        "tool": {"driver": {"name": "opmkit", "version": __version__, "rules": [_rule(one, rules) for one in ids]}},
+        "tool": {
+            "driver": {"name": "opmkit", "version": __version__, "rules": [_rule(rule_id, rules) for rule_id in ids]}
+        },
         "invocations": [{"executionSuccessful": not failures, "toolExecutionNotifications": failures}],
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(verdict, finding, ids.index(finding.rule), roots.get(verdict.target) or _path_uri(verdict.target))
-            for verdict in verdicts
-            for finding in verdict.findings
+            _result(result, finding, ids.index(finding.rule), roots.get(result.target) or _path_uri(result.target))
+            for result in results
+            for finding in result.findings
         ],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -68,15 +70,15 @@ def _rule(rule_id: str, rules: Mapping[str, Rule]) -> dict[str, Any]:
 def source_uri(source: Source) -> str:
     """Return the URI reference of a bundle (RFC 3986).
 
-    It is a relative path or ``file:`` URI for a directory, ``docker://`` and the full name for an image of a registry,
-    and ``TRANSPORT:`` and the rest, percent-encoded, for other images.
+    It is a relative path or a ``file:`` URI for a directory, ``docker://`` and the full name for an image in a
+    registry, and ``TRANSPORT:`` and the percent-encoded rest for other images.
     """
     if isinstance(source.location, Path):
         return _path_uri(source.target)
     if isinstance(source.location, Reference):
         return f"docker://{source.location}"
     transport, _, name = source.target.partition(":")
-    return f"{transport}:{_quoted(re.sub('^//+', '/', name), safe=':@')}"  # two slashes would begin a host
+    return f"{transport}:{_quoted(re.sub('^//+', '/', name), safe=':@')}"  # two slashes would start a host
 
 
 def _path_uri(path: str) -> str:
@@ -88,7 +90,7 @@ def _quoted(path: str, safe: str = "") -> str:
     return quote(path, safe=f"/~+={safe}")
 
 
-def _result(verdict: ValidationResult, finding: Finding, index: int, root: str) -> dict[str, Any]:
+def _result(result: ValidationResult, finding: Finding, index: int, root: str) -> dict[str, Any]:
     hint = f" ({finding.hint})" if finding.hint else ""
     return {
         "ruleId": finding.rule,
@@ -96,20 +98,20 @@ def _result(verdict: ValidationResult, finding: Finding, index: int, root: str) 
         "level": finding.severity.value,
         "message": {"text": f"{finding.message}{hint}"},
         "locations": [_location(finding, root)],
-        "partialFingerprints": {"finding/v1": _fingerprint(verdict, finding)},
+        "partialFingerprints": {"finding/v1": _fingerprint(result, finding)},
     }
 
 
 def _location(finding: Finding, root: str) -> dict[str, Any]:
     directory = "" if root == "." else f"{root.rstrip('/')}/"
     uri = f"{directory}{_quoted(finding.file)}" if finding.file else root
-    place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if finding.line:
-        place["region"] = {"startLine": finding.line, "startColumn": max(finding.column, 1)}
-    return {"physicalLocation": place}
+        location["region"] = {"startLine": finding.line, "startColumn": max(finding.column, 1)}
+    return {"physicalLocation": location}
 
 
-def _fingerprint(verdict: ValidationResult, finding: Finding) -> str:
-    """What a finding is known by when lines move."""
-    parts = (verdict.name or verdict.target, finding.rule, finding.file, finding.subject, finding.excerpt)
+def _fingerprint(result: ValidationResult, finding: Finding) -> str:
+    """Return an identifier of a finding that does not change when lines move."""
+    parts = (result.name or result.target, finding.rule, finding.file, finding.subject, finding.excerpt)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

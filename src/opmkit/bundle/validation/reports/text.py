@@ -1,4 +1,4 @@
-"""The report for people: by bundle and file, with the offending lines; findings that several bundles share, once."""
+"""Text report: findings by bundle and file, with the offending lines; those of several bundles are printed once."""
 
 from __future__ import annotations
 
@@ -15,83 +15,88 @@ if TYPE_CHECKING:
     from opmkit.bundle.finding import Finding
     from opmkit.bundle.validation.result import ValidationResult
 
-    _Text: TypeAlias = tuple[Severity, str, str, str]
-    _Placed: TypeAlias = tuple[str, Finding]
-    """A target and what was found there."""
+    _FindingKey: TypeAlias = tuple[Severity, str, str, str]
+    _Occurrence: TypeAlias = tuple[str, Finding]
+    """A target and a finding for it."""
 
-MAX_PLACES = 10
-"""Places that are listed of a finding which several bundles share; the other reports have them all."""
+MAX_OCCURRENCES = 10
+"""Maximum number of listed occurrences of a finding in several bundles; other formats list all."""
 _NONE_SKIPPED = SkippedTags()
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
 
-def lines(verdicts: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> Iterator[tuple[str, str]]:
-    """Return lines with their styles on a terminal (of rich, "" for none).
+def lines(results: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> Iterator[tuple[str, str]]:
+    """Yield lines with their rich styles, "" for none.
 
-    A finding with the same text in several bundles is printed once, behind the bundles, with the places of it.
+    A finding with the same text in several bundles is printed once, after the bundles, with its occurrences.
     """
-    shared = _shared_findings(verdicts)
-    for verdict in verdicts:
-        for line, style in _bundle(verdict, shared):
+    shared = _shared_findings(results)
+    for result in results:
+        for line, style in _bundle(result, shared):
             yield escape_controls(line), style
-    for places in sorted(shared.values(), key=lambda places: (places[0][1].severity, places[0][1].rule)):
-        for line, style in _shared(places):
+    for occurrences in sorted(shared.values(), key=_shared_order):
+        for line, style in _shared(occurrences):
             yield escape_controls(line), style
-    yield summary(verdicts, skipped), ""
+    yield summary(results, skipped), ""
 
 
-def summary(verdicts: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> str:
-    """Return the totals in one line."""
-    unread = sum(bool(verdict.error) for verdict in verdicts)
+def _shared_order(occurrences: Sequence[_Occurrence]) -> tuple[Severity, str]:
+    _, finding = occurrences[0]
+    return finding.severity, finding.rule
+
+
+def summary(results: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> str:
+    """Return the totals as one line."""
+    unread = sum(bool(result.error) for result in results)
     parts = [
-        _many(len(verdicts), "bundle"),
-        _many(sum(verdict.count(Severity.ERROR) for verdict in verdicts), "error"),
-        _many(sum(verdict.count(Severity.WARNING) for verdict in verdicts), "warning"),
+        _plural(len(results), "bundle"),
+        _plural(sum(result.count(Severity.ERROR) for result in results), "error"),
+        _plural(sum(result.count(Severity.WARNING) for result in results), "warning"),
     ]
     parts += [f"{unread} not readable"] * bool(unread)
     return ", ".join(parts) + f" (skipped {skipped})" * bool(skipped.total)
 
 
-def _many(count: int, noun: str) -> str:
+def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _shared_findings(verdicts: Sequence[ValidationResult]) -> dict[_Text, list[_Placed]]:
+def _shared_findings(results: Sequence[ValidationResult]) -> dict[_FindingKey, list[_Occurrence]]:
     """Group the findings that more than one bundle has, by text."""
-    groups: dict[_Text, list[_Placed]] = {}
-    for verdict in verdicts:
-        for finding in sorted(verdict.findings, key=_order):
-            groups.setdefault(_text(finding), []).append((verdict.target, finding))
-    return {text: places for text, places in groups.items() if len({target for target, _ in places}) > 1}
+    groups: dict[_FindingKey, list[_Occurrence]] = {}
+    for result in results:
+        for finding in sorted(result.findings, key=_order):
+            groups.setdefault(_key(finding), []).append((result.target, finding))
+    return {text: occurrences for text, occurrences in groups.items() if len({target for target, _ in occurrences}) > 1}
 
 
-def _text(finding: Finding) -> _Text:
+def _key(finding: Finding) -> _FindingKey:
     return finding.severity, finding.rule, finding.message, finding.hint
 
 
-def _shared(places: Sequence[_Placed]) -> Iterator[tuple[str, str]]:
-    finding = places[0][1]
+def _shared(occurrences: Sequence[_Occurrence]) -> Iterator[tuple[str, str]]:
+    finding = occurrences[0][1]
     yield f"{finding.severity} {finding.rule}: {finding.message}", _STYLES[finding.severity]
     yield from _details(finding, indent="  ")
-    yield f"  in {len({target for target, _ in places})} bundles:", ""
-    for target, one in places[:MAX_PLACES]:
-        yield f"    {target.rstrip('/')}/{one.location}" if one.file else f"    {target}", ""
-    if len(places) > MAX_PLACES:
-        yield f"    and {len(places) - MAX_PLACES} more", ""
+    yield f"  in {len({target for target, _ in occurrences})} bundles:", ""
+    for target, occurrence in occurrences[:MAX_OCCURRENCES]:
+        yield f"    {target.rstrip('/')}/{occurrence.location}" if occurrence.file else f"    {target}", ""
+    if len(occurrences) > MAX_OCCURRENCES:
+        yield f"    and {len(occurrences) - MAX_OCCURRENCES} more", ""
 
 
-def _bundle(verdict: ValidationResult, shared: Container[_Text]) -> Iterator[tuple[str, str]]:
-    if verdict.error:
-        yield f"{verdict.target}: {verdict.error}", _STYLES[Severity.ERROR]
-        if verdict.hint:
-            yield f"  hint: {verdict.hint}", ""
+def _bundle(result: ValidationResult, shared: Container[_FindingKey]) -> Iterator[tuple[str, str]]:
+    if result.error:
+        yield f"{result.target}: {result.error}", _STYLES[Severity.ERROR]
+        if result.hint:
+            yield f"  hint: {result.hint}", ""
         return
-    if not verdict.findings:
-        yield f"{verdict.target}: all is well", "green"
+    if not result.findings:
+        yield f"{result.target}: no findings", "green"
         return
-    own = sorted((one for one in verdict.findings if _text(one) not in shared), key=_order)
+    own = sorted((finding for finding in result.findings if _key(finding) not in shared), key=_order)
     if own:
-        yield f"{verdict.target}:", "bold"
+        yield f"{result.target}:", "bold"
     for file, findings in groupby(own, key=lambda finding: finding.file):
         if file:
             yield f"  {file}", "underline"
@@ -104,8 +109,8 @@ def _order(finding: Finding) -> tuple[str, int, int, Severity, str]:
 
 
 def _finding(finding: Finding) -> Iterator[tuple[str, str]]:
-    place = f"{finding.line}:{finding.column} " if finding.line else ""
-    yield f"    {place}{finding.severity} {finding.rule}: {finding.message}", _STYLES[finding.severity]
+    location = f"{finding.line}:{finding.column} " if finding.line else ""
+    yield f"    {location}{finding.severity} {finding.rule}: {finding.message}", _STYLES[finding.severity]
     yield from _details(finding, indent="      ")
 
 

@@ -110,7 +110,7 @@ def _metadata(file: Manifest, compat: Compat) -> Iterator[Finding]:
 )
 def opm_no_files(bundle: BundleView) -> Iterator[Finding]:
     """The directory must be ``manifests``, regardless of the annotations."""
-    if OpmContent.of(bundle).media_type == NONE:
+    if OpmContent.from_bundle(bundle).media_type == NONE:
         yield Finding("the directory manifests has no files")
 
 
@@ -125,7 +125,7 @@ def opm_no_files(bundle: BundleView) -> Iterator[Finding]:
 )
 def opm_subdirectory(bundle: BundleView) -> Iterator[Finding]:
     """Catalogs read only files directly in the manifests directory and ignore subdirectories."""
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     return loading.subdirectories(bundle, content.directory) if content.files else iter(())
 
 
@@ -143,7 +143,7 @@ def opm_undecodable(bundle: BundleView) -> Iterator[Finding]:
 
     The Go validators also report some fields of the wrong type here.
     """
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     for file in content.files:
         if finding := decode_finding(file):
             yield finding
@@ -179,7 +179,7 @@ def _mismatch_findings(file: Manifest, mismatches: Iterable[TypeMismatch]) -> It
 )
 def opm_kind(bundle: BundleView) -> Iterator[Finding]:
     """OLM installs only objects of certain kinds. Only the kind is compared, not the API group."""
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     return (_opm_finding(bundle, _unsupported(file)) for file in content.objects if not content.supports(file))
 
 
@@ -199,7 +199,7 @@ def _opm_finding(bundle: BundleView, finding: Finding) -> Finding:
 )
 def opm_csv_type(bundle: BundleView) -> Iterator[Finding]:
     """Numbers and booleans are not accepted as strings here. The Go validators report only the first mismatch."""
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     for file in content.of_kind(CSV_KIND):
         findings = content.csv_mismatches(file)
         if bundle.compat is not Compat.OPMKIT:
@@ -219,7 +219,7 @@ def opm_csv_type(bundle: BundleView) -> Iterator[Finding]:
 )
 def opm_crd_type(bundle: BundleView) -> Iterator[Finding]:
     """Clusters reject values of the wrong type. The Go validators report such a file as undecodable."""
-    for file in OpmContent.of(bundle).of_kind(CRD_KIND):
+    for file in OpmContent.from_bundle(bundle).of_kind(CRD_KIND):
         yield from type_findings(file, decode_crd(file, bundle.compat, DecodeMode.YAML))
 
 
@@ -234,7 +234,7 @@ def opm_crd_type(bundle: BundleView) -> Iterator[Finding]:
 )
 def opm_crd_version(bundle: BundleView) -> Iterator[Finding]:
     """The versions are v1 and, before Kubernetes 1.22, v1beta1."""
-    return (finding for file in OpmContent.of(bundle).of_kind(CRD_KIND) if (finding := version_finding(file)))
+    return (finding for file in OpmContent.from_bundle(bundle).of_kind(CRD_KIND) if (finding := version_finding(file)))
 
 
 @rule(
@@ -251,7 +251,7 @@ def opm_metadata(bundle: BundleView) -> Iterator[Finding]:
 
     The Go validators report all problems of an object in one finding.
     """
-    for file in OpmContent.of(bundle).others:
+    for file in OpmContent.from_bundle(bundle).others:
         if bundle.compat is Compat.OPMKIT:
             yield from _metadata(file, bundle.compat)
         elif findings := _metadata_as_go_reads_it(file):
@@ -280,7 +280,7 @@ def opm_no_csv(bundle: BundleView) -> Iterator[Finding]:
 
     The Go validators crash on a bundle without one.
     """
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     if bundle.compat is Compat.OPMKIT:
         yield from loading.no_csv(content.directory, content.files) if content.files else ()
     elif content.objects and content.csv is None and not _unreadable(content):
@@ -302,7 +302,7 @@ def opm_csv(bundle: BundleView) -> Iterator[Finding]:
 
     Only the Go validators report this; opmkit reports each field by the rules about types.
     """
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     if finding := _unreadable(content):
         yield finding
     elif content.csv is not None:
@@ -337,7 +337,7 @@ def _unreadable(content: OpmContent) -> Finding | None:
 )
 def opm_crds(bundle: BundleView) -> Iterator[Finding]:
     """A string field has a number or a boolean, which some tools accept. The Go validators report OPM-CSV instead."""
-    for file in OpmContent.of(bundle).of_kind(CRD_KIND):
+    for file in OpmContent.from_bundle(bundle).of_kind(CRD_KIND):
         if not decode_crd(file, bundle.compat, DecodeMode.YAML).mismatches:
             yield from type_findings(file, decode_crd(file, bundle.compat, DecodeMode.OBJECT))
 
@@ -357,7 +357,7 @@ def opm_csv_crds(bundle: BundleView) -> Iterator[Finding]:
 
     Only the Go validators report this; opmkit reports each field by the rules about types.
     """
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     if content.csv is not None and not _unreadable(content) and not _are_listed(content.csv):
         where = ("spec", "customresourcedefinitions")
         yield Finding("cannot read the owned and required CRDs", content.csv.path, where)
@@ -394,7 +394,7 @@ def opm_owned_crd_missing(bundle: BundleView) -> Iterator[Finding]:
     The Go validators use ``spec.version`` of a ``v1beta1`` CRD as its only version, and find no CRD for entries that
     are listed twice or have a group.
     """
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     csv = content.csv
     if csv is None or _unreadable(content) or not _are_listed(csv):
         return
@@ -434,7 +434,7 @@ def _defined(crd: Manifest, *, all_versions: bool) -> Iterator[tuple[str, str, s
 )
 def opm_release_substitutes(bundle: BundleView) -> Iterator[Finding]:
     """Both mark a bundle as a rebuild of the same version; catalogs accept only one of them."""
-    content = OpmContent.of(bundle)
+    content = OpmContent.from_bundle(bundle)
     csv = content.csv
     if csv is None or _unreadable(content):
         return

@@ -106,7 +106,7 @@ def no_annotations(csv: Csv) -> Iterator[Finding]:
 @csv_check
 def no_examples(csv: Csv) -> Iterator[Finding]:
     """Consoles offer the examples as templates for new objects."""
-    if csv.annotations and not Examples.of(csv).annotation:
+    if csv.annotations and not Examples.from_csv(csv).annotation:
         yield Finding("annotations alm-examples and olm.examples not found", path=ANNOTATIONS_PATH)
 
 
@@ -138,9 +138,9 @@ def both_examples(csv: Csv) -> Iterator[Finding]:
 @csv_check
 def examples_json(csv: Csv) -> Iterator[Finding]:
     """Consoles parse the examples as JSON and show none of them if that fails."""
-    examples = Examples.of(csv)
-    if examples.no_json:
-        yield Finding(f"invalid JSON in {examples.annotation}: {examples.no_json}", path=examples.path)
+    examples = Examples.from_csv(csv)
+    if examples.json_error:
+        yield Finding(f"invalid JSON in {examples.annotation}: {examples.json_error}", path=examples.path)
 
 
 @rule(
@@ -155,7 +155,7 @@ def examples_json(csv: Csv) -> Iterator[Finding]:
 @csv_check
 def examples_decode(csv: Csv) -> Iterator[Finding]:
     """An example is a complete object with apiVersion and kind, as a cluster accepts it."""
-    examples = Examples.of(csv)
+    examples = Examples.from_csv(csv)
     for problem in examples.problems[: None if csv.compat is Compat.OPMKIT else 1]:
         yield Finding(f"invalid examples in {examples.annotation}: {problem}", path=examples.path)
 
@@ -172,7 +172,7 @@ def examples_decode(csv: Csv) -> Iterator[Finding]:
 @csv_check
 def owned_crd_name(csv: Csv) -> Iterator[Finding]:
     """The group of an owned API is part of the name of its CRD."""
-    if Examples.of(csv).readable or csv.compat is Compat.OPMKIT:
+    if Examples.from_csv(csv).valid or csv.compat is Compat.OPMKIT:
         for path, api, name in csv.owned_crds:
             if api is None:
                 yield Finding(f"the name of the owned CRD {name!r} has no group", path=(*path, "name"))
@@ -193,10 +193,10 @@ owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
 def example_not_provided(csv: Csv) -> Iterator[Finding]:
     """Consoles show examples only for owned APIs."""
     provided = _provided(csv)
-    for api in dict.fromkeys(api for api, _ in Examples.of(csv).objects):
+    for api in dict.fromkeys(api for api, _ in Examples.from_csv(csv).objects):
         if api not in provided:
             yield Finding(
-                f"an example has the API {api}, which is not owned", path=Examples.of(csv).path, subject=str(api)
+                f"an example has the API {api}, which is not owned", path=Examples.from_csv(csv).path, subject=str(api)
             )
 
 
@@ -214,8 +214,8 @@ owned: [{name: demos.demo.example.com, version: v1, kind: Demo}]""",
 @csv_check
 def provided_no_example(csv: Csv) -> Iterator[Finding]:
     """Consoles offer the example as a template for new objects of the API."""
-    if Examples.of(csv).readable:
-        shown = {api for api, _ in Examples.of(csv).objects}
+    if Examples.from_csv(csv).valid:
+        shown = {api for api, _ in Examples.from_csv(csv).objects}
         for api, path in _provided(csv).items():
             if api not in shown:
                 yield Finding(f"the owned API {api} has no example", path=path, subject=str(api))

@@ -65,7 +65,7 @@ def unparsable(bundle: BundleView) -> Iterator[Finding]:
     The type must be one of the four, and the value a mapping of strings, not a string that contains JSON.
     """
     dependencies = _dependencies(bundle)
-    for finding in dependencies.unreadable:
+    for finding in dependencies.errors:
         yield replace(finding, file=dependencies.file)
 
 
@@ -280,5 +280,5 @@ def constraint_shape(bundle: BundleView) -> Iterator[Finding]:
     The same applies to constraints inside ``all``, ``any`` and ``not``, which must not be empty.
     """
     dependencies = _dependencies(bundle)
-    for finding in dependencies.misshapen:
+    for finding in dependencies.invalid_constraints:
         yield replace(finding, file=dependencies.file)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
-    from opmkit.bundle.validation.operator_images import Pair
+    from opmkit.bundle.validation.operator_images import OsArch
 
 VALIDATOR = "multiarch"
 CONTAINER_TOOLS = ("docker", "podman", "none")
@@ -23,7 +23,7 @@ _LABELS: FieldPath = ("metadata", "labels")
 
 def _images(bundle: BundleView) -> OperatorImages | None:
     """Return the images, None if the option container-tools is invalid."""
-    return OperatorImages.of(bundle) if _is_known_tool(bundle) else None
+    return OperatorImages.from_bundle(bundle) if _is_known_tool(bundle) else None
 
 
 def _is_known_tool(bundle: BundleView) -> bool:
@@ -35,7 +35,7 @@ def _finding(bundle: BundleView, images: OperatorImages, path: FieldPath, proble
     return Finding(problem, file, path, subject=images.csv.name)
 
 
-def _join(pairs: Iterable[Pair]) -> str:
+def _join(pairs: Iterable[OsArch]) -> str:
     return ", ".join(f"{system}/{architecture}" for system, architecture in pairs) or "none"
 
 
@@ -50,7 +50,7 @@ def _join(pairs: Iterable[Pair]) -> str:
 )
 def option_invalid(bundle: BundleView) -> Iterator[Finding]:
     """The tool that inspects images; with ``none``, opmkit inspects them in their registries itself."""
-    images = OperatorImages.of(bundle) if not _is_known_tool(bundle) else None
+    images = OperatorImages.from_bundle(bundle) if not _is_known_tool(bundle) else None
     if images is not None:
         message = f"container-tools is {bundle.options.container_tools!r}, not one of {', '.join(CONTAINER_TOOLS)}"
         yield Finding(message, subject=images.csv.name)
@@ -68,8 +68,8 @@ def option_invalid(bundle: BundleView) -> Iterator[Finding]:
 def inspect(bundle: BundleView) -> Iterator[Finding]:
     """The image is not checked any further, so it may not support a platform that the operator claims."""
     images = _images(bundle)
-    for image, path in images.everywhere.items() if images else ():
-        if images and images.provided[image] is None:
+    for image, path in images.all_images.items() if images else ():
+        if images and images.platforms[image] is None:
             yield _finding(bundle, images, path, f"cannot determine the platforms of image {image!r}")
 
 
@@ -90,10 +90,10 @@ def image_unsupported(bundle: BundleView) -> Iterator[Finding]:
     images = _images(bundle)
     if images is None:
         return
-    paths = images.everywhere
-    known = {image: platforms for image in paths if (platforms := images.provided[image]) is not None}
-    for system in images.labelled(OS_LABEL) or ["linux"]:
-        for architecture in images.labelled(ARCH_LABEL) or ["amd64"]:
+    paths = images.all_images
+    known = {image: platforms for image in paths if (platforms := images.platforms[image]) is not None}
+    for system in images.claimed(OS_LABEL) or ["linux"]:
+        for architecture in images.claimed(ARCH_LABEL) or ["amd64"]:
             missing = sorted(image for image, platforms in known.items() if (system, architecture) not in platforms)
             if missing:
                 message = f"these images do not support {system}/{architecture}: {', '.join(missing)}"
@@ -105,7 +105,7 @@ def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], defaul
 
     The Go validators compare substrings, so a label for arm64 also counts for arm.
     """
-    labelled = images.labelled(prefix)
+    labelled = images.claimed(prefix)
     if images.csv.compat is Compat.OPMKIT:
         missing = [name for name in provided if name not in labelled]
     else:
@@ -153,8 +153,8 @@ def _missing_platforms(bundle: BundleView, *, systems: bool = False) -> Iterator
     if images is None:
         return
     position, required = (0, images.systems) if systems else (1, images.architectures)
-    for image, path in images.companions:
-        platforms = images.provided[image]
+    for image, path in images.non_managers:
+        platforms = images.platforms[image]
         if platforms is not None:
             missing = sorted(set(required) - {pair[position] for pair in platforms})
             if missing:
@@ -215,7 +215,7 @@ def _scheduled(bundle: BundleView) -> Iterator[tuple[OperatorImages, str, FieldP
 def affinity_missing(bundle: BundleView) -> Iterator[Finding]:
     """On clusters with several architectures, a pod can be scheduled on a node that does not support its image."""
     for images, image, path in _scheduled(bundle):
-        platforms = images.provided[image]
+        platforms = images.platforms[image]
         if not images.affinities[image] and (platforms is not None or bundle.compat is not Compat.OPMKIT):
             message = f"no node affinity restricts image {image!r} to its platforms: {_join(platforms or ())}"
             yield _finding(bundle, images, path, message)
@@ -234,7 +234,7 @@ def affinity_missing(bundle: BundleView) -> Iterator[Finding]:
 def affinity_unknown(bundle: BundleView) -> Iterator[Finding]:
     """On clusters with several architectures, a pod can be scheduled on a node that does not support its image."""
     for images, image, path in _scheduled(bundle):
-        if not images.affinities[image] and images.provided[image] is None:
+        if not images.affinities[image] and images.platforms[image] is None:
             yield _finding(bundle, images, path, f"no node affinity restricts image {image!r} to its platforms")
 
 
@@ -251,7 +251,7 @@ def affinity_unknown(bundle: BundleView) -> Iterator[Finding]:
 def affinity_extra(bundle: BundleView) -> Iterator[Finding]:
     """Pods on such nodes do not start."""
     for images, image, path in _scheduled(bundle):
-        platforms = images.provided[image]
+        platforms = images.platforms[image]
         extra = [pair for pair in images.affinities[image] if pair not in (platforms or ())]
         if extra and platforms is not None:
             message = f"the node affinity of image {image!r} allows {_join(extra)}, but it supports {_join(platforms)}"
@@ -272,7 +272,7 @@ def affinity_lacks(bundle: BundleView) -> Iterator[Finding]:
     """The operator cannot be installed on clusters with only such nodes."""
     for images, image, path in _scheduled(bundle):
         allowed = images.affinities[image]
-        missing = [pair for pair in images.provided[image] or () if pair not in allowed]
+        missing = [pair for pair in images.platforms[image] or () if pair not in allowed]
         if allowed and missing:
             message = f"image {image!r} also supports {_join(missing)}; its node affinity allows only {_join(allowed)}"
             yield _finding(bundle, images, path, message)

@@ -66,7 +66,7 @@ def owned_duplicate(csv: Csv) -> Iterator[Finding]:
 @csv_check
 def examples_duplicate(csv: Csv) -> Iterator[Finding]:
     """Creating all examples fails at the second one."""
-    examples = Examples.of(csv)
+    examples = Examples.from_csv(csv)
     seen: set[tuple[object, str, str]] = set()
     for api, example in examples.objects:
         metadata = mapping(example.get("metadata"))
