@@ -31,6 +31,10 @@ lowest *arguments:
 demo *arguments:
     scripts/demo {{arguments}}
 
+# Build the documentation as a web site in .site
+docs:
+    {{bin}}/mkdocs build --quiet --strict --site-dir .site
+
 # Update the lock files after a change to the dependencies
 lock *arguments:
     scripts/lock {{arguments}}

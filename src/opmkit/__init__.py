@@ -1,3 +1,104 @@
-"""Build, validate, publish and serve OLM operator content without a container daemon."""
+"""Build, validate, publish and serve OLM operator bundles and catalogs, without a container daemon.
 
-__version__ = "0.1.0"
+The names in ``__all__`` are the public API, which follows semantic versioning. Everything else is private.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from opmkit._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from opmkit._api import Opm
+    from opmkit.bundle.errors import BundleError
+    from opmkit.bundle.finding import Finding, Severity
+    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.imagetools.errors import ImageToolsError, OpmkitError
+    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+    from opmkit.index.client import CallFailed, CallTimedOut, CatalogClient, ServerUnreachable
+    from opmkit.index.errors import CatalogError, IndexMoved
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.model import Catalog
+    from opmkit.index.fbc.write import to_json, to_yaml
+    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.image.source import IndexSource
+    from opmkit.index.modes import OnConflict, UpdateMode
+    from opmkit.index.operations.add.options import AddOptions, Placement
+    from opmkit.index.operations.prune import PrunePackages, PruneStranded
+    from opmkit.index.operations.remove import RemovePackages
+    from opmkit.index.operations.truncate.change import TruncateBundles
+
+__all__ = [
+    "AddOptions",
+    "Blobs",
+    "BuiltIndex",
+    "BundleError",
+    "CallFailed",
+    "CallTimedOut",
+    "Catalog",
+    "CatalogClient",
+    "CatalogError",
+    "Finding",
+    "ImageToolsError",
+    "IndexMoved",
+    "IndexPlan",
+    "IndexSource",
+    "OnConflict",
+    "Opm",
+    "OpmkitError",
+    "Placement",
+    "PrunePackages",
+    "PruneStranded",
+    "Reference",
+    "RegistryClient",
+    "RegistryOptions",
+    "RemovePackages",
+    "ServerUnreachable",
+    "Severity",
+    "TruncateBundles",
+    "UpdateMode",
+    "ValidationResult",
+    "to_json",
+    "to_yaml",
+]
+
+# Modules are imported on first use: the command line needs few of them for most commands.
+_MODULES = {
+    "opmkit._api": ("Opm",),
+    "opmkit.bundle.errors": ("BundleError",),
+    "opmkit.bundle.finding": ("Finding", "Severity"),
+    "opmkit.bundle.validation.result": ("ValidationResult",),
+    "opmkit.imagetools.errors": ("ImageToolsError", "OpmkitError"),
+    "opmkit.imagetools.reference": ("Reference",),
+    "opmkit.imagetools.registry": ("RegistryClient", "RegistryOptions"),
+    "opmkit.index.client": ("CallFailed", "CallTimedOut", "CatalogClient", "ServerUnreachable"),
+    "opmkit.index.errors": ("CatalogError", "IndexMoved"),
+    "opmkit.index.fbc.blobs": ("Blobs",),
+    "opmkit.index.fbc.model": ("Catalog",),
+    "opmkit.index.fbc.write": ("to_json", "to_yaml"),
+    "opmkit.index.image.build": ("BuiltIndex", "IndexPlan"),
+    "opmkit.index.image.source": ("IndexSource",),
+    "opmkit.index.modes": ("OnConflict", "UpdateMode"),
+    "opmkit.index.operations.add.options": ("AddOptions", "Placement"),
+    "opmkit.index.operations.prune": ("PrunePackages", "PruneStranded"),
+    "opmkit.index.operations.remove": ("RemovePackages",),
+    "opmkit.index.operations.truncate.change": ("TruncateBundles",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted([*__all__, "__version__"])

@@ -18,7 +18,7 @@ from kubernetes.client import ApiClient, Configuration, CoreV1Api, V1ConfigMap, 
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, MaxRetryError
 
-from opmkit import __version__
+from opmkit._version import __version__
 from opmkit.bundle.config_map import ConfigMap
 from opmkit.bundle.errors import BundleError
 from opmkit.imagetools.hints import Hint, Setting

@@ -121,7 +121,7 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print the version of opmkit and exit.")] = False,
 ) -> None:
     if version:
-        from opmkit import __version__
+        from opmkit._version import __version__
 
         print_line(f"opmkit {__version__}")
     elif ctx.invoked_subcommand is None:

@@ -8,7 +8,7 @@ import re
 import sys
 from importlib.resources import files
 
-from opmkit import __version__
+from opmkit._version import __version__
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.spec import Platform
 

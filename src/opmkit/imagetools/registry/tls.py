@@ -13,7 +13,7 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from opmkit import __version__
+from opmkit._version import __version__
 from opmkit.imagetools.errors import ImageToolsError
 from opmkit.imagetools.registry.connections import pool_classes
 from opmkit.imagetools.registry_config import Certificates

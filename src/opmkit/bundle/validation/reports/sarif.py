@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from opmkit import __version__
+from opmkit._version import __version__
 from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:

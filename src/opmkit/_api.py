@@ -1,0 +1,162 @@
+"""The operations of the public API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.registry.options import RegistryOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.image.source import IndexSource
+    from opmkit.index.operations.add.options import AddOptions
+    from opmkit.index.operations.change import Change
+
+
+@dataclass(frozen=True)
+class Opm:
+    """Operations on bundles and indexes.
+
+    Images are read from and written to registries, the embedded image store, OCI layouts (``oci:DIR:TAG``) and
+    archives; no container engine is required. An instance can be shared by threads.
+
+    Attributes:
+        registries: Settings for registries.
+        store: Directory of the embedded image store, by default that of the command line (``OPM_STORE``).
+    """
+
+    registries: RegistryOptions = field(default_factory=RegistryOptions)
+    store: Path | None = None
+
+    @cached_property
+    def _tool(self) -> RegistryTool:
+        from opmkit.imagetools.registry import RegistryClient
+        from opmkit.imagetools.store import ImageStore
+        from opmkit.imagetools.tools.registry import RegistryTool
+
+        return RegistryTool(RegistryClient(self.registries), ImageStore.open(self.store))
+
+    def build_bundle(
+        self,
+        manifests: Path,
+        image: str,
+        *,
+        package: str = "",
+        channels: Sequence[str] = (),
+        default_channel: str = "",
+        output: Path | None = None,
+        push: bool = False,
+    ) -> str:
+        """Build a bundle image from a directory of manifests.
+
+        Args:
+            manifests: Directory of the manifests. Annotations are written to ``metadata`` next to it, or in ``output``.
+            image: Name of the image.
+            package: Package name, by default that of existing annotations.
+            channels: Channels, by default those of existing annotations.
+            default_channel: Default channel of the package.
+            output: Directory that receives manifests and metadata.
+            push: Push the image to its registry, instead of the embedded store.
+
+        Returns:
+            The name of the image with its digest, ``NAME@sha256:<hex>``; without digest for an archive.
+
+        Raises:
+            BundleError: The manifests are not a valid bundle, or package or channels are missing.
+            ImageToolsError: The image cannot be written.
+        """
+        from opmkit.bundle.build import bundle_build_spec
+        from opmkit.bundle.generate import AnnotationsInput, generate
+        from opmkit.imagetools.epoch import source_date_epoch
+        from opmkit.imagetools.reference import parse_image_reference
+        from opmkit.imagetools.transports import pin_reference
+
+        target = parse_image_reference(image)
+        given = AnnotationsInput(package, ",".join(channels), default_channel)
+        bundle = generate(manifests, given, output=output, needs_dockerfile=False)
+        spec = bundle_build_spec(bundle.manifests, bundle.metadata, created=source_date_epoch())
+        return pin_reference(target, self._tool.build(spec, None, [target], push=push))
+
+    def validate_bundles(self, bundles: Iterable[str], *, profile: str = "all") -> list[ValidationResult]:
+        """Validate bundles.
+
+        Args:
+            bundles: Bundle directories, bundle images, and repositories, of which all tags are validated.
+            profile: Name of the profile, see ``opm bundle validate --help``.
+
+        Returns:
+            One result per bundle, in their order. A bundle that cannot be read has a result with an error.
+
+        Raises:
+            BundleError: The profile does not exist.
+            ImageToolsError: The tags of a repository cannot be listed.
+        """
+        from opmkit.bundle.validation.bundle_view import Options
+        from opmkit.bundle.validation.compat import Compat
+        from opmkit.bundle.validation.parallel_validator import ValidatorConfig
+        from opmkit.bundle.validation.profiles import profile_named
+        from opmkit.bundle.validation.run import ProfileValidator
+        from opmkit.bundle.validation.sources import expand_targets
+        from opmkit.bundle.validation.validator import BundleValidator
+
+        config = ValidatorConfig(ProfileValidator(profile_named(profile)), Compat.OPMKIT, Options())
+        validator = BundleValidator(lambda: self._tool, config)
+        return list(validator.run(expand_targets(bundles, self._tool.tags)))
+
+    def open_index(self, index: str) -> IndexSource:
+        """Find an index: an index image, a catalog directory, or a database file.
+
+        Raises:
+            CatalogError: The path does not exist, or the reference is not that of an index.
+            ImageToolsError: The image does not exist, or its registry cannot be asked.
+        """
+        from opmkit.index.image.source import INDEXES, IndexSource
+
+        source = IndexSource.resolve(lambda: self._tool, index)
+        source.require(INDEXES)
+        return source
+
+    def add_bundles(self, images: Sequence[str], plan: IndexPlan, options: AddOptions | None = None) -> BuiltIndex:
+        """Pull bundle images, add them to an index, and publish the new index as ``plan`` says.
+
+        Raises:
+            IndexMoved: Another writer has moved the tag.
+            CatalogError, BundleError, ImageToolsError: Nothing was changed.
+        """
+        from opmkit.index.operations.add.change import AddBundles
+        from opmkit.index.operations.add.options import AddOptions
+
+        return self.change_index(AddBundles(self._tool, images, options or AddOptions()), plan)
+
+    def change_index(self, change: Change, plan: IndexPlan) -> BuiltIndex:
+        """Change an index, and publish the new index as ``plan`` says, completely or not at all.
+
+        Raises:
+            IndexMoved: Another writer has moved the tag.
+            CatalogError, BundleError, ImageToolsError: Nothing was changed.
+        """
+        from opmkit.index.image.build import build_index
+
+        return build_index(self._tool, self._tool, plan, change)
+
+    def render(self, references: Sequence[str]) -> Blobs:
+        """Return bundles and indexes as one file-based catalog.
+
+        Args:
+            references: Bundle directories and images, catalog directories, index images, and database files.
+
+        Raises:
+            InvalidCatalog: A catalog cannot be read; the error lists each finding with its file and line.
+            CatalogError, BundleError, ImageToolsError: Another reference cannot be read.
+        """
+        from opmkit.index.render import render
+
+        return render(lambda: self._tool, references)

@@ -1,0 +1,58 @@
+"""The public API: names, laziness, and the examples in docs/api.md."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import opmkit
+from tests.kit.opm import FIXTURES
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.parametrize("name", opmkit.__all__)
+def test_every_public_name_exists_and_is_documented(name: str) -> None:
+    assert getattr(opmkit, name).__doc__
+    assert f"opmkit.{name}" in (ROOT / "docs" / "api.md").read_text()
+
+
+def test_types_and_modules_list_the_same_names() -> None:
+    tree = ast.parse(Path(opmkit.__file__).read_text())
+    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imported = {
+        (statement.module, alias.name)
+        for statement in typed.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    assert imported == {(module, name) for module, names in opmkit._MODULES.items() for name in names}
+    assert sorted(opmkit.__all__) == sorted(name for _, name in imported)
+
+
+def test_the_import_loads_nothing_else() -> None:
+    program = "import sys, opmkit; print([name for name in sys.modules if name.startswith('opmkit.')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['opmkit._version']"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        opmkit.nothing  # noqa: B018
+
+
+def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fixtures").symlink_to(FIXTURES)
+    examples = EXAMPLE.findall((ROOT / "docs" / "api.md").read_text())
+    assert len(examples) > 3
+    namespace: dict[str, object] = {}
+    for example in examples:
+        exec(compile(example, "docs/api.md", "exec"), namespace)
+    assert "lagoon-operator" in capsys.readouterr().out
