@@ -70,7 +70,7 @@ def validators() -> Mapping[str, tuple[Rule, ...]]:
 
 
 def rules() -> Mapping[str, Rule]:
-    """Return all rules by id. If several have the same id, one that runs without ``--compat`` takes precedence."""
+    """Return all rules by id. If several have the same id, one that runs in the mode OPMKIT takes precedence."""
     by_id: dict[str, Rule] = {}
     for group in validators().values():
         for rule in group:
