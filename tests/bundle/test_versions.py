@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version
+from opmkit.bundle.versions import VersionRange, strict_version, tolerant_version, version_key
 
 
 @pytest.mark.parametrize("text", ["0.0.0", "1.2.3", "1.2.3-rc.1+build.5", f"{2**64 - 1}.0.0", "1.0.0+001", "1.0.0-0a"])
@@ -88,3 +90,16 @@ def test_alternatives_without_terms_and_dropped_tokens_are_told() -> None:
     assert strict_version("3.0.0") not in gap
     assert VersionRange.parse("1.0.0 - 2.0.0").dropped == ("-",)
     assert VersionRange.parse(">=1.0.0 <2.0.0").dropped == ()
+
+
+def test_spans_of_a_range() -> None:
+    rng = random.Random(7)
+    texts = [
+        f"{rng.randint(0, 2)}.{rng.randint(0, 2)}.{rng.randint(0, 2)}{end}" for end in ("", "-rc.1") for _ in range(20)
+    ]
+    keys = sorted(version_key(strict_version(text)) for text in texts)
+    for _ in range(300):
+        terms = [f"{rng.choice(['<', '<=', '>', '>=', '=', '!='])}{rng.choice(texts)}" for _ in range(4)]
+        parsed = VersionRange.parse(f"{terms[0]} {terms[1]} || {terms[2]} {terms[3]}")
+        inside = [number for start, end in parsed.spans(keys) for number in range(start, end)]
+        assert inside == [number for number, key in enumerate(keys) if parsed.contains_key(key)]

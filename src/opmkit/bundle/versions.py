@@ -7,14 +7,17 @@ wildcard, and the operator of a token is everything before the first digit.
 
 from __future__ import annotations
 
+import operator
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from semver import Version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
 MAX_LENGTH = 1000
 """Maximum length of a version."""
@@ -29,13 +32,19 @@ _SIGNED = re.compile(r"[+-]?[0-9]+")
 Term: TypeAlias = tuple[str, Version]
 """An operator and a version."""
 
-_OPERATORS: dict[str, Callable[[int], bool]] = {
-    "=": lambda order: order == 0,
-    "!": lambda order: order != 0,
-    "<": lambda order: order < 0,
-    "<=": lambda order: order <= 0,
-    ">": lambda order: order > 0,
-    ">=": lambda order: order >= 0,
+Identifiers: TypeAlias = tuple[tuple[int, int, str], ...]
+"""Sort key of dot-separated identifiers."""
+
+VersionKey: TypeAlias = tuple[int, int, int, tuple[bool, Identifiers]]
+"""Sort key of a version."""
+
+_OPERATORS: dict[str, Callable[[VersionKey, VersionKey], bool]] = {
+    "=": operator.eq,
+    "!": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 _SYNONYMS = {"": "=", "==": "=", "!=": "!"}
 
@@ -75,7 +84,22 @@ def tolerant_version(text: str) -> Version:
         raise ValueError(f"{text!r} is not a version such as 1.2.3, 1.2 or v1.2") from error
 
 
-@dataclass(frozen=True, slots=True)
+def version_key(version: Version) -> VersionKey:
+    """Return a key that sorts versions by their precedence, which ignores build metadata.
+
+    See https://semver.org/#spec-item-11.
+    """
+    prerelease = identifiers_key(version.prerelease)
+    return version.major, version.minor, version.patch, (not version.prerelease, prerelease)
+
+
+def identifiers_key(text: str | None) -> Identifiers:
+    """Return a key that sorts dot-separated identifiers: numbers before words, prefixes before longer lists."""
+    parts = text.split(".") if text else []
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
+
+
+@dataclass(frozen=True)
 class VersionRange:
     """A version range such as ``>=1.0.0 <2.0.0 || 3.x``.
 
@@ -116,10 +140,46 @@ class VersionRange:
 
     def __contains__(self, version: Version) -> bool:
         """Return whether a version is in the range; build metadata is ignored."""
+        return self.contains_key(version_key(version))
+
+    def contains_key(self, key: VersionKey) -> bool:
+        """Return whether the version with this key is in the range."""
         return any(
-            terms and all(_OPERATORS[operator](version.compare(bound)) for operator, bound in terms)
-            for terms in self.alternatives
+            terms and all(_OPERATORS[sign](key, bound) for sign, bound in terms) for terms in self._key_alternatives
         )
+
+    def spans(self, keys: Sequence[VersionKey]) -> list[tuple[int, int]]:
+        """Return the half-open index spans of a sorted list of keys that are in the range."""
+        spans = [span for terms in self._key_alternatives if terms for span in _spans(terms, keys)]
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted(spans):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        return merged
+
+    @cached_property
+    def _key_alternatives(self) -> tuple[tuple[tuple[str, VersionKey], ...], ...]:
+        return tuple(tuple((sign, version_key(bound)) for sign, bound in terms) for terms in self.alternatives)
+
+
+def _spans(terms: Iterable[tuple[str, VersionKey]], keys: Sequence[VersionKey]) -> list[tuple[int, int]]:
+    """Return the spans in which all terms hold."""
+    spans = [(0, len(keys))]
+    for sign, bound in terms:
+        first, last = bisect_left(keys, bound), bisect_right(keys, bound)
+        parts = {
+            "=": [(first, last)],
+            "!": [(0, first), (last, len(keys))],
+            "<": [(0, first)],
+            "<=": [(0, last)],
+            ">": [(last, len(keys))],
+            ">=": [(first, len(keys))],
+        }[sign]
+        overlaps = [(max(start, low), min(end, high)) for start, end in spans for low, high in parts]
+        spans = [(start, end) for start, end in overlaps if start < end]
+    return spans
 
 
 def _is_used(token: str) -> bool:
@@ -127,11 +187,11 @@ def _is_used(token: str) -> bool:
 
 
 def _parse_term(token: str) -> Term:
-    operator, version = _split(token)
-    operator = _SYNONYMS.get(operator, operator)
-    if operator not in _OPERATORS:
-        raise ValueError(f"{operator!r} in {token!r} is not an operator (= == != ! < <= > >=)")
-    return operator, strict_version(version)
+    sign, version = _split(token)
+    sign = _SYNONYMS.get(sign, sign)
+    if sign not in _OPERATORS:
+        raise ValueError(f"{sign!r} in {token!r} is not an operator (= == != ! < <= > >=)")
+    return sign, strict_version(version)
 
 
 def _split(token: str) -> tuple[str, str]:
@@ -146,11 +206,11 @@ def _expand_wildcard(token: str) -> list[str]:
     """Return the equivalent terms without a wildcard: for ``1.2.x``, ``>=1.2.0`` and ``<1.3.0``."""
     if "x" not in token:
         return [token]
-    operator, wildcard = _split(token)
+    sign, wildcard = _split(token)
     floor = wildcard.replace(".x.x", ".x", 1).replace(".x", ".0", 1)
     if floor.count(".") == 1:
         floor += ".0"
-    match operator:
+    match sign:
         case "" | "=" | "==":
             return [f">={floor}", f"<{_next(wildcard, floor, token)}"]
         case "!" | "!=":  # no version matches both; blang/semver does the same
@@ -160,7 +220,7 @@ def _expand_wildcard(token: str) -> list[str]:
         case ">":
             return [f">={_next(wildcard, floor, token)}"]
         case "<" | ">=":
-            return [f"{operator}{floor}"]
+            return [f"{sign}{floor}"]
     return [floor]  # other operators are ignored
 
 

@@ -119,7 +119,10 @@ def test_heads_and_default_channel(
         ([("v1", "0.1.0", "a", "b")], "no default channel: the bundles name b, which no bundle is in"),
         ([("v1", "0.1.0", "a", ""), ("w1", "0.1.0", "b", "")], "more than one bundle with its highest version"),
         ([("v1", "0.1.0", "a", ""), ("w1", "0.1.0", "a", ""), ("v2", "0.2.0", "b", "b")], "channel a of package demo"),
-        ([("v1", "v0.1.0", "a", "")], "bundle v1 of package demo: version 'v0.1.0' can't be ordered"),
+        (
+            [("v1", "v0.1.0", "a", "")],
+            "bundle v1 of package demo: cannot compare versions: 'v0.1.0' is not",
+        ),
     ],
 )
 def test_packages_without_an_outline(members: list[tuple[str, str, str, str]], message: str) -> None:

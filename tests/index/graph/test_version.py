@@ -26,7 +26,7 @@ def test_versions_rise(lower: str, higher: str) -> None:
     "version", ["v1.0.0", "1.0", "1", "01.2.3", "1.2.3-01", "1.2.3-", "1.2.3+", "1.2.3 ", "1.2.x", f"{2**64}.0.0"]
 )
 def test_what_is_no_version(version: str) -> None:
-    with pytest.raises(GraphError, match="can't be ordered"):
+    with pytest.raises(GraphError, match="cannot compare versions"):
         precedence(version)
 
 

@@ -15,6 +15,7 @@ from opmkit.bundle.fields import describe
 from opmkit.bundle.finding import Finding
 from opmkit.bundle.json_value import UINT64, encode
 from opmkit.bundle.lenient import scalar_text
+from opmkit.bundle.properties import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.validation.compat import Compat
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 MAX_CONSTRAINT_BYTES = 131072
 """Maximum size of a constraint as JSON, a limit of OLM's resolver."""
-MAX_CONSTRAINT_DEPTH = 32
-"""Maximum nesting of constraints, far above that of real ones."""
 
 GVK: Final = "olm.gvk"
 PACKAGE: Final = "olm.package"

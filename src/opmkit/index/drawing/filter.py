@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import CatalogError
-from opmkit.index.fbc.versions import MIN_VERSION_KEY, VersionKey, VersionKeyRange
+from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob
 
 
@@ -79,6 +80,6 @@ def _has_edges(entry: EntryBlob) -> bool:
 
 def _holds(text: str, floor: VersionKey) -> bool:
     try:
-        return bool(text) and floor in VersionKeyRange.parse(text)
+        return bool(text) and parse_range(text).contains_key(floor)
     except ValueError:
         return False

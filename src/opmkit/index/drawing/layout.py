@@ -12,11 +12,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import EntryBlob
-from opmkit.index.fbc.versions import MIN_VERSION_KEY, VersionKey, VersionKeyRange
+from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.blobs import ChannelBlob
 
 MAX_LANES = 24
@@ -120,7 +121,7 @@ def _row(
 
 def _in_range(text: str, versions: Sequence[VersionKey]) -> tuple[tuple[int, int], ...]:
     try:
-        return tuple(VersionKeyRange.parse(text).spans(versions)) if text else ()
+        return tuple(parse_range(text).spans(versions)) if text else ()
     except ValueError:
         return ()
 

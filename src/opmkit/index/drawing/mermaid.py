@@ -16,11 +16,12 @@ from opmkit.imagetools.escape import escape_controls
 from opmkit.index.drawing.filter import GraphFilter
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.compat import Compat
-from opmkit.index.fbc.versions import MIN_VERSION_KEY, VersionKey, VersionKeyRange, version_keys
+from opmkit.index.fbc.versions import MIN_VERSION_KEY, parse_range, version_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
 
 _ALL = GraphFilter()
@@ -100,12 +101,12 @@ class _Writer(ABC):
         if not entry.skip_range:
             return []
         try:
-            span = VersionKeyRange.parse(entry.skip_range)
+            span = parse_range(entry.skip_range)
         except ValueError as error:
             where = f"channel {channel.name!r} of package {channel.package!r}"
             self.warnings.append(f"the skip range {entry.skip_range!r} of {entry.name!r}, {where}, is none: {error}")
             return []
-        return [one.name for one in channel.entries if self.keys.get(one.name, MIN_VERSION_KEY) in span]
+        return [one.name for one in channel.entries if span.contains_key(self.keys.get(one.name, MIN_VERSION_KEY))]
 
 
 def _edge(identify: Callable[[str], str], origin: str, label: str, target: str) -> str:

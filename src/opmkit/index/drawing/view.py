@@ -13,8 +13,8 @@ from opmkit.index.fbc.versions import version_keys, version_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, DeprecationsBlob
-    from opmkit.index.fbc.versions import VersionKey
 
 
 @dataclass(frozen=True, slots=True)

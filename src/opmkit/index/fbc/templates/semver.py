@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import member
+from opmkit.bundle.versions import strict_version, version_key
 from opmkit.index.fbc.base64text import decode_base64
 from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, SourceLocation
 from opmkit.index.fbc.compat import Compat
@@ -29,7 +30,7 @@ from opmkit.index.fbc.templates.semver_channels import (
     select_default_channel,
     select_default_channel_1_26,
 )
-from opmkit.index.fbc.versions import version_key, version_text
+from opmkit.index.fbc.versions import version_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -168,7 +169,7 @@ def _add_versions(
         finding = CatalogFinding("", package=bundle.package, bundle=bundle.name).at(location)
         try:
             version = version_text(bundle)
-            versioned = VersionedBundle(version_key(version), bundle.name)
+            versioned = VersionedBundle(version_key(strict_version(version)), bundle.name)
         except ValueError as error:
             hint = "Correct the version of its ClusterServiceVersion."
             findings.append(replace(finding, message=str(error), hint=hint))

@@ -10,7 +10,7 @@ from opmkit.index.fbc.blobs import ChannelBlob, EntryBlob
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from opmkit.index.fbc.versions import VersionKey
+    from opmkit.bundle.versions import VersionKey
 
 ARCHETYPES = ("candidate", "fast", "stable")
 """Channel archetypes, from least to most stable."""

@@ -6,23 +6,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from opmkit.bundle.fields import member
+from opmkit.bundle.versions import strict_version, version_key
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, EntryBlob, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.documents import sort_keys
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
-from opmkit.index.fbc.versions import version_key, version_text
+from opmkit.index.fbc.versions import version_text
 from opmkit.index.graph.version import precedence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opmkit.bundle.versions import Identifiers, VersionKey
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, SourceLocation
     from opmkit.index.fbc.fields import FieldReader
     from opmkit.index.fbc.templates.document import TemplateFile
     from opmkit.index.fbc.templates.renderer import BundleRenderer
-    from opmkit.index.fbc.versions import VersionKey
-    from opmkit.index.graph.version import Identifiers
 
 SCHEMA = "olm.template.substitutes"
 
@@ -129,7 +129,7 @@ def _sort_key(bundle: BundleBlob) -> tuple[VersionKey, Identifiers]:
     value = next(bundle.property_values(PACKAGE), None)
     release = member(value, "release") if isinstance(value, dict) else None
     identifiers = precedence(f"0.0.0-{release}")[3][1] if release and isinstance(release, str) else ()
-    return version_key(version_text(bundle)), identifiers
+    return version_key(strict_version(version_text(bundle))), identifiers
 
 
 def _add_substitute(channel: ChannelBlob, base: str, name: str) -> ChannelBlob:

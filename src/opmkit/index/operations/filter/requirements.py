@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.fields import member
-from opmkit.bundle.validation.dependencies import MAX_CONSTRAINT_DEPTH
+from opmkit.bundle.properties import MAX_CONSTRAINT_DEPTH
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.check.bundle import bundle_version
 
