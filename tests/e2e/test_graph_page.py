@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MANY = 3000
+BUNDLE_COUNT = 3000
 HOSTILE = "</script><img src=x onerror=boom()>\"'&amp;"
 
 
@@ -34,7 +34,7 @@ def channel(package: str, name: str, *entries: dict[str, Any]) -> dict[str, Any]
 
 
 def reef() -> list[dict[str, Any]]:
-    """A package with all there is to see."""
+    """Return a package with deprecations, skips and a skip range."""
     name = "reef.v{}".format
     return [
         {"schema": "olm.package", "name": "reef", "defaultChannel": "stable", "description": "Grows reefs."},
@@ -64,8 +64,8 @@ def reef() -> list[dict[str, Any]]:
 
 
 def lagoon() -> list[dict[str, Any]]:
-    """A package with a channel of many bundles."""
-    versions = [f"1.{number}.0" for number in range(MANY)]
+    """Return a package with a channel of many bundles."""
+    versions = [f"1.{number}.0" for number in range(BUNDLE_COUNT)]
     entries = [
         {"name": f"lagoon.v{version}"} | ({"replaces": f"lagoon.v{versions[number - 1]}"} if number else {})
         for number, version in enumerate(versions)
@@ -78,7 +78,7 @@ def lagoon() -> list[dict[str, Any]]:
 
 
 def hostile() -> list[dict[str, Any]]:
-    """A package whose texts try to be markup; it is broken, too."""
+    """Return an invalid package whose texts are markup."""
     return [
         {"schema": "olm.package", "name": HOSTILE, "defaultChannel": HOSTILE, "description": HOSTILE},
         channel(HOSTILE, HOSTILE, {"name": HOSTILE, "replaces": f"{HOSTILE}1", "skipRange": HOSTILE}),
@@ -98,9 +98,9 @@ def graph_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     catalog.mkdir()
     documents = [*reef(), *lagoon(), *hostile()]
     (catalog / "catalog.json").write_text("\n".join(map(json.dumps, documents)))
-    made = directory / "catalog.html"
-    made.write_text(Opm(directory)("index", "graph", "catalog"))
-    return made
+    page = directory / "catalog.html"
+    page.write_text(Opm(directory)("index", "graph", "catalog"))
+    return page
 
 
 @pytest.fixture(scope="module")
@@ -111,16 +111,16 @@ def shared_browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(shared_browser: Browser) -> Iterator[Browser]:
-    """The browser; whatever a test does, pages ask for nothing but themselves, and do not complain."""
+    """A browser that checks after each test that the page made no requests and logged no errors."""
     shared_browser.requested.clear()
     yield shared_browser
-    shared_browser.evaluate("1")  # what was told until now has been noted
+    shared_browser.evaluate("1")  # wait until earlier events have been recorded
     assert shared_browser.complaints == []
     assert {address.split("#")[0].rpartition("/")[2] for address in shared_browser.requested} <= {"catalog.html"}
 
 
-def chosen(browser: Browser) -> str:
-    """The name of the chosen bundle, which the graph marks and the details show."""
+def selected(browser: Browser) -> str:
+    """Return the name of the selected bundle, after checking that graph and details agree."""
     name: str = browser.evaluate("document.querySelector('#graph [aria-selected=true] text').firstChild.textContent")
     assert browser.text("#details h2") == name
     active = browser.evaluate("document.getElementById('graph').getAttribute('aria-activedescendant')")
@@ -128,70 +128,70 @@ def chosen(browser: Browser) -> str:
     return name
 
 
-def test_the_default_channel_of_a_package_is_shown_with_its_head_in_full(browser: Browser, graph_page: Path) -> None:
+def test_default_channel_is_shown_with_the_details_of_its_head(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#reef")
     assert browser.text("#name") == "reef"
     assert browser.text("#channel option:checked") == "stable (default)"
-    assert chosen(browser) == "reef.v1.1.0"
+    assert selected(browser) == "reef.v1.1.0"
     details = browser.text("#details")
-    for told in ("1.1.0", f"@sha256:{2:064x}", "candidate, stable", "Replaces (1)", "reef.v1.0.0", "proxy"):
-        assert told in details
+    for text in ("1.1.0", f"@sha256:{2:064x}", "candidate, stable", "Replaces (1)", "reef.v1.0.0", "proxy"):
+        assert text in details
 
 
-def test_channels_skips_ranges_and_deprecations_are_there_to_see(browser: Browser, graph_page: Path) -> None:
+def test_skips_skip_ranges_and_deprecations_are_shown(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#reef/candidate/reef.v1.1.0")
     assert "Use stable." in browser.text("#channel-deprecation")
     details = browser.text("#details")
-    for told in ("Skips (1)", "reef.v1.0.1", ">=1.0.0 <1.1.0", "In its skip range (2)"):
-        assert told in details
+    for text in ("Skips (1)", "reef.v1.0.1", ">=1.0.0 <1.1.0", "In its skip range (2)"):
+        assert text in details
     assert browser.evaluate("document.querySelectorAll('#graph .ring').length") == 2
-    assert browser.evaluate("document.querySelectorAll('#graph .skips.chosen').length") == 1
+    assert browser.evaluate("document.querySelectorAll('#graph .skips.selected').length") == 1
     assert browser.evaluate("document.querySelectorAll('#graph .dot.deprecated').length") == 1
     browser.click("#row-2")
-    assert chosen(browser) == "reef.v1.0.0"
+    assert selected(browser) == "reef.v1.0.0"
     assert "It leaks." in browser.text("#details")
 
 
-def test_keys_choose_search_and_zoom(browser: Browser, graph_page: Path) -> None:
+def test_keyboard_selection_search_and_zoom(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#reef")
     browser.press("/")
     browser.type("lagoon 1.2345.")
     browser.until("document.querySelectorAll('#results li').length === 1")
     browser.press("Enter")
-    assert chosen(browser) == "lagoon.v1.2345.0"
+    assert selected(browser) == "lagoon.v1.2345.0"
     assert browser.evaluate("document.activeElement.id") == "graph"
     browser.press("ArrowDown")
-    assert chosen(browser) == "lagoon.v1.2344.0"
+    assert selected(browser) == "lagoon.v1.2344.0"
     browser.press("Home")
-    assert chosen(browser) == f"lagoon.v1.{MANY - 1}.0"
+    assert selected(browser) == f"lagoon.v1.{BUNDLE_COUNT - 1}.0"
     browser.press("End")
-    assert chosen(browser) == "lagoon.v1.0.0"
+    assert selected(browser) == "lagoon.v1.0.0"
     assert browser.evaluate("location.hash") == "#lagoon/alpha/lagoon.v1.0.0"
     size = "document.querySelector('#graph .band').getBoundingClientRect().height"
-    usual = browser.evaluate(size)
+    normal = browser.evaluate(size)
     browser.press("-")
-    assert browser.evaluate(size) < usual
+    assert browser.evaluate(size) < normal
     browser.press("0")
     browser.press("+")
-    assert browser.evaluate(size) > usual
+    assert browser.evaluate(size) > normal
     assert browser.text("#reset") == "125 %"
 
 
-def test_of_many_bundles_those_in_view_are_drawn(browser: Browser, graph_page: Path) -> None:
+def test_only_rows_in_view_are_drawn(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#lagoon")
-    assert browser.text("#count") == f"{MANY} bundles"
+    assert browser.text("#count") == f"{BUNDLE_COUNT} bundles"
     assert 10 < browser.evaluate("document.querySelectorAll('#graph .row').length") < 100
-    assert browser.evaluate("document.getElementById('graph').scrollHeight") > MANY * 20
+    assert browser.evaluate("document.getElementById('graph').scrollHeight") > BUNDLE_COUNT * 20
     browser.evaluate("document.getElementById('graph').scrollTop = 26 * 1500")
     browser.until("document.getElementById('row-1500') !== null")
     assert browser.evaluate("document.getElementById('row-0')") is None
-    assert browser.evaluate("document.querySelector('#row-1500').getAttribute('aria-setsize')") == str(MANY)
+    assert browser.evaluate("document.querySelector('#row-1500').getAttribute('aria-setsize')") == str(BUNDLE_COUNT)
 
 
-def test_text_of_the_catalog_stays_text(browser: Browser, graph_page: Path) -> None:
-    browser.open(graph_page)  # it comes first, by its name
+def test_catalog_texts_are_not_markup(browser: Browser, graph_page: Path) -> None:
+    browser.open(graph_page)  # the first package by name
     assert browser.text("#name") == HOSTILE
-    assert chosen(browser) == HOSTILE
+    assert selected(browser) == HOSTILE
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
     assert "problem" in browser.text("#problems summary")
     assert HOSTILE in browser.text("#details .deprecated")
@@ -201,26 +201,27 @@ def test_text_of_the_catalog_stays_text(browser: Browser, graph_page: Path) -> N
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
 
 
-def test_colours_follow_the_system_or_the_button(browser: Browser, graph_page: Path) -> None:
-    back = "getComputedStyle(document.body).backgroundColor"
+def test_theme_follows_the_system_or_the_button(browser: Browser, graph_page: Path) -> None:
+    background = "getComputedStyle(document.body).backgroundColor"
     browser.dark(on=False)
     browser.open(graph_page, "#reef")
-    light = browser.evaluate(back)
+    light = browser.evaluate(background)
     browser.dark()
-    browser.until(f"{back} !== {json.dumps(light)}")
+    browser.until(f"{background} !== {json.dumps(light)}")
     browser.click("#theme")
-    assert browser.evaluate(back) == light
+    assert browser.evaluate(background) == light
 
 
-def test_everything_can_be_reached_by_the_keyboard_and_has_a_name(browser: Browser, graph_page: Path) -> None:
+def test_controls_have_names_and_are_reachable_by_keyboard(browser: Browser, graph_page: Path) -> None:
     browser.open(graph_page, "#reef")
     nameless = browser.evaluate(
         "[...document.querySelectorAll('button, input, select, [role=listbox]')]"
-        ".filter((one) => !(one.ariaLabel || one.textContent.trim() || one.labels?.length))"
-        ".map((one) => one.outerHTML)"
+        ".filter((control) => !(control.ariaLabel || control.textContent.trim() || control.labels?.length))"
+        ".map((control) => control.outerHTML)"
     )
     assert nameless == []
     unreachable = browser.evaluate(
-        "[...document.querySelectorAll('button, input, select, #graph')].filter((one) => one.tabIndex < 0).length"
+        "[...document.querySelectorAll('button, input, select, #graph')]"
+        ".filter((control) => control.tabIndex < 0).length"
     )
     assert unreachable == 0

@@ -1,1 +1,1 @@
-"""Update graphs of catalogs as drawings: mermaid and Graphviz text, SVG, and a page for a browser."""
+"""Update graphs for people: mermaid, Graphviz, SVG and an HTML page."""

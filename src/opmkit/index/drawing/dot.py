@@ -1,4 +1,4 @@
-"""Update graphs as text for Graphviz, in the language DOT (https://graphviz.org/doc/info/lang.html)."""
+"""Update graphs in Graphviz's DOT language (https://graphviz.org/doc/info/lang.html)."""
 
 from __future__ import annotations
 
@@ -16,63 +16,63 @@ if TYPE_CHECKING:
     from opmkit.index.drawing.layout import ChannelLayout
     from opmkit.index.drawing.view import PackageView
 
-MAX_UPDATES = 100_000
-"""Arrows in one drawing; Graphviz is of no use long before."""
+MAX_EDGES = 100_000
+"""Edges of a drawing; Graphviz fails long before."""
 
-_STYLES = {
+_ATTRIBUTES = {
     EdgeType.REPLACES: "",
     EdgeType.SKIPS: ' [style=dashed, label="skips"]',
-    EdgeType.RANGE: ' [style=dotted, label="skip range"]',
+    EdgeType.SKIP_RANGE: ' [style=dotted, label="skip range"]',
 }
 
 
 def render_dot(packages: Iterable[PackageView]) -> str:
-    """Draw packages: a box for each, with one for each of its channels; arrows lead from the older to the newer bundle.
+    """Return a graph with a cluster for each package and, within it, for each channel; edges lead to newer bundles.
 
     Raises:
-        CatalogError: there are too many updates.
+        CatalogError: the graph has more than `MAX_EDGES` edges.
     """
     lines = ["digraph updates {", "  rankdir=LR;", "  node [shape=box, fontname=sans];", "  edge [fontname=sans];"]
-    clusters, left = count(), count(MAX_UPDATES, -1)
+    clusters, remaining_edges = count(), count(MAX_EDGES, -1)
     for package in packages:
-        lines += [f"  subgraph cluster_{next(clusters)} {{", f"    label={_quoted(package.name)};"]
-        for channel, drawn in package.layouts():
+        lines += [f"  subgraph cluster_{next(clusters)} {{", f"    label={_quote(package.name)};"]
+        for channel, layout in package.layouts():
             cluster = next(clusters)
-            lines += [f"    subgraph cluster_{cluster} {{", *_channel(package, channel.name)]
-            lines += _nodes(package, drawn, cluster)
-            lines += _edges(drawn, cluster, left)
+            lines += [f"    subgraph cluster_{cluster} {{", *_channel_attributes(package, channel.name)]
+            lines += _nodes(package, layout, cluster)
+            lines += _edges(layout, cluster, remaining_edges)
             lines.append("    }")
         lines.append("  }")
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _channel(package: PackageView, name: str) -> Iterator[str]:
-    yield f"      label={_quoted(f'{name} (default)' if name == package.default_channel else name)};"
+def _channel_attributes(package: PackageView, name: str) -> Iterator[str]:
+    yield f"      label={_quote(f'{name} (default)' if name == package.default_channel else name)};"
     if package.channel_deprecation(name):
         yield "      bgcolor=lavender;"
 
 
-def _nodes(package: PackageView, drawn: ChannelLayout, cluster: int) -> Iterator[str]:
-    for number, row in enumerate(drawn.rows):
-        deprecated = package.bundle_deprecation(row.name)
-        style = "filled" if deprecated else "dashed" if not row.is_entry else "solid"
-        attributes = f"label={_quoted(row.name)}, style={style}"
-        if deprecated:
-            attributes += f", fillcolor=orange, tooltip={_quoted(deprecated)}"
+def _nodes(package: PackageView, layout: ChannelLayout, cluster: int) -> Iterator[str]:
+    for number, row in enumerate(layout.rows):
+        deprecation = package.bundle_deprecation(row.name)
+        style = "filled" if deprecation else "solid" if row.is_entry else "dashed"
+        attributes = f"label={_quote(row.name)}, style={style}"
+        if deprecation:
+            attributes += f", fillcolor=orange, tooltip={_quote(deprecation)}"
         yield f"      c{cluster}_{number} [{attributes}];"
 
 
-def _edges(drawn: ChannelLayout, cluster: int, left: Iterator[int]) -> Iterator[str]:
-    for older, newer, update in layout_edges(drawn):
-        if not next(left):
+def _edges(layout: ChannelLayout, cluster: int, remaining: Iterator[int]) -> Iterator[str]:
+    for older, newer, edge_type in layout_edges(layout):
+        if not next(remaining):
             raise CatalogError(
-                f"there are more than {MAX_UPDATES} updates to draw",
+                f"more than {MAX_EDGES} edges to draw",
                 hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
             )
-        yield f"      c{cluster}_{older} -> c{cluster}_{newer}{_STYLES[update]};"
+        yield f"      c{cluster}_{older} -> c{cluster}_{newer}{_ATTRIBUTES[edge_type]};"
 
 
-def _quoted(text: str) -> str:
-    """Return the text as a quoted string in which Graphviz finds neither escapes nor entities of HTML."""
+def _quote(text: str) -> str:
+    """Return a quoted string without escape sequences and HTML entities for Graphviz to interpret."""
     escaped = escape_controls(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
     return f'"{escaped}"'

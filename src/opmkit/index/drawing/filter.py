@@ -1,4 +1,4 @@
-"""The part of a catalog that is drawn."""
+"""Selection of the parts of a catalog to draw."""
 
 from __future__ import annotations
 
@@ -18,59 +18,69 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphFilter:
-    """A package, "" for all; and a bundle, of whose package nothing is drawn that leads to lower versions."""
+    """A filter of channels.
+
+    Attributes:
+        package: the package to select, "" for all.
+        minimum: a bundle, whose package is selected, without edges from lower versions; "" for no bundle.
+    """
 
     package: str = ""
     minimum: str = ""
 
-    def channels(self, channels: Iterable[ChannelBlob], keys: Mapping[str, VersionKey]) -> list[ChannelBlob]:
-        """The channels that are drawn, by package and name, with what is drawn of them.
+    def apply(self, channels: Iterable[ChannelBlob], keys: Mapping[str, VersionKey]) -> list[ChannelBlob]:
+        """Return the selected channels with their selected entries, sorted by package and name.
+
+        Args:
+            channels: the channels of the catalog.
+            keys: the version keys of its bundles by name.
 
         Raises:
-            CatalogError: the catalog has no bundle of the name of the minimum.
+            CatalogError: the minimum is not a bundle of the catalog.
         """
         ordered = sorted(channels, key=lambda channel: (channel.package, channel.name))
         if not (self.package or self.minimum):
             return ordered
         if self.minimum and self.minimum not in keys:
             raise CatalogError(
-                f'the catalog has no bundle "{self.minimum}" to begin at',
+                f'bundle "{self.minimum}" not found in the catalog',
                 hint=Hint("list the bundles of the catalog with {}", Operation.LIST_INDEX_BUNDLES),
             )
         packages = {self.package, self._package_of_minimum(ordered)} - {""}
-        chosen = [channel for channel in ordered if {channel.package} >= packages]
+        selected = [channel for channel in ordered if {channel.package} >= packages]
         if self.minimum:
-            chosen = [_above(channel, self.minimum, keys) for channel in chosen]
-        return [channel for channel in chosen if channel.entries]
+            selected = [_entries_above(channel, self.minimum, keys) for channel in selected]
+        return [channel for channel in selected if channel.entries]
 
     def _package_of_minimum(self, channels: Iterable[ChannelBlob]) -> str:
-        """The package of the first channel, by name, that has the minimum; "" where none has it."""
-        holders = (one for one in channels if any(entry.name == self.minimum for entry in one.entries))
-        first = min(holders, key=lambda channel: channel.name, default=None) if self.minimum else None
+        """Return the package of the first channel, by name, that contains the minimum; "" if none does."""
+        if not self.minimum:
+            return ""
+        containing = (channel for channel in channels if any(entry.name == self.minimum for entry in channel.entries))
+        first = min(containing, key=lambda channel: channel.name, default=None)
         return first.package if first else ""
 
 
-def _above(channel: ChannelBlob, minimum: str, keys: Mapping[str, VersionKey]) -> ChannelBlob:
-    """The channel without edges from below the minimum, and without entries that had none but such."""
+def _entries_above(channel: ChannelBlob, minimum: str, keys: Mapping[str, VersionKey]) -> ChannelBlob:
+    """Remove edges from below the minimum, and entries that have no other edges."""
     floor = keys[minimum]
-    kept = []
+    entries = []
     for entry in channel.entries:
-        cut = _cut(entry, minimum, floor, keys)
-        is_above = not _has_edges(entry) and keys.get(entry.name, MIN_VERSION_KEY) >= floor
-        if _has_edges(cut) or is_above or entry.name == minimum:
-            kept.append(cut)
-    return replace(channel, entries=tuple(kept))
+        reduced = _remove_edges_below(entry, minimum, floor, keys)
+        is_isolated_above = not _has_edges(entry) and keys.get(entry.name, MIN_VERSION_KEY) >= floor
+        if _has_edges(reduced) or is_isolated_above or entry.name == minimum:
+            entries.append(reduced)
+    return replace(channel, entries=tuple(entries))
 
 
-def _cut(entry: EntryBlob, minimum: str, floor: VersionKey, keys: Mapping[str, VersionKey]) -> EntryBlob:
-    """The entry with those of its edges that begin at the floor or above."""
+def _remove_edges_below(entry: EntryBlob, minimum: str, floor: VersionKey, keys: Mapping[str, VersionKey]) -> EntryBlob:
     if entry.name == minimum:
         return replace(entry, replaces="", skips=(), skip_range="")
     return replace(
         entry,
         replaces=entry.replaces if keys.get(entry.replaces, MIN_VERSION_KEY) >= floor else "",
         skips=tuple(name for name in entry.skips if keys.get(name, MIN_VERSION_KEY) >= floor),
-        skip_range=entry.skip_range if _holds(entry.skip_range, floor) else "",
+        skip_range=entry.skip_range if _contains(entry.skip_range, floor) else "",
     )
 
 
@@ -78,8 +88,8 @@ def _has_edges(entry: EntryBlob) -> bool:
     return bool(entry.replaces or entry.skips or entry.skip_range)
 
 
-def _holds(text: str, floor: VersionKey) -> bool:
+def _contains(skip_range: str, key: VersionKey) -> bool:
     try:
-        return bool(text) and parse_range(text).contains_key(floor)
+        return bool(skip_range) and parse_range(skip_range).contains_key(key)
     except ValueError:
         return False

@@ -1,7 +1,7 @@
-"""Where the bundles of a channel go in a drawing: a row for each, the newest at the top, in lanes side by side.
+"""Layout of a channel: a row for each bundle, the newest at the top, with edges in parallel lanes.
 
-A bundle is above all that it replaces or skips, and beyond that above those of lower versions. From one that replaces
-another a lane leads down to it; a chain of updates keeps to its lane.
+A bundle is above all bundles that it replaces or skips, and otherwise above those of lower versions. A chain of
+``replaces`` stays in one lane.
 """
 
 from __future__ import annotations
@@ -21,16 +21,23 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import ChannelBlob
 
 MAX_LANES = 24
-"""Lanes side by side; what would need more shares the last."""
+"""Parallel lanes; further ones share the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A bundle in a channel. Other rows are told by their numbers, from 0 at the top.
+    """A bundle of a channel; rows refer to each other by number, from 0 at the top.
 
-    ``lanes`` are in use beside it, its own included. ``is_entry`` is False for one that the channel only names.
-    ``rank`` is its place among all rows by rising version. Versions of the ranks ``in_range`` are in its skip range,
-    each span up to but not with its second number.
+    Attributes:
+        name: the name of the bundle.
+        lane: its lane, from 0.
+        lanes: the number of lanes in use at this row.
+        rank: its position among all rows in ascending order of versions, from 0.
+        is_entry: whether it is an entry of the channel, and not only named by others.
+        replaces: the row that it replaces.
+        skips: the rows that it skips.
+        skip_range: its skip range.
+        in_range: half-open spans of the ranks in the skip range.
     """
 
     name: str
@@ -46,23 +53,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ChannelLayout:
-    """The rows of a channel."""
+    """The rows of a channel, from top to bottom."""
 
     rows: tuple[Row, ...]
 
 
 class EdgeType(StrEnum):
-    """What an update is there for; where it is for several, the first counts."""
+    """The field that defines an update edge; the first of them if several do."""
 
     REPLACES = "replaces"
     SKIPS = "skips"
-    RANGE = "skip range"
+    SKIP_RANGE = "skip range"
 
 
-def layout_edges(drawn: ChannelLayout) -> Iterator[tuple[int, int, EdgeType]]:
-    """All updates of a channel, each once: from a row to a newer one."""
-    by_rank = {row.rank: number for number, row in enumerate(drawn.rows) if row.is_entry}
-    for newer, row in enumerate(drawn.rows):
+def layout_edges(layout: ChannelLayout) -> Iterator[tuple[int, int, EdgeType]]:
+    """Yield each update edge of a channel once, as the rows of the older and the newer bundle and the type."""
+    by_rank = {row.rank: number for number, row in enumerate(layout.rows) if row.is_entry}
+    for newer, row in enumerate(layout.rows):
         seen = {newer}
         if row.replaces is not None and row.replaces not in seen:
             seen.add(row.replaces)
@@ -74,27 +81,28 @@ def layout_edges(drawn: ChannelLayout) -> Iterator[tuple[int, int, EdgeType]]:
         for start, end in row.in_range:
             for rank in range(start, end):
                 if by_rank.get(rank, newer) not in seen:
-                    yield by_rank[rank], newer, EdgeType.RANGE
+                    yield by_rank[rank], newer, EdgeType.SKIP_RANGE
 
 
 def layout_channel(channel: ChannelBlob, keys: Mapping[str, VersionKey]) -> ChannelLayout:
-    """Lay out a channel, whether or not it is valid; ``keys`` has the versions of bundles by their names."""
-    named = {entry.name for entry in channel.entries}
+    """Lay out a channel, which may be invalid; ``keys`` has the version keys of bundles by name."""
+    names = {entry.name for entry in channel.entries}
     outside = dict.fromkeys(
-        name for entry in channel.entries for name in (entry.replaces, *entry.skips) if name and name not in named
+        name for entry in channel.entries for name in (entry.replaces, *entry.skips) if name and name not in names
     )
     entries = [*channel.entries, *map(EntryBlob, outside)]
     by_rank = sorted(range(len(entries)), key=lambda number: keys.get(entries[number].name, MIN_VERSION_KEY))
     ranks = {number: rank for rank, number in enumerate(by_rank)}
     order = _order(entries, by_rank)
     rows = {entries[number].name: row for row, number in reversed(list(enumerate(order)))}
-    lanes = _lanes([rows.get(entries[number].replaces) for number in order])
+    lanes = _assign_lanes([rows.get(entries[number].replaces) for number in order])
     versions = [keys.get(entries[number].name, MIN_VERSION_KEY) for number in by_rank]
-    made = (
-        _row(entries[number], lane, ranks[number], rows, versions, is_entry=number < len(channel.entries))
-        for number, lane in zip(order, lanes, strict=True)
+    return ChannelLayout(
+        tuple(
+            _row(entries[number], lane, ranks[number], rows, versions, is_entry=number < len(channel.entries))
+            for number, lane in zip(order, lanes, strict=True)
+        )
     )
-    return ChannelLayout(tuple(made))
 
 
 def _row(
@@ -115,59 +123,59 @@ def _row(
         rows.get(entry.replaces) if entry.replaces else None,
         skips,
         entry.skip_range,
-        _in_range(entry.skip_range, versions),
+        _ranks_in_range(entry.skip_range, versions),
     )
 
 
-def _in_range(text: str, versions: Sequence[VersionKey]) -> tuple[tuple[int, int], ...]:
+def _ranks_in_range(skip_range: str, versions: Sequence[VersionKey]) -> tuple[tuple[int, int], ...]:
     try:
-        return tuple(parse_range(text).spans(versions)) if text else ()
+        return tuple(parse_range(skip_range).spans(versions)) if skip_range else ()
     except ValueError:
         return ()
 
 
 def _order(entries: Sequence[EntryBlob], by_rank: Sequence[int]) -> list[int]:
-    """The numbers of the entries from the top to the bottom; a cycle is cut above its highest version."""
-    numbers: dict[str, int] = {}
-    for number, entry in enumerate(entries):
-        numbers.setdefault(entry.name, number)
-    below = [{numbers[name] for name in (one.replaces, *one.skips) if name} for one in entries]
-    above = [0] * len(entries)
+    """Return the indexes of the entries from top to bottom; a cycle is cut above its highest version."""
+    indexes: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        indexes.setdefault(entry.name, index)
+    below = [{indexes[name] for name in (entry.replaces, *entry.skips) if name} for entry in entries]
+    count_above = [0] * len(entries)
     for targets in below:
-        for number in targets:
-            above[number] += 1
-    falling = {number: -rank for rank, number in enumerate(by_rank)}
-    ready = [(falling[number], number) for number in range(len(entries)) if not above[number]]
+        for index in targets:
+            count_above[index] += 1
+    priority = {index: -rank for rank, index in enumerate(by_rank)}
+    ready = [(priority[index], index) for index in range(len(entries)) if not count_above[index]]
     heapq.heapify(ready)
-    highest = list(by_rank)
+    ascending = list(by_rank)
     order: dict[int, None] = {}
     while len(order) < len(entries):
         if ready:
-            _, number = heapq.heappop(ready)
+            _, index = heapq.heappop(ready)
         else:
-            number = highest.pop()
-        if number in order:
+            index = ascending.pop()
+        if index in order:
             continue
-        order[number] = None
-        for target in below[number]:
-            above[target] -= 1
-            if not above[target]:
-                heapq.heappush(ready, (falling[target], target))
+        order[index] = None
+        for target in below[index]:
+            count_above[target] -= 1
+            if not count_above[target]:
+                heapq.heappush(ready, (priority[target], target))
     return list(order)
 
 
-def _lanes(replaces: Sequence[int | None]) -> list[tuple[int, int]]:
-    """The lane of each row, and how many are in use there, where each replaces the row of that number."""
-    waiting: list[int | None] = []
+def _assign_lanes(replaces: Sequence[int | None]) -> list[tuple[int, int]]:
+    """Return the lane of each row and the number of lanes in use there; ``replaces`` has the row that each replaces."""
+    targets: list[int | None] = []  # the row to which each lane leads, None for a free lane
     lanes = []
     for row, target in enumerate(replaces):
-        wanted = row if row in waiting else None
-        lane = waiting.index(wanted) if wanted in waiting else min(len(waiting), MAX_LANES - 1)
-        used = max(len(waiting), lane + 1)
-        waiting = [None if one == row else one for one in (*waiting, *(None,) * (used - len(waiting)))]
+        wanted = row if row in targets else None
+        lane = targets.index(wanted) if wanted in targets else min(len(targets), MAX_LANES - 1)
+        used = max(len(targets), lane + 1)
+        targets = [None if other == row else other for other in (*targets, *(None,) * (used - len(targets)))]
         if target is not None and target > row:
-            waiting[lane] = target
-        while waiting and waiting[-1] is None:
-            waiting.pop()
+            targets[lane] = target
+        while targets and targets[-1] is None:
+            targets.pop()
         lanes.append((lane, used))
     return lanes

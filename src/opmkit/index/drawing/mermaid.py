@@ -1,6 +1,6 @@
-"""Update graphs as mermaid text (https://mermaid.js.org), line for line as the reference writes them.
+"""Update graphs as mermaid text (https://mermaid.js.org), line for line as Go opm writes them.
 
-Names come from others: characters that would end a label, or be read as markup or another statement, are escaped.
+Names may be malicious: characters that would end a label, or be read as markup or another statement, are escaped.
 """
 
 from __future__ import annotations
@@ -24,89 +24,96 @@ if TYPE_CHECKING:
     from opmkit.bundle.versions import VersionKey
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
 
-_ALL = GraphFilter()
+_NO_FILTER = GraphFilter()
 _CLASSES = (
     "  classDef deprecated fill:#E8960F",
     "  classDef skipped stroke:#FF0000,stroke-width:4px",
     "  classDef deprecatedskipped fill:#E8960F,stroke:#FF0000,stroke-width:4px",
 )
-_DEAD_LINK = "stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;"
-_NO_IDENTIFIER = re.compile(r"[^\w.+~:@/-]")
+_UNUSED_EDGE_STYLE = "stroke:#FF0000,stroke-width:3px,stroke-dasharray:5;"
+_NOT_IDENTIFIER = re.compile(r"[^\w.+~:@/-]")
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 @dataclass(frozen=True, slots=True)
 class MermaidGraph:
-    """The text, and what could not be drawn."""
+    """The text of a graph, and warnings about parts that are not drawn."""
 
     text: str
     warnings: tuple[str, ...] = ()
 
 
 def render_mermaid(
-    blobs: Blobs, selection: GraphFilter = _ALL, *, compat: Compat = Compat.NEWEST, v0_semantics: bool = False
+    blobs: Blobs, graph_filter: GraphFilter = _NO_FILTER, *, compat: Compat = Compat.NEWEST, v0_semantics: bool = False
 ) -> MermaidGraph:
-    """Draw the channels of a catalog, whether or not they are valid.
+    """Return the graph of the channels of a catalog, which may be invalid.
 
-    With ``v0_semantics`` bundles that are skipped, and updates that lead from or to them in vain, are marked.
+    Args:
+        blobs: the catalog.
+        graph_filter: selects the parts to draw.
+        compat: the release of Go opm to match.
+        v0_semantics: whether to mark skipped bundles and edges that OLM v0 never uses because of them.
 
     Raises:
-        InvalidCatalog: a bundle has no version.
-        CatalogError: there is nothing of the name of the selection's minimum.
+        InvalidCatalog: a bundle has no valid version.
+        CatalogError: the minimum of the filter is not in the catalog.
     """
     keys = version_keys(blobs.bundles)
-    channels = selection.channels(blobs.channels, keys)
-    floor = keys[selection.minimum] if selection.minimum else MIN_VERSION_KEY
-    older = compat is Compat.OPM_1_26
-    writer = _Older(keys, floor) if older else _Newest(keys, blobs, v0_semantics)
+    channels = graph_filter.apply(blobs.channels, keys)
+    floor = keys[graph_filter.minimum] if graph_filter.minimum else MIN_VERSION_KEY
+    is_1_26 = compat is Compat.OPM_1_26
+    writer = _Opm126Writer(keys, floor) if is_1_26 else _NewestWriter(keys, blobs, v0_semantics)
     for package, members in groupby(channels, key=lambda channel: channel.package):
         writer.lines += [f"  %% package {_label(package)}", f"  subgraph {_label(package)}"]
         for channel in members:
-            writer.channel(channel)
+            writer.write_channel(channel)
         writer.lines.append("  end")
         writer.end_package(package)
-    lines = ["graph LR", *(() if older else _CLASSES), *writer.lines, *writer.styles()]
+    lines = ["graph LR", *(() if is_1_26 else _CLASSES), *writer.lines, *writer.styles()]
     return MermaidGraph("\n".join(lines) + "\n", tuple(writer.warnings))
 
 
 @dataclass(slots=True)
 class _Writer(ABC):
-    """Writes one channel after the other."""
+    """A writer of channels that collects lines and warnings."""
 
     keys: Mapping[str, VersionKey]
     lines: list[str] = field(default_factory=list, kw_only=True)
     warnings: list[str] = field(default_factory=list, kw_only=True)
 
-    def channel(self, channel: ChannelBlob) -> None:
-        """Write a channel."""
+    def write_channel(self, channel: ChannelBlob) -> None:
         prefix = _identifier(f"{channel.package}-{channel.name}")
         self.lines += [f"    %% channel {_label(channel.name)}", f"    subgraph {prefix}[{_label(channel.name)}]"]
-        self.entries(channel, lambda name: f"{prefix}-{_identifier(name)}")
+        self.write_entries(channel, lambda name: f"{prefix}-{_identifier(name)}")
         self.lines.append("    end")
 
     @abstractmethod
-    def entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
-        """Write the entries of a channel, and the edges to them."""
+    def write_entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
+        """Write the entries of a channel and their edges; ``identify`` returns the identifier of a bundle."""
 
     @abstractmethod
     def end_package(self, package: str) -> None:
-        """Write whatever a package needs behind its channels."""
+        """Finish a package after its channels."""
 
     def styles(self) -> Iterator[str]:
-        """The lines behind all packages."""
+        """Yield the lines after all packages."""
         return iter(())
 
-    def in_range(self, channel: ChannelBlob, entry: EntryBlob) -> list[str]:
-        """The names of the entries whose versions an entry's skip range has, in their order."""
+    def entries_in_range(self, channel: ChannelBlob, entry: EntryBlob) -> list[str]:
+        """Return the names of the entries in the skip range of an entry."""
         if not entry.skip_range:
             return []
         try:
-            span = parse_range(entry.skip_range)
+            skip_range = parse_range(entry.skip_range)
         except ValueError as error:
-            where = f"channel {channel.name!r} of package {channel.package!r}"
-            self.warnings.append(f"the skip range {entry.skip_range!r} of {entry.name!r}, {where}, is none: {error}")
+            subject = f'package "{channel.package}", channel "{channel.name}", bundle "{entry.name}"'
+            self.warnings.append(f'{subject}: invalid skipRange "{entry.skip_range}": {error}')
             return []
-        return [one.name for one in channel.entries if span.contains_key(self.keys.get(one.name, MIN_VERSION_KEY))]
+        return [
+            other.name
+            for other in channel.entries
+            if skip_range.contains_key(self.keys.get(other.name, MIN_VERSION_KEY))
+        ]
 
 
 def _edge(identify: Callable[[str], str], origin: str, label: str, target: str) -> str:
@@ -115,12 +122,12 @@ def _edge(identify: Callable[[str], str], origin: str, label: str, target: str) 
 
 
 @dataclass(slots=True)
-class _Older(_Writer):
-    """As v1.26.5 writes: entries in the order of the catalog, none below the floor."""
+class _Opm126Writer(_Writer):
+    """The format of v1.26.5: entries in the order of the catalog, without those below the floor."""
 
     floor: VersionKey
 
-    def entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
+    def write_entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
         for entry in channel.entries:
             if self.keys.get(entry.name, MIN_VERSION_KEY) < self.floor:
                 continue
@@ -129,78 +136,81 @@ class _Older(_Writer):
                 self.lines.append(_edge(identify, entry.replaces, "replace", entry.name))
             self.lines += [_edge(identify, name, "skip", entry.name) for name in entry.skips]
             label = _label(f"skipRange({entry.skip_range})")
-            self.lines += [_edge(identify, name, label, entry.name) for name in self.in_range(channel, entry)]
+            names = self.entries_in_range(channel, entry)
+            self.lines += [_edge(identify, name, label, entry.name) for name in names]
 
     def end_package(self, package: str) -> None:
-        """Write nothing: that release does not tell of deprecations."""
+        """Do nothing: that release does not draw deprecations."""
 
 
 @dataclass(slots=True)
-class _Newest(_Writer):
-    """As v1.73 writes: entries by falling version, deprecations marked, and the semantics of OLM v0 on request."""
+class _NewestWriter(_Writer):
+    """The format of v1.73: entries by descending version, deprecations, and optionally the semantics of OLM v0."""
 
     blobs: Blobs
     v0_semantics: bool
-    links: int = field(default=0, kw_only=True)
-    dead_links: list[int] = field(default_factory=list, kw_only=True)
+    edge_count: int = field(default=0, kw_only=True)
+    unused_edges: list[int] = field(default_factory=list, kw_only=True)
     classes: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list), kw_only=True)
-    packages: list[str] = field(default_factory=list, kw_only=True)
-    channels: list[str] = field(default_factory=list, kw_only=True)
+    deprecated_packages: list[str] = field(default_factory=list, kw_only=True)
+    deprecated_channels: list[str] = field(default_factory=list, kw_only=True)
     deprecated: frozenset[tuple[str, str, str]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.deprecated = frozenset(
-            (blob.package, one.schema, one.name) for blob in self.blobs.deprecations for one in blob.entries
+            (blob.package, entry.schema, entry.name) for blob in self.blobs.deprecations for entry in blob.entries
         )
 
-    def entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
+    def write_entries(self, channel: ChannelBlob, identify: Callable[[str], str]) -> None:
         if (channel.package, schemas.CHANNEL, channel.name) in self.deprecated:
-            self.channels.append(_identifier(f"{channel.package}-{channel.name}"))
+            self.deprecated_channels.append(_identifier(f"{channel.package}-{channel.name}"))
         skipped: set[str] = set()
-        for entry in sorted(channel.entries, key=lambda one: self.keys.get(one.name, MIN_VERSION_KEY), reverse=True):
+        entries = sorted(channel.entries, key=lambda entry: self.keys.get(entry.name, MIN_VERSION_KEY), reverse=True)
+        for entry in entries:
             self.lines.append(f"      {identify(entry.name)}[{_label(entry.name)}]")
             self._classify(channel, entry, identify, skipped)
             for name in entry.skips:
-                self._link(_edge(identify, name, "skip", entry.name), dead=name in skipped)
+                self._write_edge(_edge(identify, name, "skip", entry.name), unused=name in skipped)
                 if self.v0_semantics:
                     skipped.add(name)
             label = _label(f"skipRange({entry.skip_range})")
-            for name in self.in_range(channel, entry):
-                self._link(_edge(identify, name, label, entry.name), dead=entry.name in skipped)
+            for name in self.entries_in_range(channel, entry):
+                self._write_edge(_edge(identify, name, label, entry.name), unused=entry.name in skipped)
             if entry.replaces:
-                self._link(_edge(identify, entry.replaces, "replace", entry.name), dead=entry.name in skipped)
+                edge = _edge(identify, entry.replaces, "replace", entry.name)
+                self._write_edge(edge, unused=entry.name in skipped)
 
     def _classify(
         self, channel: ChannelBlob, entry: EntryBlob, identify: Callable[[str], str], skipped: set[str]
     ) -> None:
-        deprecated = (channel.package, schemas.BUNDLE, entry.name) in self.deprecated
-        if kind := "deprecated" * deprecated + "skipped" * (entry.name in skipped):
-            self.classes[kind].append(identify(entry.name))
+        is_deprecated = (channel.package, schemas.BUNDLE, entry.name) in self.deprecated
+        if class_name := "deprecated" * is_deprecated + "skipped" * (entry.name in skipped):
+            self.classes[class_name].append(identify(entry.name))
 
-    def _link(self, line: str, *, dead: bool) -> None:
+    def _write_edge(self, line: str, *, unused: bool) -> None:
         self.lines.append(line)
-        if dead:
-            self.dead_links.append(self.links)
-        self.links += 1
+        if unused:
+            self.unused_edges.append(self.edge_count)
+        self.edge_count += 1
 
     def end_package(self, package: str) -> None:
-        if any(one[:2] == (package, schemas.PACKAGE) for one in self.deprecated):
-            self.packages.append(package)
+        if any((owner, schema) == (package, schemas.PACKAGE) for owner, schema, _ in self.deprecated):
+            self.deprecated_packages.append(package)
 
     def styles(self) -> Iterator[str]:
-        yield from (f"style {_identifier(package)} fill:#989695" for package in self.packages)
-        yield from (f"style {channel} fill:#DCD0FF" for channel in self.channels)
-        yield from (f"class {','.join(sorted(found))} {kind}" for kind, found in sorted(self.classes.items()))
-        if self.dead_links:
-            yield f"linkStyle {','.join(map(str, self.dead_links))} {_DEAD_LINK}"
+        yield from (f"style {_identifier(package)} fill:#989695" for package in self.deprecated_packages)
+        yield from (f"style {channel} fill:#DCD0FF" for channel in self.deprecated_channels)
+        yield from (f"class {','.join(sorted(nodes))} {name}" for name, nodes in sorted(self.classes.items()))
+        if self.unused_edges:
+            yield f"linkStyle {','.join(map(str, self.unused_edges))} {_UNUSED_EDGE_STYLE}"
 
 
 def _identifier(text: str) -> str:
-    """The text as part of an identifier."""
-    return _NO_IDENTIFIER.sub(lambda match: f"_{ord(match.group()):x}_", text)
+    """Encode text as part of an identifier."""
+    return _NOT_IDENTIFIER.sub(lambda match: f"_{ord(match.group()):x}_", text)
 
 
 def _label(text: str) -> str:
-    """The text as a quoted label, which is neither markup nor Markdown."""
-    visible = escape_controls(text).replace("#", "#35;").replace('"', "#quot;").replace("`", "#96;")
-    return f'"{_MARKUP.sub("#lt;", visible)}"'
+    """Encode text as a quoted label without markup and Markdown."""
+    escaped = escape_controls(text).replace("#", "#35;").replace('"', "#quot;").replace("`", "#96;")
+    return f'"{_MARKUP.sub("#lt;", escaped)}"'

@@ -1,7 +1,7 @@
-"""Update graphs as one page for a browser, which holds all that it needs and asks no network for anything.
+"""Update graphs as a self-contained HTML page.
 
-The policy of the page allows its own script and style alone, by their hashes; the catalog is in it as JSON, which no
-browser runs, and each package is read when it is looked at.
+The page's content security policy allows only its own script and style, by hash, and no network access. The catalog is
+embedded as JSON, which browsers do not execute; a package is parsed when it is selected.
 """
 
 from __future__ import annotations
@@ -27,30 +27,35 @@ if TYPE_CHECKING:
     from opmkit.index.drawing.view import PackageView
     from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, RelatedImage
 
-MAX_PAGE = 96 << 20
-"""Bytes that the data of a page may have."""
+MAX_DATA = 96 << 20
+"""Bytes of the embedded data."""
 MAX_TEXT = 2000
-"""Characters of any text of a catalog that are shown."""
+"""Characters of a text of the catalog; longer texts are truncated."""
 MAX_RELATED = 500
-"""Related images of a bundle that are shown."""
+"""Related images of a bundle; further ones are omitted."""
 MAX_PROBLEMS = 100
-"""Problems of a package that are shown."""
+"""Problems of a package; further ones are only counted."""
 
 _MARKUP = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
 
 
 def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[str, Sequence[str]]) -> bytes:
-    """The page for packages; ``problems`` are what is wrong with each, in words.
+    """Return the page.
+
+    Args:
+        title: the title of the page.
+        packages: the packages to draw.
+        problems: the problems of packages by name.
 
     Raises:
-        CatalogError: the page would be too large.
+        CatalogError: the data is larger than `MAX_DATA` bytes.
     """
-    scripts = [_data("catalog", {"packages": list(map(_listed, packages))})]
+    data = [_data_element("catalog", {"packages": list(map(_search_data, packages))})]
     for number, package in enumerate(packages):
-        scripts.append(_data(f"package-{number}", _package(package, problems.get(package.name, ()))))
-        if sum(map(len, scripts)) > MAX_PAGE:
+        data.append(_data_element(f"package-{number}", _package_data(package, problems.get(package.name, ()))))
+        if sum(map(len, data)) > MAX_DATA:
             raise CatalogError(
-                f"the page would have more than {MAX_PAGE} bytes",
+                f"the data of the page would be larger than {MAX_DATA} bytes",
                 hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
             )
     style, script = asset("page.css"), asset("page.js")
@@ -60,7 +65,7 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
         "title": html.escape(escape_controls(title[:MAX_TEXT])).encode(),
         "style": style.encode(),
         "script": script.encode(),
-        "data": b"\n".join(scripts),
+        "data": b"\n".join(data),
     }
     first, *rest = asset("page.html").split("{{")
     pieces = [first.encode()]
@@ -82,83 +87,83 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _data(name: str, value: Mapping[str, Any]) -> bytes:
-    """A script element that holds JSON, in which nothing can end the element."""
+def _data_element(name: str, value: Mapping[str, Any]) -> bytes:
+    """Return a script element with JSON that can't end the element."""
     text = orjson.dumps(value)
-    for sign, escaped in _MARKUP:
-        text = text.replace(sign, escaped)
+    for character, escaped in _MARKUP:
+        text = text.replace(character, escaped)
     return b'<script type="application/json" id="' + name.encode() + b'">' + text + b"</script>"
 
 
 def _text(text: str) -> str:
-    """Return text of limited length as it is shown, with line breaks and escapes for other controls."""
+    """Truncate text, and escape control characters other than line breaks."""
     return "\n".join(map(escape_controls, text[:MAX_TEXT].split("\n")))
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _non_empty(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in ("", [], ())}
 
 
-def _listed(package: PackageView) -> dict[str, Any]:
-    """What is searched: names and versions."""
+def _search_data(package: PackageView) -> dict[str, Any]:
+    """Return the names and versions for the search."""
     return {
         "name": _text(package.name),
         "channels": [_text(channel.name) for channel in package.channels],
         "bundles": [[_text(name), _text(package.version(name))] for name in package.bundles],
-        **_given(deprecated=_text(package.deprecation)),
+        **_non_empty(deprecated=_text(package.deprecation)),
     }
 
 
-def _package(package: PackageView, problems: Sequence[str]) -> dict[str, Any]:
+def _package_data(package: PackageView, problems: Sequence[str]) -> dict[str, Any]:
     images: dict[RelatedImage, int] = {}
     numbers = {name: number for number, name in enumerate(package.bundles)}
     more = [f"and {len(problems) - MAX_PROBLEMS} more"] * (len(problems) > MAX_PROBLEMS)
     return {
         "name": _text(package.name),
         "default": _text(package.default_channel),
-        **_given(
+        **_non_empty(
             description=_text(package.description),
             deprecated=_text(package.deprecation),
             problems=[*map(_text, problems[:MAX_PROBLEMS]), *more],
         ),
-        "bundles": [_bundle(package, bundle, images) for bundle in package.bundles.values()],
-        "channels": [_channel(package, channel, drawn, numbers) for channel, drawn in package.layouts()],
-        "images": [[_text(one.name), _text(one.image)] for one in images],
+        "bundles": [_bundle_data(package, bundle, images) for bundle in package.bundles.values()],
+        "channels": [_channel_data(package, channel, layout, numbers) for channel, layout in package.layouts()],
+        "images": [[_text(related.name), _text(related.image)] for related in images],
     }
 
 
-def _bundle(package: PackageView, bundle: BundleBlob, images: dict[RelatedImage, int]) -> dict[str, Any]:
-    related = [one for one in bundle.related_images if one.image and one.image != bundle.image][:MAX_RELATED]
+def _bundle_data(package: PackageView, bundle: BundleBlob, images: dict[RelatedImage, int]) -> dict[str, Any]:
+    others = [related for related in bundle.related_images if related.image and related.image != bundle.image]
     return {
         "name": _text(bundle.name),
-        **_given(
+        **_non_empty(
             version=_text(package.version(bundle.name)),
             image=_text(bundle.image),
             deprecated=_text(package.bundle_deprecation(bundle.name)),
-            related=[images.setdefault(one, len(images)) for one in related],
+            related=[images.setdefault(related, len(images)) for related in others[:MAX_RELATED]],
         ),
     }
 
 
-def _channel(
-    package: PackageView, channel: ChannelBlob, drawn: ChannelLayout, numbers: Mapping[str, int]
+def _channel_data(
+    package: PackageView, channel: ChannelBlob, layout: ChannelLayout, numbers: Mapping[str, int]
 ) -> dict[str, Any]:
     return {
         "name": _text(channel.name),
-        "rows": list(_rows(drawn.rows, numbers)),
-        **_given(deprecated=_text(package.channel_deprecation(channel.name))),
+        "rows": list(_row_data(layout.rows, numbers)),
+        **_non_empty(deprecated=_text(package.channel_deprecation(channel.name))),
     }
 
 
-def _rows(rows: Iterable[Row], numbers: Mapping[str, int]) -> Iterable[dict[str, Any]]:
+def _row_data(rows: Iterable[Row], numbers: Mapping[str, int]) -> Iterable[dict[str, Any]]:
     for row in rows:
-        told: dict[str, Any] = {"lane": row.lane, "lanes": row.lanes}
+        data: dict[str, Any] = {"lane": row.lane, "lanes": row.lanes}
         if row.name in numbers:
-            told["bundle"] = numbers[row.name]
+            data["bundle"] = numbers[row.name]
         else:
-            told["name"] = _text(row.name)
+            data["name"] = _text(row.name)
         if row.is_entry:
-            told["rank"] = row.rank
+            data["rank"] = row.rank
         if row.replaces is not None:
-            told["replaces"] = row.replaces
-        yield told | _given(skips=row.skips, range=_text(row.skip_range), within=row.in_range)
+            data["replaces"] = row.replaces
+        yield data | _non_empty(skips=row.skips, range=_text(row.skip_range), within=row.in_range)

@@ -1,4 +1,4 @@
-"""Update graphs as SVG, without another program: each channel as rows, as :mod:`.layout` has them."""
+"""Update graphs as SVG, without other programs; each channel is drawn as laid out by :mod:`.layout`."""
 
 from __future__ import annotations
 
@@ -18,114 +18,125 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import ChannelBlob
 
 MAX_ROWS = 10_000
-"""Bundles in one drawing, counted once for each channel; a viewer of such an image is slow long before."""
+"""Rows of all channels in a drawing; viewers are slow long before."""
 
-_ROW, _LANE, _MARGIN, _ARCS = 24, 18, 24, 96
-_LETTER = 7.3
-"""Pixels that a letter takes on average, in the font of the labels."""
-_TEXT = 160
-"""Characters of a label that are shown."""
+_ROW_HEIGHT, _LANE_WIDTH, _MARGIN, _ARCS_WIDTH = 24, 18, 24, 96
+_CHARACTER_WIDTH = 7.3
+"""Average width of a character of a label, in pixels."""
+_MIN_WIDTH = 400.0
+_MAX_LABEL = 160
+"""Characters of a label."""
 
 
 def render_svg(packages: Iterable[PackageView]) -> str:
-    """Draw the channels of packages, one below the other.
+    """Return a drawing of all channels, one below the other.
 
-    Lines down to the bundle that is replaced are drawn in full. Of all that skip a bundle, a dashed arc comes from the
-    nearest, and the label counts the others.
+    All ``replaces`` edges are drawn. Of the bundles that skip a bundle, only the nearest is connected by a dashed arc,
+    and the label has the number of the others.
 
     Raises:
-        CatalogError: there are too many bundles to draw.
+        CatalogError: there are more than `MAX_ROWS` rows.
     """
     body: list[str] = []
-    top, width, rows = _MARGIN, 400.0, 0
+    top, width, rows = _MARGIN, _MIN_WIDTH, 0
     for package in packages:
-        for channel, drawn in package.layouts():
-            rows += len(drawn.rows)
+        for channel, layout in package.layouts():
+            rows += len(layout.rows)
             if rows > MAX_ROWS:
                 raise CatalogError(
-                    f"there are more than {MAX_ROWS} bundles to draw",
+                    f"more than {MAX_ROWS} bundles to draw",
                     hint=Hint.any_of("select one package", Hint("select one channel with {}", Setting.CHANNEL)),
                 )
-            block, wide = _channel(package, channel, drawn)
-            body += [f'<g transform="translate({_MARGIN} {top})">', *block, "</g>"]
-            top, width = top + (len(drawn.rows) + 3) * _ROW, max(width, wide)
+            elements, channel_width = _channel(package, channel, layout)
+            body += [f'<g transform="translate({_MARGIN} {top})">', *elements, "</g>"]
+            top, width = top + (len(layout.rows) + 3) * _ROW_HEIGHT, max(width, channel_width)
     size = f'width="{width + 2 * _MARGIN:.0f}" height="{top}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img"><title>Update graphs</title>'
     return "\n".join([head, f"<style>\n{asset('graph.css')}</style>", *body, "</svg>"]) + "\n"
 
 
-def _channel(package: PackageView, channel: ChannelBlob, drawn: ChannelLayout) -> tuple[list[str], float]:
-    """The elements of a channel, and how wide they are, in pixels."""
+def _channel(package: PackageView, channel: ChannelBlob, layout: ChannelLayout) -> tuple[list[str], float]:
+    """Return the elements of a channel and its width in pixels."""
     title = f"{package.name} / {channel.name}" + " (default)" * (channel.name == package.default_channel)
-    deprecated = package.channel_deprecation(channel.name) or package.deprecation
-    lines = [f'<text class="title" y="{_ROW}">{_text(title)}</text>']
-    if deprecated:
-        lines.append(f'<text class="deprecated" y="{2 * _ROW - 4}">{_text(f"deprecated: {deprecated}")}</text>')
-    skippers = _skippers(drawn.rows)
-    lines += _lines(drawn, skippers)
-    width = len(title) * _LETTER * 1.4
-    for number, row in enumerate(drawn.rows):
-        labels = _ARCS + row.lanes * _LANE
-        label, more = row.name[:_TEXT], ", ".join(_remarks(package, drawn, row, skippers[number]))[:_TEXT]
-        kinds = ["deprecated"] * bool(package.bundle_deprecation(row.name)) + ["skipped"] * bool(skippers[number])
-        kind = "outside" if not row.is_entry else " ".join(kinds)
-        lines += [
-            f'<g><title>{_text(row.name)}</title><circle class="{kind}" cx="{_x(row)}" cy="{_y(number)}" r="5"/>',
-            f'<text x="{labels}" y="{_y(number) + 4}">{_text(label)} <tspan class="more">{_text(more)}</tspan></text>',
+    deprecation = package.channel_deprecation(channel.name) or package.deprecation
+    elements = [f'<text class="title" y="{_ROW_HEIGHT}">{_text(title)}</text>']
+    if deprecation:
+        y = 2 * _ROW_HEIGHT - 4
+        elements.append(f'<text class="deprecated" y="{y}">{_text(f"deprecated: {deprecation}")}</text>')
+    skippers = _skippers(layout.rows)
+    elements += _edges(layout, skippers)
+    width = len(title) * _CHARACTER_WIDTH * 1.4
+    for number, row in enumerate(layout.rows):
+        label_x = _ARCS_WIDTH + row.lanes * _LANE_WIDTH
+        label = row.name[:_MAX_LABEL]
+        remarks = ", ".join(_remarks(package, layout, row, skippers[number]))[:_MAX_LABEL]
+        y = _y(number)
+        elements += [
+            f"<g><title>{_text(row.name)}</title>"
+            f'<circle class="{_classes(package, row, skippers[number])}" cx="{_x(row)}" cy="{y}" r="5"/>',
+            f'<text x="{label_x}" y="{y + 4}">{_text(label)} <tspan class="muted">{_text(remarks)}</tspan></text>',
             "</g>",
         ]
-        width = max(width, labels + (len(label) + len(more) + 2) * _LETTER)
-    return lines, width
+        width = max(width, label_x + (len(label) + len(remarks) + 2) * _CHARACTER_WIDTH)
+    return elements, width
+
+
+def _classes(package: PackageView, row: Row, skippers: Sequence[int]) -> str:
+    if not row.is_entry:
+        return "outside"
+    is_deprecated = bool(package.bundle_deprecation(row.name))
+    return " ".join(["deprecated"] * is_deprecated + ["skipped"] * bool(skippers))
 
 
 def _skippers(rows: Sequence[Row]) -> list[list[int]]:
-    """The rows that skip each row, from the top to the bottom."""
-    found: list[list[int]] = [[] for _ in rows]
+    """Return the rows that skip each row, from top to bottom."""
+    skippers: list[list[int]] = [[] for _ in rows]
     for number, row in enumerate(rows):
         for skipped in row.skips:
-            found[skipped].append(number)
-    return found
+            skippers[skipped].append(number)
+    return skippers
 
 
-def _lines(drawn: ChannelLayout, skippers: Sequence[Sequence[int]]) -> Iterator[str]:
-    for number, row in enumerate(drawn.rows):
+def _edges(layout: ChannelLayout, skippers: Sequence[Sequence[int]]) -> Iterator[str]:
+    for number, row in enumerate(layout.rows):
         if row.replaces is not None:
-            yield f'<path class="replaces" d="{_way(drawn.rows, number, row.replaces)}"/>'
-        above = [one for one in skippers[number] if one < number] or skippers[number]
+            yield f'<path class="replaces" d="{_replaces_path(layout.rows, number, row.replaces)}"/>'
+        above = [skipper for skipper in skippers[number] if skipper < number] or skippers[number]
         if above:
-            yield f'<path class="skips" d="{_arc(row, number, drawn.rows[above[-1]], above[-1])}"/>'
+            yield f'<path class="skips" d="{_skips_path(row, number, layout.rows[above[-1]], above[-1])}"/>'
 
 
-def _way(rows: Sequence[Row], newer: int, older: int) -> str:
-    """Down the lane of the newer bundle, and over to that of the older one."""
+def _replaces_path(rows: Sequence[Row], newer: int, older: int) -> str:
+    """Return a path down the lane of the newer bundle, then across to that of the older one."""
     x, y, to_x, to_y = _x(rows[newer]), _y(newer), _x(rows[older]), _y(older)
     if x == to_x:
         return f"M{x} {y}V{to_y}"
-    turn = to_y - _ROW if to_y > y else to_y + _ROW
+    turn = to_y - _ROW_HEIGHT if to_y > y else to_y + _ROW_HEIGHT
     return f"M{x} {y}V{turn}C{x} {to_y} {to_x} {turn} {to_x} {to_y}"
 
 
-def _arc(row: Row, number: int, skipper: Row, above: int) -> str:
-    """An arc at the left of the lanes, the wider the farther it goes."""
-    left = max(4, _ARCS - 16 - 6 * abs(number - above))
-    return f"M{_x(row)} {_y(number)}C{left} {_y(number)} {left} {_y(above)} {_x(skipper)} {_y(above)}"
+def _skips_path(row: Row, number: int, skipper: Row, skipper_number: int) -> str:
+    """Return an arc to the left of the lanes, wider for more distant rows."""
+    left = max(4, _ARCS_WIDTH - 16 - 6 * abs(number - skipper_number))
+    y, to_y = _y(number), _y(skipper_number)
+    return f"M{_x(row)} {y}C{left} {y} {left} {to_y} {_x(skipper)} {to_y}"
 
 
 def _x(row: Row) -> int:
-    return _ARCS + row.lane * _LANE
+    return _ARCS_WIDTH + row.lane * _LANE_WIDTH
 
 
 def _y(number: int) -> int:
-    return (number + 2) * _ROW + _ROW // 2
+    return (number + 2) * _ROW_HEIGHT + _ROW_HEIGHT // 2
 
 
-def _remarks(package: PackageView, drawn: ChannelLayout, row: Row, skippers: Sequence[int]) -> Iterator[str]:
+def _remarks(package: PackageView, layout: ChannelLayout, row: Row, skippers: Sequence[int]) -> Iterator[str]:
     if not row.is_entry:
         yield "not in this channel"
-    if deprecated := package.bundle_deprecation(row.name):
-        yield f"deprecated: {deprecated}"
+    if deprecation := package.bundle_deprecation(row.name):
+        yield f"deprecated: {deprecation}"
     if skippers:
-        nearest = drawn.rows[skippers[-1]].name
+        nearest = layout.rows[skippers[-1]].name
         yield f"skipped by {nearest}" + f" and {len(skippers) - 1} more" * (len(skippers) > 1)
     if row.skips:
         yield f"skips {len(row.skips)}"

@@ -1,4 +1,4 @@
-"""What people look at: the packages of a catalog, with their channels and bundles and what is said of them."""
+"""The packages of a catalog, prepared for drawing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PackageView:
-    """A package: channels and bundles by name, and the messages of deprecation by schema and name."""
+    """A package, which may be invalid.
+
+    Attributes:
+        name: its name.
+        default_channel: the name of its default channel.
+        description: its description.
+        channels: its channels, sorted by name.
+        bundles: its bundles by name.
+        deprecations: messages of deprecations by schema and name.
+        keys: the version keys of its bundles by name.
+    """
 
     name: str
     default_channel: str
@@ -30,24 +40,24 @@ class PackageView:
     keys: Mapping[str, VersionKey] = field(repr=False)
 
     def layouts(self) -> Iterator[tuple[ChannelBlob, ChannelLayout]]:
-        """The channels, each laid out."""
+        """Yield the channels with their layouts."""
         return ((channel, layout_channel(channel, self.keys)) for channel in self.channels)
 
     @property
     def deprecation(self) -> str:
-        """Why the package is deprecated, "" if it is not."""
+        """Return the deprecation message of the package, "" if it is not deprecated."""
         return self.deprecations.get((schemas.PACKAGE, ""), "")
 
     def channel_deprecation(self, name: str) -> str:
-        """Why the channel is deprecated, "" if it is not."""
+        """Return the deprecation message of a channel, "" if it is not deprecated."""
         return self.deprecations.get((schemas.CHANNEL, name), "")
 
     def bundle_deprecation(self, name: str) -> str:
-        """Why the bundle is deprecated, "" if it is not."""
+        """Return the deprecation message of a bundle, "" if it is not deprecated."""
         return self.deprecations.get((schemas.BUNDLE, name), "")
 
     def version(self, name: str) -> str:
-        """The version of the bundle, "" if it has none or there is no such bundle."""
+        """Return the version of a bundle, "" if it is invalid or there is no such bundle."""
         try:
             return version_text(self.bundles[name])
         except (KeyError, ValueError):
@@ -55,53 +65,56 @@ class PackageView:
 
 
 def package_views(blobs: Blobs, package: str = "", channel: str = "") -> list[PackageView]:
-    """The packages of a catalog, by name, or one of them, or one channel of it.
+    """Return the packages of a catalog, sorted by name.
+
+    Args:
+        blobs: the catalog, which may be invalid.
+        package: the only package to return, "" for all.
+        channel: the only channel to keep in each package, "" for all.
 
     Raises:
-        UnknownPackage: there is no such package.
-        CatalogError: the package does not have that channel.
+        UnknownPackage: the package does not exist.
+        CatalogError: a package does not have that channel.
     """
     names = sorted({blob.package for blob in blobs if blob.package and not isinstance(blob, schemas.OtherBlob)})
     if package and package not in names:
         known = ", ".join(names) or "none"
-        raise UnknownPackage(f'package "{package}" not found', advice=f"The packages of this catalog are: {known}.")
-    parts = _by_package(blobs)
-    found = [_package(name, parts[name]) for name in names if package in ("", name)]
-    if channel:
-        found = [_only(one, channel) for one in found]
-    return found
+        raise UnknownPackage(f'package "{package}" not found', hint=f"The packages of this catalog are: {known}.")
+    by_package = _group_by_package(blobs)
+    views = [_view(name, by_package[name]) for name in names if package in ("", name)]
+    return [_select_channel(view, channel) for view in views] if channel else views
 
 
-def _by_package(blobs: Blobs) -> Mapping[str, Blobs]:
-    parts: dict[str, list[schemas.Blob]] = {}
+def _group_by_package(blobs: Blobs) -> Mapping[str, Blobs]:
+    groups: dict[str, list[schemas.Blob]] = {}
     for blob in blobs:
-        parts.setdefault(blob.package, []).append(blob)
-    return {name: schemas.Blobs.from_blobs(members) for name, members in parts.items()}
+        groups.setdefault(blob.package, []).append(blob)
+    return {name: schemas.Blobs.from_blobs(members) for name, members in groups.items()}
 
 
-def _package(name: str, blobs: Blobs) -> PackageView:
-    told = blobs.packages[0] if blobs.packages else schemas.PackageBlob(name)
+def _view(name: str, blobs: Blobs) -> PackageView:
+    definition = blobs.packages[0] if blobs.packages else schemas.PackageBlob(name)
     bundles: dict[str, BundleBlob] = {}
     for bundle in blobs.bundles:
         bundles.setdefault(bundle.name, bundle)
     return PackageView(
         name,
-        told.default_channel,
-        told.description,
+        definition.default_channel,
+        definition.description,
         sorted(blobs.channels, key=lambda channel: channel.name),
         bundles,
-        _deprecations(blobs.deprecations),
+        _deprecation_messages(blobs.deprecations),
         version_keys(blobs.bundles, lenient=True),
     )
 
 
-def _deprecations(blobs: Sequence[DeprecationsBlob]) -> dict[tuple[str, str], str]:
-    return {(one.schema, one.name): one.message or "deprecated" for blob in blobs for one in blob.entries}
+def _deprecation_messages(blobs: Sequence[DeprecationsBlob]) -> dict[tuple[str, str], str]:
+    return {(entry.schema, entry.name): entry.message or "deprecated" for blob in blobs for entry in blob.entries}
 
 
-def _only(package: PackageView, channel: str) -> PackageView:
-    channels = [one for one in package.channels if one.name == channel]
+def _select_channel(view: PackageView, name: str) -> PackageView:
+    channels = [channel for channel in view.channels if channel.name == name]
     if not channels:
-        known = ", ".join(one.name for one in package.channels) or "none"
-        raise CatalogError(f'package "{package.name}" has no channel "{channel}"', advice=f"Its channels are: {known}.")
-    return replace(package, channels=channels)
+        known = ", ".join(channel.name for channel in view.channels) or "none"
+        raise CatalogError(f'package "{view.name}" has no channel "{name}"', hint=f"Its channels are: {known}.")
+    return replace(view, channels=channels)

@@ -1,4 +1,4 @@
-"""The files that drawings have in them: styles, and the page with its script."""
+"""Style sheets, and the HTML page with its script."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.resources import files
 
 
 def asset(name: str) -> str:
-    """The text of the file of that name."""
+    """Return the text of a file of this package."""
     return files(__name__).joinpath(name).read_text(encoding="utf-8")

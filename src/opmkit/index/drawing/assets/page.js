@@ -1,58 +1,58 @@
 "use strict";
-// Draws one channel at a time, and of it only the rows in view. All text of the catalog goes into the page as text.
+// Draws one channel at a time, and only the rows in view. Catalog texts are only ever inserted as text nodes and attributes.
 (() => {
-  const ROW = 26, LANE = 18, LEFT = 24, ARCS = 60, MORE = 12, MOST = 200;
+  const ROW_HEIGHT = 26, LANE_WIDTH = 18, LEFT = 24, ARCS_WIDTH = 60, OVERSCAN = 12, MAX_ITEMS = 200;
   const byId = (id) => document.getElementById(id);
-  const read = (id) => JSON.parse(byId(id).textContent);
-  const catalog = read("catalog");
+  const readData = (id) => JSON.parse(byId(id).textContent);
+  const catalog = readData("catalog");
   const graph = byId("graph"), height = byId("height"), search = byId("search"), results = byId("results");
   const packages = new Map();
-  const state = { number: -1, channel: null, chosen: -1, zoom: 1 };
+  const state = { number: -1, channel: null, selected: -1, zoom: 1 };
 
   function element(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+    const node = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
   }
 
-  function drawn(name, attributes = {}, ...children) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
+  function svgElement(name, attributes = {}, ...children) {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+    node.append(...children);
+    return node;
   }
 
-  // A package is read when it is looked at first.
-  function load(number) {
+  // Packages are parsed when they are shown for the first time.
+  function loadPackage(number) {
     if (!packages.has(number)) {
-      const found = read(`package-${number}`);
-      for (const channel of found.channels) prepare(channel);
-      packages.set(number, found);
+      const loaded = readData(`package-${number}`);
+      for (const channel of loaded.channels) addReverseEdges(channel);
+      packages.set(number, loaded);
     }
     return packages.get(number);
   }
 
-  function prepare(channel) {
+  function addReverseEdges(channel) {
     channel.replacedBy = channel.rows.map(() => []);
     channel.skippedBy = channel.rows.map(() => []);
     channel.rows.forEach((row, number) => {
       if (row.replaces !== undefined) channel.replacedBy[row.replaces].push(number);
       for (const skipped of row.skips ?? []) channel.skippedBy[skipped].push(number);
     });
-    channel.left = LEFT + (channel.skippedBy.some((skippers) => skippers.length) ? ARCS : 0);
+    channel.left = LEFT + (channel.skippedBy.some((skippers) => skippers.length) ? ARCS_WIDTH : 0);
   }
 
   const inRange = (row, other) => other.rank !== undefined && other !== row &&
     (row.within ?? []).some(([start, end]) => start <= other.rank && other.rank < end);
-  const bundleOf = (row) => load(state.number).bundles[row.bundle] ?? {};
+  const bundleOf = (row) => loadPackage(state.number).bundles[row.bundle] ?? {};
   const nameOf = (row) => row.name ?? bundleOf(row).name;
 
-  // ---- choosing a package, a channel, a bundle
+  // ---- selection of a package, a channel and a bundle
 
   function showPackage(number, channelName, bundleName) {
     state.number = number;
-    const shown = load(number);
+    const shown = loadPackage(number);
     for (const button of byId("packages").querySelectorAll("button"))
       button.setAttribute("aria-current", String(Number(button.dataset.number) === number));
     byId("name").textContent = shown.name;
@@ -62,15 +62,15 @@
     byId("channel").replaceChildren(...shown.channels.map((channel, index) => element(
       "option", { value: index },
       channel.name + (channel.name === shown.default ? " (default)" : "") + (channel.deprecated ? " (deprecated)" : ""))));
-    const wanted = (name) => shown.channels.findIndex((channel) => channel.name === name);
-    const holds = (name) => shown.channels.findIndex((channel) => channel.rows.some((row) => row.rank !== undefined &&
+    const channelNamed = (name) => shown.channels.findIndex((channel) => channel.name === name);
+    const channelContaining = (name) => shown.channels.findIndex((channel) => channel.rows.some((row) => row.rank !== undefined &&
       shown.bundles[row.bundle]?.name === name));
-    let index = wanted(channelName ?? shown.default);
-    if (bundleName !== undefined && channelName === undefined && !has(shown, index, bundleName)) index = holds(bundleName);
+    let index = channelNamed(channelName ?? shown.default);
+    if (bundleName !== undefined && channelName === undefined && !hasBundle(shown, index, bundleName)) index = channelContaining(bundleName);
     showChannel(Math.max(index, 0), bundleName);
   }
 
-  function has(shown, index, name) {
+  function hasBundle(shown, index, name) {
     return shown.channels[index]?.rows.some((row) => shown.bundles[row.bundle]?.name === name) ?? false;
   }
 
@@ -78,164 +78,164 @@
     const box = byId("problems");
     box.hidden = problems.length === 0;
     box.querySelector("summary").textContent = `${problems.length} problem${problems.length === 1 ? "" : "s"} of this package`;
-    box.querySelector("ul").replaceChildren(...problems.map((one) => element("li", {}, one)));
+    box.querySelector("ul").replaceChildren(...problems.map((problem) => element("li", {}, problem)));
   }
 
   function showChannel(index, bundleName) {
-    const shown = load(state.number);
+    const shown = loadPackage(state.number);
     const channel = shown.channels[index];
     state.channel = channel ?? { name: "", rows: [], left: LEFT, replacedBy: [], skippedBy: [] };
     byId("channel").value = String(index);
     byId("channel-deprecation").textContent = channel?.deprecated ? `Channel deprecated: ${channel.deprecated}` : "";
     const entries = state.channel.rows.filter((row) => row.rank !== undefined).length;
     byId("count").textContent = `${entries} bundle${entries === 1 ? "" : "s"}`;
-    let chosen = bundleName === undefined ? 0 : state.channel.rows.findIndex((row) => nameOf(row) === bundleName);
-    if (chosen < 0 || chosen >= state.channel.rows.length) chosen = state.channel.rows.length ? 0 : -1;
+    let selected = bundleName === undefined ? 0 : state.channel.rows.findIndex((row) => nameOf(row) === bundleName);
+    if (selected < 0 || selected >= state.channel.rows.length) selected = state.channel.rows.length ? 0 : -1;
     graph.scrollTop = 0;
     resize();
-    choose(chosen);
+    selectRow(selected);
   }
 
-  function choose(number) {
-    state.chosen = number;
-    if (number >= 0) reveal(number);
+  function selectRow(number) {
+    state.selected = number;
+    if (number >= 0) scrollToRow(number);
     paint();
     showDetails();
-    const parts = [load(state.number).name, state.channel.name];
+    const parts = [loadPackage(state.number).name, state.channel.name];
     if (number >= 0) parts.push(nameOf(state.channel.rows[number]));
     history.replaceState(null, "", `#${parts.map(encodeURIComponent).join("/")}`);
   }
 
-  function reveal(number) {
-    const size = ROW * state.zoom, top = number * size;
+  function scrollToRow(number) {
+    const size = ROW_HEIGHT * state.zoom, top = number * size;
     if (top < graph.scrollTop) graph.scrollTop = top - size;
     else if (top + size > graph.scrollTop + graph.clientHeight) graph.scrollTop = top + 2 * size + 8 - graph.clientHeight;
   }
 
-  // ---- the graph: the rows in view, and the lines that cross it
+  // ---- the graph: the rows in view and the edges that cross them
 
   function resize() {
-    height.style.height = `${state.channel.rows.length * ROW * state.zoom + 8}px`;
+    height.style.height = `${state.channel.rows.length * ROW_HEIGHT * state.zoom + 8}px`;
     byId("reset").textContent = `${Math.round(state.zoom * 100)} %`;
   }
 
-  let waiting = false;
+  let repaintPending = false;
   function repaint() {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; paint(); });
+    if (repaintPending) return;
+    repaintPending = true;
+    requestAnimationFrame(() => { repaintPending = false; paint(); });
   }
 
-  const x = (row) => state.channel.left + row.lane * LANE;
-  const y = (number) => number * ROW + ROW / 2 + 4;
+  const x = (row) => state.channel.left + row.lane * LANE_WIDTH;
+  const y = (number) => number * ROW_HEIGHT + ROW_HEIGHT / 2 + 4;
 
   function paint() {
     const { channel, zoom } = state;
     if (!channel) return;
-    const size = ROW * zoom, count = channel.rows.length;
-    const first = Math.max(0, Math.floor(graph.scrollTop / size) - MORE);
-    const last = Math.min(count, Math.ceil((graph.scrollTop + graph.clientHeight) / size) + MORE);
-    const top = y(first) - ROW, bottom = y(last) + ROW;
-    const lines = drawn("g", { "aria-hidden": "true" }), rows = drawn("g");
-    channel.rows.forEach((row, number) => drawUpdates(lines, row, number, first, last));
+    const size = ROW_HEIGHT * zoom, count = channel.rows.length;
+    const first = Math.max(0, Math.floor(graph.scrollTop / size) - OVERSCAN);
+    const last = Math.min(count, Math.ceil((graph.scrollTop + graph.clientHeight) / size) + OVERSCAN);
+    const top = y(first) - ROW_HEIGHT, bottom = y(last) + ROW_HEIGHT;
+    const lines = svgElement("g", { "aria-hidden": "true" }), rows = svgElement("g");
+    channel.rows.forEach((row, number) => drawEdges(lines, row, number, first, last));
     for (let number = first; number < last; number += 1) rows.append(drawRow(channel.rows[number], number, count));
-    const image = drawn("svg", { role: "presentation" }, lines, rows);
+    const image = svgElement("svg", { role: "presentation" }, lines, rows);
     const wide = Math.max(graph.clientWidth - 2, 300);
     image.setAttribute("width", wide);
     image.setAttribute("height", (bottom - top) * zoom);
     image.setAttribute("viewBox", `0 ${top} ${wide / zoom} ${bottom - top}`);
     image.style.top = `${top * zoom}px`;
     height.replaceChildren(image);
-    if (state.chosen >= 0) graph.setAttribute("aria-activedescendant", `row-${state.chosen}`);
+    if (state.selected >= 0) graph.setAttribute("aria-activedescendant", `row-${state.selected}`);
     else graph.removeAttribute("aria-activedescendant");
   }
 
-  function drawUpdates(lines, row, number, first, last) {
-    const { channel, chosen } = state;
+  function drawEdges(lines, row, number, first, last) {
+    const { channel, selected } = state;
     const crosses = (other) => Math.min(number, other) < last && Math.max(number, other) >= first;
     if (row.replaces !== undefined && crosses(row.replaces)) {
-      const kind = number === chosen || row.replaces === chosen ? "replaces chosen" : "replaces";
-      lines.append(drawn("path", { class: kind, d: way(row, number, channel.rows[row.replaces], row.replaces) }));
+      const kind = number === selected || row.replaces === selected ? "replaces selected" : "replaces";
+      lines.append(svgElement("path", { class: kind, d: replacesPath(row, number, channel.rows[row.replaces], row.replaces) }));
     }
     const skippers = channel.skippedBy[number];
-    const nearest = skippers.findLast((one) => one < number) ?? skippers[0];
-    if (nearest !== undefined && nearest !== chosen && crosses(nearest))
-      lines.append(drawn("path", { class: "skips", d: arc(row, number, channel.rows[nearest], nearest) }));
-    if (chosen >= 0 && number >= first && number < last && skippers.includes(chosen))
-      lines.append(drawn("path", { class: "skips chosen", d: arc(row, number, channel.rows[chosen], chosen) }));
+    const nearest = skippers.findLast((skipper) => skipper < number) ?? skippers[0];
+    if (nearest !== undefined && nearest !== selected && crosses(nearest))
+      lines.append(svgElement("path", { class: "skips", d: skipsPath(row, number, channel.rows[nearest], nearest) }));
+    if (selected >= 0 && number >= first && number < last && skippers.includes(selected))
+      lines.append(svgElement("path", { class: "skips selected", d: skipsPath(row, number, channel.rows[selected], selected) }));
   }
 
-  function way(row, number, older, other) {
+  function replacesPath(row, number, older, other) {
     const [fromX, fromY, toX, toY] = [x(row), y(number), x(older), y(other)];
     if (fromX === toX) return `M${fromX} ${fromY}V${toY}`;
-    const turn = toY > fromY ? toY - ROW : toY + ROW;
+    const turn = toY > fromY ? toY - ROW_HEIGHT : toY + ROW_HEIGHT;
     return `M${fromX} ${fromY}V${turn}C${fromX} ${toY} ${toX} ${turn} ${toX} ${toY}`;
   }
 
-  function arc(row, number, skipper, other) {
+  function skipsPath(row, number, skipper, other) {
     const left = Math.max(6, state.channel.left - 14 - 6 * Math.abs(number - other));
     return `M${x(row)} ${y(number)}C${left} ${y(number)} ${left} ${y(other)} ${x(skipper)} ${y(other)}`;
   }
 
   function drawRow(row, number, count) {
-    const bundle = bundleOf(row), { channel, chosen } = state, skippers = channel.skippedBy[number];
+    const bundle = bundleOf(row), { channel, selected } = state, skippers = channel.skippedBy[number];
     const kinds = ["dot"];
     if (row.rank === undefined) kinds.push("outside");
     else if (skippers.length) kinds.push("skipped");
     if (bundle.deprecated) kinds.push("deprecated");
-    const label = drawn("text", { x: channel.left + row.lanes * LANE, y: y(number) }, nameOf(row));
-    for (const [kind, text] of remarks(row, number, bundle)) label.append(drawn("tspan", { class: kind, dx: 8 }, text));
-    const made = drawn("g", {
-      class: "row", role: "option", id: `row-${number}`, "data-number": number, "aria-selected": String(number === chosen),
+    const label = svgElement("text", { x: channel.left + row.lanes * LANE_WIDTH, y: y(number) }, nameOf(row));
+    for (const [kind, text] of remarks(row, number, bundle)) label.append(svgElement("tspan", { class: kind, dx: 8 }, text));
+    const node = svgElement("g", {
+      class: "row", role: "option", id: `row-${number}`, "data-number": number, "aria-selected": String(number === selected),
       "aria-posinset": number + 1, "aria-setsize": count,
-    }, drawn("rect", { class: "band", x: 0, y: y(number) - ROW / 2, width: 20000, height: ROW }));
-    made.append(drawn("circle", { class: kinds.join(" "), cx: x(row), cy: y(number), r: 5 }));
-    if (chosen >= 0 && inRange(channel.rows[chosen], row))
-      made.append(drawn("circle", { class: "ring", cx: x(row), cy: y(number), r: 9 }));
-    made.append(label);
-    return made;
+    }, svgElement("rect", { class: "band", x: 0, y: y(number) - ROW_HEIGHT / 2, width: 20000, height: ROW_HEIGHT }));
+    node.append(svgElement("circle", { class: kinds.join(" "), cx: x(row), cy: y(number), r: 5 }));
+    if (selected >= 0 && inRange(channel.rows[selected], row))
+      node.append(svgElement("circle", { class: "ring", cx: x(row), cy: y(number), r: 9 }));
+    node.append(label);
+    return node;
   }
 
   function remarks(row, number, bundle) {
-    const { channel } = state, found = [];
-    const shown = load(state.number), first = channel.replacedBy[number].length + channel.skippedBy[number].length === 0;
-    if (row.rank === undefined) found.push(["more", "not in this channel"]);
-    else if (first) found.push(["more", channel.name === shown.default ? "head of the default channel" : "head"]);
-    if (bundle.deprecated) found.push(["old", "deprecated"]);
-    if (channel.skippedBy[number].length) found.push(["more", "skipped"]);
-    if (row.range) found.push(["more", `skip range ${row.range}`]);
-    return found;
+    const { channel } = state, result = [];
+    const shown = loadPackage(state.number), first = channel.replacedBy[number].length + channel.skippedBy[number].length === 0;
+    if (row.rank === undefined) result.push(["muted", "not in this channel"]);
+    else if (first) result.push(["muted", channel.name === shown.default ? "head of the default channel" : "head"]);
+    if (bundle.deprecated) result.push(["warning", "deprecated"]);
+    if (channel.skippedBy[number].length) result.push(["muted", "skipped"]);
+    if (row.range) result.push(["muted", `skip range ${row.range}`]);
+    return result;
   }
 
-  // ---- the chosen bundle in full
+  // ---- details of the selected bundle
 
   function showDetails() {
-    const details = byId("details"), { channel, chosen } = state;
-    const row = channel.rows[chosen];
+    const details = byId("details"), { channel, selected } = state;
+    const row = channel.rows[selected];
     if (!row) {
       details.replaceChildren(element("p", {}, "The channel has no bundles."));
       return;
     }
-    const bundle = bundleOf(row), shown = load(state.number);
+    const bundle = bundleOf(row), shown = loadPackage(state.number);
     const facts = element("dl");
     const fact = (name, ...values) => values.length && facts.append(element("dt", {}, name), element("dd", {}, ...values));
     fact("Version", bundle.version || "unknown");
     if (bundle.deprecated) fact("Deprecated", element("span", { class: "deprecated" }, bundle.deprecated));
     if (bundle.image) fact("Image", ...imageOf(bundle.image));
-    fact("Channels", shown.channels.filter((one) => one.rows.some((other) => other.rank !== undefined &&
-      other.bundle === row.bundle && other.name === undefined)).map((one) => one.name).join(", ") || "none");
-    if (row.rank === undefined) fact("", "It is named in this channel, and not in it.");
+    fact("Channels", shown.channels.filter((candidate) => candidate.rows.some((other) => other.rank !== undefined &&
+      other.bundle === row.bundle && other.name === undefined)).map((candidate) => candidate.name).join(", ") || "none");
+    if (row.rank === undefined) fact("", "Named by entries of this channel, but not an entry itself.");
     if (row.range) fact("Skip range", element("code", {}, row.range));
     const parts = [element("h2", {}, nameOf(row)), facts];
     const list = (title, numbers) => numbers.length && parts.push(element("h3", {}, `${title} (${numbers.length})`), linked(numbers));
     list("Replaces", row.replaces === undefined ? [] : [row.replaces]);
     list("Skips", row.skips ?? []);
     list("In its skip range", row.within ? indexes((other) => inRange(row, other)) : []);
-    list("Replaced by", channel.replacedBy[chosen]);
-    list("Skipped by", channel.skippedBy[chosen]);
+    list("Replaced by", channel.replacedBy[selected]);
+    list("Skipped by", channel.skippedBy[selected]);
     list("In the skip range of", row.rank === undefined ? [] : indexes((other) => inRange(other, row)));
     if (bundle.related?.length) parts.push(element("h3", {}, `Related images (${bundle.related.length})`), element(
-      "ul", {}, ...bundle.related.slice(0, MOST).map((index) => element("li", {}, ...related(shown.images[index])))));
+      "ul", {}, ...bundle.related.slice(0, MAX_ITEMS).map((index) => element("li", {}, ...related(shown.images[index])))));
     details.replaceChildren(...parts);
   }
 
@@ -249,12 +249,12 @@
 
   function linked(numbers) {
     const list = element("ul");
-    for (const number of numbers.slice(0, MOST)) {
+    for (const number of numbers.slice(0, MAX_ITEMS)) {
       const button = element("button", { type: "button" }, nameOf(state.channel.rows[number]));
-      button.addEventListener("click", () => { choose(number); graph.focus(); });
+      button.addEventListener("click", () => { selectRow(number); graph.focus(); });
       list.append(element("li", {}, button));
     }
-    if (numbers.length > MOST) list.append(element("li", {}, `and ${numbers.length - MOST} more`));
+    if (numbers.length > MAX_ITEMS) list.append(element("li", {}, `and ${numbers.length - MAX_ITEMS} more`));
     return list;
   }
 
@@ -262,15 +262,15 @@
 
   function find(text) {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean), found = [];
-    const fits = (...texts) => words.every((word) => texts.some((one) => one.toLowerCase().includes(word)));
-    for (const [number, one] of catalog.packages.entries()) {
-      if (fits(one.name)) found.push({ number, label: one.name, more: "package" });
-      for (const channel of one.channels)
-        if (found.length < MOST && fits(one.name, channel) && !fits(one.name))
-          found.push({ number, channel, label: channel, more: `channel of ${one.name}` });
-      for (const [name, version] of one.bundles) {
-        if (found.length >= MOST) return found;
-        if (fits(name, version)) found.push({ number, bundle: name, label: name, more: `bundle of ${one.name}, ${version}` });
+    const matches = (...texts) => words.every((word) => texts.some((candidate) => candidate.toLowerCase().includes(word)));
+    for (const [number, { name: packageName, channels, bundles }] of catalog.packages.entries()) {
+      if (matches(packageName)) found.push({ number, label: packageName, remark: "package" });
+      for (const channel of channels)
+        if (found.length < MAX_ITEMS && matches(packageName, channel) && !matches(packageName))
+          found.push({ number, channel, label: channel, remark: `channel of ${packageName}` });
+      for (const [name, version] of bundles) {
+        if (found.length >= MAX_ITEMS) return found;
+        if (matches(name, version)) found.push({ number, bundle: name, label: name, remark: `bundle of ${packageName}, ${version}` });
       }
     }
     return found;
@@ -282,19 +282,19 @@
     hits = search.value.trim() ? find(search.value) : [];
     active = hits.length ? 0 : -1;
     const lines = hits.map((hit, index) => {
-      const line = element("li", { role: "option", id: `hit-${index}` }, hit.label, " ", element("small", {}, hit.more));
-      line.addEventListener("pointerdown", (event) => { event.preventDefault(); take(index); });
+      const line = element("li", { role: "option", id: `hit-${index}` }, hit.label, " ", element("small", {}, hit.remark));
+      line.addEventListener("pointerdown", (event) => { event.preventDefault(); openHit(index); });
       return line;
     });
-    if (search.value.trim() && !hits.length) lines.push(element("li", {}, "Nothing found"));
-    if (hits.length >= MOST) lines.push(element("li", {}, `The first ${MOST} are shown`));
+    if (search.value.trim() && !hits.length) lines.push(element("li", {}, "No results"));
+    if (hits.length >= MAX_ITEMS) lines.push(element("li", {}, `Showing the first ${MAX_ITEMS} results`));
     results.replaceChildren(...lines);
     results.hidden = !lines.length;
     search.setAttribute("aria-expanded", String(!results.hidden));
-    mark();
+    markActive();
   }
 
-  function mark() {
+  function markActive() {
     [...results.children].forEach((line, index) => line.setAttribute("aria-selected", String(index === active)));
     if (active >= 0) {
       search.setAttribute("aria-activedescendant", `hit-${active}`);
@@ -302,7 +302,7 @@
     } else search.removeAttribute("aria-activedescendant");
   }
 
-  function take(index) {
+  function openHit(index) {
     const hit = hits[index];
     if (!hit) return;
     closeResults();
@@ -315,7 +315,7 @@
     search.setAttribute("aria-expanded", "false");
   }
 
-  // ---- what people do
+  // ---- event handlers
 
   function zoomBy(factor) {
     const before = state.zoom;
@@ -328,10 +328,10 @@
 
   function onGraphKey(event) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    const page = Math.max(1, Math.floor(graph.clientHeight / (ROW * state.zoom)) - 1), end = state.channel.rows.length - 1;
+    const page = Math.max(1, Math.floor(graph.clientHeight / (ROW_HEIGHT * state.zoom)) - 1), end = state.channel.rows.length - 1;
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     const zooms = { "+": 1.25, "=": 1.25, "-": 0.8, 0: 0 };
-    if (event.key in moves) choose(Math.min(end, Math.max(0, state.chosen + moves[event.key])));
+    if (event.key in moves) selectRow(Math.min(end, Math.max(0, state.selected + moves[event.key])));
     else if (event.key in zooms) zoomBy(zooms[event.key]);
     else return;
     event.preventDefault();
@@ -341,8 +341,8 @@
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       const step = event.key === "ArrowDown" ? 1 : -1;
       if (hits.length) active = (active + step + hits.length) % hits.length;
-      mark();
-    } else if (event.key === "Enter") take(active);
+      markActive();
+    } else if (event.key === "Enter") openHit(active);
     else if (event.key === "Escape") closeResults();
     else return;
     event.preventDefault();
@@ -353,15 +353,15 @@
   function applyTheme() {
     const dark = themes[theme] === "dark" || (themes[theme] === "system" && system.matches);
     document.documentElement.classList.toggle("dark", dark);
-    byId("theme").setAttribute("aria-label", `Colours: ${["as the system has them", "light", "dark"][theme]}`);
+    byId("theme").setAttribute("aria-label", `Theme: ${themes[theme]}`);
     byId("theme").textContent = "◐☀☾"[theme];
   }
 
   function listPackages() {
-    byId("packages").replaceChildren(...catalog.packages.map((one, number) => {
-      const counts = `${one.bundles.length} bundle${one.bundles.length === 1 ? "" : "s"}`;
-      const told = one.deprecated ? `${counts}, deprecated` : counts;
-      return element("li", {}, element("button", { type: "button", "data-number": number }, one.name, element("small", {}, told)));
+    byId("packages").replaceChildren(...catalog.packages.map(({ name, bundles, deprecated }, number) => {
+      const count = `${bundles.length} bundle${bundles.length === 1 ? "" : "s"}`;
+      const remark = element("small", {}, deprecated ? `${count}, deprecated` : count);
+      return element("li", {}, element("button", { type: "button", "data-number": number }, name, remark));
     }));
   }
 
@@ -370,7 +370,7 @@
     const [name, channel, bundle] = location.hash.slice(1).split("/").filter(Boolean).map((part) => {
       try { return decodeURIComponent(part); } catch { return part; }
     });
-    const number = Math.max(0, catalog.packages.findIndex((one) => one.name === name));
+    const number = Math.max(0, catalog.packages.findIndex((candidate) => candidate.name === name));
     if (catalog.packages.length) showPackage(number, channel, bundle);
     else byId("name").textContent = "The catalog is empty.";
   }
@@ -380,7 +380,7 @@
     if (button) showPackage(Number(button.dataset.number));
   });
   byId("channel").addEventListener("change", (event) => {
-    const row = state.channel.rows[state.chosen];
+    const row = state.channel.rows[state.selected];
     showChannel(Number(event.target.value), row && nameOf(row));
   });
   byId("in").addEventListener("click", () => zoomBy(1.25));
@@ -392,7 +392,7 @@
   graph.addEventListener("keydown", onGraphKey);
   graph.addEventListener("click", (event) => {
     const row = event.target.closest(".row");
-    if (row) choose(Number(row.dataset.number));
+    if (row) selectRow(Number(row.dataset.number));
   });
   graph.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;

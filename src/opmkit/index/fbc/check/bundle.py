@@ -89,7 +89,8 @@ def _reference_problem(image: str) -> tuple[str, str] | None:
     try:
         Reference.parse(image)
     except InvalidReference as error:
-        return error.message, str(error.hint)
+        hint = str(error.hint)
+        return error.message, f"{hint[:1].upper()}{hint[1:]}." if hint else ""
     return None
 
 

@@ -1,0 +1,58 @@
+"""Graphviz graphs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from opmkit.index.drawing import dot
+from opmkit.index.drawing.dot import render_dot
+from opmkit.index.drawing.view import package_views
+from opmkit.index.errors import CatalogError
+
+from .samples import REEF, hostile_catalog
+
+
+def test_hostile_names_stay_within_strings() -> None:
+    text = render_dot(package_views(hostile_catalog()))
+    without_strings = re.sub(r'"(?:[^"\\\n]|\\.)*"', "STRING", text)
+    assert '"' not in without_strings
+    assert "script" not in without_strings
+    assert text.count("{") - text.count("%%{") == 3
+    assert re.search(r"c1_\d+ -> c1_\d+;", without_strings)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ('a"]; evil ["', '"a\\"]; evil [\\""'),
+        ("a\\", '"a\\\\"'),
+        ("a\nb\\N", '"a\\\\nb\\\\N"'),
+        ("<b>a|{b}</b>", '"<b>a|{b}</b>"'),
+        ("&#27;\x1b\u202e", '"&amp;#27;\\\\x1b\\\\u202e"'),
+    ],
+)
+def test_labels_show_names_literally(name: str, label: str) -> None:
+    assert dot._quote(name) == label
+
+
+def test_each_edge_is_drawn_once_by_its_type() -> None:
+    text = render_dot(package_views(REEF))
+    nodes = dict(re.findall(r'(c1_\d) \[label="reef\.v([\d.]+)"', text))
+    edges = {
+        (nodes[start], nodes[end]): attributes
+        for start, end, attributes in re.findall(r"(c1_\d) -> (c1_\d)(.*);", text)
+    }
+    assert edges == {
+        ("1.0.0", "1.1.0"): "",
+        ("1.1.0", "1.2.0"): "",
+        ("1.0.0", "1.2.0"): ' [style=dotted, label="skip range"]',
+    }
+    assert 'label="stable (default)"' in text
+
+
+def test_number_of_edges_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dot, "MAX_EDGES", 1)
+    with pytest.raises(CatalogError, match="more than 1 edges"):
+        render_dot(package_views(REEF))

@@ -1,0 +1,45 @@
+"""SVG drawings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+
+from opmkit.index.drawing import svg
+from opmkit.index.drawing.svg import render_svg
+from opmkit.index.drawing.view import package_views
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.blobs import Blobs
+
+from .samples import REEF, channel, entry, hostile_catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def attributes(root: ElementTree.Element) -> Iterator[str]:
+    return (name for element in root.iter() for name in element.attrib)
+
+
+def test_drawing_is_well_formed_and_names_are_text() -> None:
+    root = ElementTree.fromstring(render_svg(package_views(hostile_catalog())))
+    names = {element.tag.rpartition("}")[2] for element in root.iter()}
+    assert names == {"svg", "title", "style", "g", "text", "tspan", "circle", "path"}
+    assert not [name for name in attributes(root) if name.startswith("on") or "href" in name]
+    assert any("alert(1)" in (element.text or "") for element in root.iter())
+
+
+def test_labels_mention_deprecations_skips_and_bundles_outside_the_channel() -> None:
+    text = render_svg(package_views(REEF + Blobs(channels=(channel(entry("1.2.0", "0.1.0"), name="beta"),))))
+    assert "reef / stable (default)" in text
+    assert "deprecated: Old., skipped by reef.v1.2.0" in text
+    assert "not in this channel" in text
+    assert "skip range &gt;=1.0.0 &lt;1.1.0" in text
+
+
+def test_number_of_rows_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(svg, "MAX_ROWS", 1)
+    with pytest.raises(CatalogError, match="more than 1 bundles"):
+        render_svg(package_views(REEF))
