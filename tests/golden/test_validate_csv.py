@@ -36,7 +36,7 @@ def loaded(bundle: RecordedBundle) -> bool:
 @pytest.mark.parametrize("compat", RECORDS)
 @pytest.mark.parametrize("validator", ["csv", "bundle"])
 def test_findings_equal_the_recorded_ones(validator: str, compat: Compat) -> None:
-    layouts = {"bundle", "manifests"} | ({"file"} if validator == "csv" else set())  # a file alone is no bundle
+    layouts = {"bundle", "manifests"} | ({"file"} if validator == "csv" else set())  # a single file is not a bundle
     bundles = [bundle for bundle in recorded_bundles(compat) if loaded(bundle) and bundle.layout in layouts]
     assert len(bundles) > 800
     for bundle in bundles:

@@ -1,4 +1,4 @@
-"""Bundles that someone, or something, has spoilt: sound ones with a few changes that hypothesis chooses."""
+"""Hypothesis strategies for mutated bundles."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     Path = tuple[str | int, ...]
     Mutate = Callable[[DrawFn, dict[str, bytes], str], bytes | None]
 
-_LARGEST = 60_000
-"""Bytes of a real bundle that is taken: a test is to see many mutants, not large ones."""
+_MAX_SIZE = 60_000
+"""Maximum size of a bundle of the corpus in bytes, as many small mutants find more than a few large ones."""
 
-_MANY_ALIASES = 45
-"""Signs of aliases from which on a file is not written as JSON, which has none and may become too long."""
+_MAX_ALIASES = 45
+"""Maximum number of YAML aliases in a file that is written as JSON, which expands them."""
 
 TEXTS = [
     *("x", "1", "1.2.3", "-1", "0x1F", "1e999", "1_0", "~", "null", "true", ".nan", "-.inf", "2020-01-01", "''", "' '"),
@@ -33,7 +33,7 @@ TEXTS = [
     *("!!int x", "!!set {x}", "!x y", "<<: 1", "{<<: [1]}", "{x: 1, x: 2}", "{[]: 1}", "{1: 2, null: 3}", "'" * 3),
     *("x" * 70_000, "a." * 300, "[" * 3000, "{a: " * 300, "9" * 5000, "(" * 200, "!!float 0o7", "||", "^1", ">=1.0 <"),
 ]
-"""What may stand in place of a value of a YAML file."""
+"""Replacements of values in YAML files."""
 
 VALUES: list[Any] = [
     *(None, True, 0, -1, 1.5, 2**63, 2**200, float("inf"), [], {}, [[]], [None], [{}], {"": None}, {"a": {"b": []}}),
@@ -42,7 +42,7 @@ VALUES: list[Any] = [
     *(">=1.0.0 || <", "[[]]", '[{"apiVersion": 1}]', '[{"apiVersion": "a/b", "kind": "\\ud800"}]', '{"a": ' * 5000),
     *({"cel": {"rule": "(" * 200}}, {"all": {"constraints": [{"not": {"constraints": [{}]}}]}}, {"$ref": "#"}),
 ]
-"""What may stand in place of a value of a JSON file."""
+"""Replacements of values in JSON files."""
 
 _ENCODINGS = ("utf-16", "utf-16-be", "utf-32", "latin-1", "utf-8-sig", "utf-7", "cp037")
 _NAMES = ("manifests/a b.yaml", "manifests/.yaml", "manifests/\n.yaml", "metadata/x.yaml", "y")
@@ -52,7 +52,7 @@ _BOMBS = ("&{0} [{1}]", "{{&{0} a: {{b: [{1}]}}}}", "&{0} {{a: [{1}]}}")
 
 @st.composite
 def mutants(draw: DrawFn) -> dict[str, bytes]:
-    """The files of a bundle with one to four mutations."""
+    """Return the files of a bundle with one to four mutations."""
     files = dict(draw(st.sampled_from(_bundles())))
     for _ in range(draw(st.integers(1, 4))):
         if files:
@@ -67,10 +67,10 @@ def mutants(draw: DrawFn) -> dict[str, bytes]:
 
 @cache
 def _bundles() -> list[dict[str, bytes]]:
-    """The sound bundle of the fixtures, and one of each package that is at hand."""
+    """Return the valid bundle of the fixtures and one bundle of each package of the corpus."""
     packages = sorted((SHARED / "corpus" / "bundles").glob("*/"))
     found = (files_below(min(package.glob("*/"))) for package in packages)
-    return [BASE, *(files for files in found if sum(map(len, files.values())) < _LARGEST)]
+    return [BASE, *(files for files in found if sum(map(len, files.values())) < _MAX_SIZE)]
 
 
 def _position(draw: DrawFn, values: list[Any]) -> int:
@@ -78,7 +78,7 @@ def _position(draw: DrawFn, values: list[Any]) -> int:
 
 
 def _block(lines: list[bytes], number: int) -> slice:
-    """A line and all below it that is indented more: the value of a key, or an item."""
+    """Return a line and the more indented lines below it: the value of a key, or an item."""
     indent = _indent(lines[number])
     end = number + 1
     while end < len(lines) and _indent(lines[end]) > indent:
@@ -114,7 +114,7 @@ def _reorder(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
 
 
 def _retype(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
-    """Give another value to the key of a line, or to an item."""
+    """Replace the value of a key or an item."""
     lines = files[path].split(b"\n")
     block = _block(lines, _position(draw, lines))
     first = lines[block][0]
@@ -135,7 +135,7 @@ def _deepen(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
 
 
 def _alias(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
-    """Give a key the value of another, or a value that doubles and doubles."""
+    """Replace a value with an alias of another, or with an alias bomb."""
     lines = files[path].split(b"\n")
     number = _position(draw, lines)
     key, colon, value = lines[number].partition(b": ")
@@ -156,7 +156,7 @@ def _alias(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
 
 
 def _corrupt(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
-    """Put other bytes in the place of some, or of all after."""
+    """Replace some bytes, or everything after a position."""
     raw = files[path]
     begin = draw(st.integers(0, len(raw)))
     end = draw(st.sampled_from((begin, begin + 1, begin + 30, len(raw))))
@@ -184,13 +184,13 @@ def _delete(_draw: DrawFn, _files: dict[str, bytes], _path: str) -> None:
 
 
 def _fill(draw: DrawFn, _files: dict[str, bytes], _path: str) -> bytes:
-    """Put something else in place of all."""
+    """Replace the whole file."""
     text = draw(st.sampled_from(TEXTS)).encode(errors="surrogatepass")
     return draw(st.sampled_from((b"", b"\0" * 5000, b"\xff\xfe", b"\x1f\x8b\x08", b"---\n" * 500, text)))
 
 
 def _as_json(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
-    """Write it as JSON, with another value somewhere."""
+    """Write the file as JSON with one value replaced."""
     value, paths = _read(files[path])
     if not paths:
         return files[path]
@@ -201,14 +201,14 @@ def _as_json(draw: DrawFn, files: dict[str, bytes], path: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _read(raw: bytes) -> tuple[Any, list[Path]]:
-    """What a file says, where that is a mapping, and the paths of all values in it."""
-    if raw.count(b"*") > _MANY_ALIASES:
+    """Return the content of a file if it is a mapping, and the paths of all values in it."""
+    if raw.count(b"*") > _MAX_ALIASES:
         return None, []
     try:
         value = json.loads(json.dumps(yaml.load(raw, yaml.CSafeLoader), default=str, skipkeys=True))
     except (yaml.YAMLError, ValueError, RecursionError, TypeError):
         return None, []
-    return value, list(_paths(value, ())) if isinstance(value, dict) and len(raw) < 2 * _LARGEST else []
+    return value, list(_paths(value, ())) if isinstance(value, dict) and len(raw) < 2 * _MAX_SIZE else []
 
 
 def _paths(value: Any, base: Path) -> list[Path]:
@@ -223,7 +223,7 @@ def _member(value: Any, path: Path) -> Any:
 
 
 def _replaced(value: Any, path: Path, new: Any) -> Any:
-    """The value with another at that path."""
+    """Return the value with a new value at a path."""
     if not path:
         return new
     copy = value.copy()

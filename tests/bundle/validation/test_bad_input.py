@@ -1,4 +1,4 @@
-"""Files that are no manifests, and directories that are no bundles: a finding with its place, or one clear error."""
+"""Validation of files that are not manifests and directories that are not bundles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOMB = b"a: &a [x, x]\n" + b"".join(
 )
 KIND = b"kind: ConfigMap\n"
 
-# What is in place of the ClusterServiceVersion, and the line that LOAD-DECODE tells of it.
+# Content in place of the ClusterServiceVersion, and the line that LOAD-DECODE reports.
 UNREADABLE = {
     "broken YAML": (b"kind: X\nspec:\n  a: b: c\n", 3),
     "tabs": (b"kind: X\nspec:\n\ta: b\n", 3),
@@ -63,55 +63,55 @@ UNREADABLE = {
 }
 
 
-def verdict_of(root: Path) -> ValidationResult:
-    """What the profile ``all`` makes of a directory."""
-    judging = ValidatorConfig(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
-    validation = BundleValidator(cast("GetTool", None), judging)
-    (verdict,) = validation.run([Source(str(root), root)])
-    return verdict
+def validate(root: Path) -> ValidationResult:
+    """Validate a directory with the profile ``all``."""
+    config = ValidatorConfig(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
+    validator = BundleValidator(cast("GetTool", None), config)
+    (result,) = validator.run([Source(str(root), root)])
+    return result
 
 
-def written(root: Path, files: Mapping[str, bytes]) -> Path:
-    """The sound bundle with these files, in a directory."""
+def write_bundle(root: Path, files: Mapping[str, bytes]) -> Path:
+    """Write the valid bundle with these files to a directory."""
     for path, raw in {**BASE, **files}.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(raw)
     return root
 
 
-def told(verdict: ValidationResult) -> set[tuple[str, str, int]]:
-    assert not verdict.error
-    return {(finding.rule, finding.file, finding.line) for finding in verdict.findings}
+def locate(result: ValidationResult) -> set[tuple[str, str, int]]:
+    assert not result.error
+    return {(finding.rule, finding.file, finding.line) for finding in result.findings}
 
 
 @pytest.mark.parametrize("path", [CSV, CRD])
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_what_is_no_manifest(case: str, path: str, tmp_path: Path) -> None:
+def test_unreadable_manifests(case: str, path: str, tmp_path: Path) -> None:
     raw, line = UNREADABLE[case]
-    assert ("LOAD-DECODE", path, line) in told(verdict_of(written(tmp_path, {path: raw})))
+    assert ("LOAD-DECODE", path, line) in locate(validate(write_bundle(tmp_path, {path: raw})))
 
 
-def test_comments_alone_are_an_object_of_no_kind(tmp_path: Path) -> None:
-    assert told(verdict_of(written(tmp_path, {"manifests/x.yaml": b"# none\n\n"}))) == {
+def test_a_document_with_only_comments_is_an_object_without_kind(tmp_path: Path) -> None:
+    assert locate(validate(write_bundle(tmp_path, {"manifests/x.yaml": b"# none\n\n"}))) == {
         ("KIND-UNSUPPORTED", "manifests/x.yaml", 0)
     }
 
 
 @pytest.mark.parametrize("case", UNREADABLE)
-def test_annotations_that_are_none(case: str, tmp_path: Path) -> None:
-    rules = {rule for rule, _, _ in told(verdict_of(written(tmp_path, {ANNOTATIONS: UNREADABLE[case][0]})))}
+def test_unreadable_annotations(case: str, tmp_path: Path) -> None:
+    rules = {rule for rule, _, _ in locate(validate(write_bundle(tmp_path, {ANNOTATIONS: UNREADABLE[case][0]})))}
     assert "FMT-NO-ANNOTATIONS" in rules
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
-def test_encodings_that_yaml_knows(encoding: str, tmp_path: Path) -> None:
+def test_encodings_of_yaml(encoding: str, tmp_path: Path) -> None:
     files = {path: raw.decode().encode(encoding) for path, raw in BASE.items()}
-    verdict = verdict_of(written(tmp_path, files))
-    assert told(verdict) == {("FILE-ENCODING", path, 1) for path in files}
-    assert verdict.findings[0].excerpt == "apiVersion: policy/v1"
+    result = validate(write_bundle(tmp_path, files))
+    assert locate(result) == {("FILE-ENCODING", path, 1) for path in files}
+    assert result.findings[0].excerpt == "apiVersion: policy/v1"
 
 
-def test_an_alias_bomb_that_is_not_large_enough_to_be_refused(tmp_path: Path) -> None:
+def test_an_alias_bomb_below_the_limit(tmp_path: Path) -> None:
     raw = (
         BASE[CSV]
         + b"  bomb: &a [x, x, x, x, x, x, x, x, x, x]\n"
@@ -120,39 +120,39 @@ def test_an_alias_bomb_that_is_not_large_enough_to_be_refused(tmp_path: Path) ->
             for number in range(97, 102)
         )
     )
-    rules = {rule for rule, _, _ in told(verdict_of(written(tmp_path, {CSV: raw})))}
+    rules = {rule for rule, _, _ in locate(validate(write_bundle(tmp_path, {CSV: raw})))}
     assert rules == {"CSV-UNKNOWN-FIELD"}
 
 
-def test_a_schema_of_very_many_faults_is_told_in_part(tmp_path: Path) -> None:
+def test_findings_of_one_schema_are_limited(tmp_path: Path) -> None:
     levels = ["&l0 {minimum: 1}"] + [
         f"&l{level} {{type: object, properties: {{{', '.join(f'{name}: *l{level - 1}' for name in 'abcdefgh')}}}}}"
         for level in range(1, 6)
     ]
     schema = b"anchors: [" + ", ".join(levels).encode() + b"]\n"
     raw = schema + BASE[CRD].replace(b"size: {type: integer}", b"size: *l5")
-    found = [one.rule for one in verdict_of(written(tmp_path, {CRD: raw})).findings]
+    found = [one.rule for one in validate(write_bundle(tmp_path, {CRD: raw})).findings]
     assert set(found) == {"CRD-STRUCTURAL-TYPE"}
     assert 1_000 < len(found) < 1_100
 
 
-def test_names_that_are_no_text(tmp_path: Path) -> None:
+def test_file_names_that_are_not_utf8(tmp_path: Path) -> None:
     name = os.fsdecode(b"manifests/\xff\n.yaml")
-    (finding,) = verdict_of(written(tmp_path, {name: b"[]"})).findings
+    (finding,) = validate(write_bundle(tmp_path, {name: b"[]"})).findings
     assert (finding.rule, finding.file) == ("LOAD-DECODE", "manifests/\\udcff\n.yaml")
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
-    root = written(tmp_path, {})
+def test_special_files_are_ignored(tmp_path: Path) -> None:
+    root = write_bundle(tmp_path, {})
     os.mkfifo(root / "manifests/pipe.yaml")
     (root / "manifests/gone.yaml").symlink_to("nowhere")
     (root / "manifests/self.yaml").symlink_to("self.yaml")
     (root / "metadata/dir.yaml").mkdir()
-    assert told(verdict_of(root)) == set()
+    assert locate(validate(root)) == set()
 
 
 @pytest.mark.parametrize(
-    ("files", "says"),
+    ("files", "message"),
     [
         ({}, "no bundle found"),
         ({"src/main.go": b"package main"}, "no bundle found"),
@@ -161,19 +161,19 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         ({f"manifests/{number}.yaml": b"" for number in range(10_001)}, "exceeds the limit of 10000 entries"),
     ],
 )
-def test_what_is_no_bundle(files: dict[str, bytes], says: str, tmp_path: Path) -> None:
+def test_directories_that_are_not_bundles(files: dict[str, bytes], message: str, tmp_path: Path) -> None:
     for path, raw in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_bytes(raw)
-    verdict = verdict_of(tmp_path)
-    assert says in verdict.error
-    assert str(verdict.hint)
-    assert not verdict.findings
+    result = validate(tmp_path)
+    assert message in result.error
+    assert str(result.hint)
+    assert not result.findings
 
 
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
-    root = written(tmp_path, {})
+def test_a_file_without_read_permission(tmp_path: Path) -> None:
+    root = write_bundle(tmp_path, {})
     (root / CRD).chmod(0)
     if os.access(root / CRD, os.R_OK):
         pytest.skip("this user may read everything")
-    assert CRD in verdict_of(root).error
+    assert CRD in validate(root).error

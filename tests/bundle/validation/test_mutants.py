@@ -1,6 +1,6 @@
-"""Whatever a bundle holds, validation ends with findings, and every form of report can tell them.
+"""Validation and all report formats work for mutated bundles.
 
-``OPMKIT_MUTANTS`` is how many spoilt bundles are recorded_bundles.
+``OPMKIT_MUTANTS`` is the number of mutated bundles.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ RUNS = [
     suppress_health_check=list(HealthCheck),
 )
 @given(mutants(), LABELS, st.booleans())
-def judge_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | None, bare: bool) -> None:
+def validate_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | None, bare: bool) -> None:
     more = {"image_labels": labels, "bare": bare, "options": Options(k8s_version="1.25"), "contents": ContentCache()}
     for compat, profile, optional in RUNS:
         bundle = view(files, compat, **more)
         findings = run_profile(bundle, profile_named(profile), optional)
         findings += run_rules(bundle, validators()["packagemanifest"])
-        report([verdict_on(bundle, findings)])
+        write_reports([to_result(bundle, findings)])
 
 
-def verdict_on(bundle: BundleView, findings: list[Finding]) -> ValidationResult:
+def to_result(bundle: BundleView, findings: list[Finding]) -> ValidationResult:
     name = bundle.csv.object_name if bundle.csv else ""
     summary = BundleSummary.from_bundle(bundle)
     across = (
@@ -72,26 +72,26 @@ def verdict_on(bundle: BundleView, findings: list[Finding]) -> ValidationResult:
     return ValidationResult("mutant", (*findings, *across), name, bundle.annotations.get(PACKAGE, ""), summary)
 
 
-def report(verdicts: list[ValidationResult]) -> None:
+def write_reports(results: list[ValidationResult]) -> None:
     known = rules()
-    for finding in verdicts[0].findings:
+    for finding in results[0].findings:
         assert finding.rule in known
         assert finding.message
         assert finding.hint
         assert finding.line >= 0
-    for line, _ in reports.text.lines(verdicts):
+    for line, _ in reports.text.lines(results):
         assert not CONTROL.search(line), line
         line.encode()
-    for line in reports.github.lines(verdicts):
+    for line in reports.github.lines(results):
         assert not CONTROL.search(line), line
         line.encode()
-    ET.fromstring(reports.junit.report(verdicts, Severity.WARNING))
-    orjson.dumps(reports.json.report(verdicts, Severity.ERROR))
-    orjson.dumps(reports.json.json_alpha1(verdicts[0]))
-    orjson.dumps(reports.sarif.report(verdicts, known))
+    ET.fromstring(reports.junit.report(results, Severity.WARNING))
+    orjson.dumps(reports.json.report(results, Severity.ERROR))
+    orjson.dumps(reports.json.json_alpha1(results[0]))
+    orjson.dumps(reports.sarif.report(results, known))
 
 
-def test_no_mutant_breaks_validation_nor_its_reports() -> None:
+def test_validation_and_reports_of_mutants() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    judge_mutants()
+    validate_mutants()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY_KIB

@@ -41,7 +41,7 @@ VERDICTS = [
 
 
 @rule("CSV-X", "csv", Severity.ERROR, "x is too large", hint="Write less.")
-def _x(_bundle: object) -> list[object]:
+def _x(_bundle: object) -> list[Finding]:
     """Large x break clusters."""
     return []
 

@@ -100,7 +100,7 @@ class Crd:
 
     @property
     def preserves_unknown_fields(self) -> bool:
-        """Whether fields without a schema are preserved, which is the default in ``v1beta1``."""
+        """True if fields without a schema are preserved, which is the default in ``v1beta1``."""
         value = self.spec.child("preserveUnknownFields").value
         return not self.is_v1 if value is None else value is True
 
@@ -111,7 +111,7 @@ class Crd:
 
     @property
     def has_defaults(self) -> bool:
-        """Whether a schema has a default."""
+        """True if a schema has a default."""
         return any(has_default(node.child("openAPIV3Schema")) for node in self.schemas.present)
 
     @cached_property
@@ -159,7 +159,7 @@ class VersionedField:
 
     @property
     def is_repeated(self) -> bool:
-        """Whether all versions have the same value."""
+        """True if all versions have the same value."""
         first = self.per_version[0].value if self.per_version else None
         return first not in (None, []) and all(node.value == first for node in self.per_version)
 

@@ -47,7 +47,7 @@ class Csv:
 
     @classmethod
     def from_bundle(cls, bundle: BundleView) -> Csv | None:
-        """Return the first ClusterServiceVersion of a bundle, None if there is none.
+        """Return the first ClusterServiceVersion of a bundle, or None.
 
         The Go validators stop at a value of the wrong type, so in their dialects such a one is None too.
         """

@@ -29,7 +29,7 @@ _SPELT = ("olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces", 
 _KEYS = {key.lower(): key for key in _SPELT}
 
 
-def misspelt_keys(annotations: Iterable[str]) -> Iterator[tuple[str, str]]:
+def wrong_case_keys(annotations: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Return the keys that differ only in case from a key that OLM reads, each with the correct spelling."""
     return ((key, known) for key in annotations if (known := _KEYS.get(key.lower(), key)) != key)
 
@@ -324,7 +324,7 @@ _REQUIRED: tuple[tuple[str, FieldPath], ...] = (
     VALIDATOR,
     Severity.ERROR,
     "a required field of a ClusterServiceVersion is missing or empty",
-    hint="Fill it in.",
+    hint="Set the field.",
     bad="spec: {displayName: ''}",
     good="spec: {displayName: Demo Operator}",
 )
@@ -352,7 +352,7 @@ def required_field(csv: Csv) -> Iterator[Finding]:
 @csv_check
 def annotation_key_case(csv: Csv) -> Iterator[Finding]:
     """Annotation keys are case-sensitive, and a key in another case is ignored."""
-    for key, known in misspelt_keys(csv.annotations):
+    for key, known in wrong_case_keys(csv.annotations):
         yield Finding(f"annotation {key} must be written as {known}", path=(*ANNOTATIONS_PATH, key), subject=csv.name)
 
 

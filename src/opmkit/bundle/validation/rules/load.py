@@ -44,7 +44,7 @@ def no_files(bundle: BundleView) -> Iterable[Finding]:
 def no_csv(bundle: BundleView) -> Iterable[Finding]:
     """The ClusterServiceVersion describes the version of the operator that the bundle contains.
 
-    The Go validators also report this for a ClusterServiceVersion with invalid YAML, where opmkit reports the YAML.
+    The Go validators also report this for a ClusterServiceVersion with invalid YAML; opmkit reports LOAD-DECODE.
     """
     return load_findings(bundle, loading.NO_CSV)
 

@@ -17,7 +17,7 @@ from opmkit.bundle.lenient import items, mapping
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.loading import type_finding
 from opmkit.bundle.validation.rule import rule
-from opmkit.bundle.validation.rules.csv import misspelt_keys
+from opmkit.bundle.validation.rules.csv import wrong_case_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -199,6 +199,6 @@ def operator_group_key_case(bundle: BundleView) -> Iterator[Finding]:
     """Annotation keys are case-sensitive, and a key in another case is ignored."""
     for manifest in bundle.manifests:
         if manifest.kind == "OperatorGroup" and manifest.api_version in _OPERATOR_GROUPS:
-            for key, known in misspelt_keys(mapping(manifest.metadata.get("annotations"))):
+            for key, known in wrong_case_keys(mapping(manifest.metadata.get("annotations"))):
                 message = f"annotation {key} must be written as {known}"
                 yield Finding(message, manifest.path, ("metadata", "annotations", key), manifest.object_name)

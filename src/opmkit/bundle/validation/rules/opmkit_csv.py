@@ -31,12 +31,12 @@ _NAMED_VERSION = re.compile(r"v?(\d+\.\d+\.\d+.*)")
 
 
 def _version(csv: Csv) -> Version:
-    """Return the version, 0.0.0 if there is none."""
+    """Return the version, by default 0.0.0."""
     return tolerant_version(csv.spec.get("version", "") or "0.0.0")
 
 
 def named_version(name: str) -> Version | None:
-    """Return the version after the first dot of a name such as ``demo.v1.2.3``, None if there is none."""
+    """Return the version after the first dot of a name such as ``demo.v1.2.3``, or None."""
     match = _NAMED_VERSION.fullmatch(name.partition(".")[2])
     try:
         return strict_version(match.group(1)) if match else None

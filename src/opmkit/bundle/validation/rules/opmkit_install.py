@@ -43,9 +43,7 @@ def strategy_unknown(csv: Csv) -> Iterator[Finding]:
     """Only the strategy deployment exists; operators with any other are not installed."""
     strategy = csv.at(STRATEGY)
     if strategy not in (None, "deployment"):
-        yield Finding(
-            f"unsupported install strategy {strategy!r}, must be 'deployment'", path=STRATEGY, subject=strategy
-        )
+        yield Finding(f"unsupported install strategy {strategy!r}", path=STRATEGY, subject=strategy)
 
 
 @rule(
