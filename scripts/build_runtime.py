@@ -36,7 +36,7 @@ from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import write_tar
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import ConfigChanges, Platform
-from opmkit.imagetools.transports import pinned
+from opmkit.imagetools.transports import pin_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -93,7 +93,7 @@ def build(
     with tempfile.TemporaryDirectory(prefix="opm-runtime-") as scratch, progress() as bars:
         image = runtime(Path(scratch), source_date_epoch())
         put = tool.push if push else tool.save
-        print(pinned(target, put(image, target, progress=bars).digest))
+        print(pin_reference(target, put(image, target, progress=bars).digest))
 
 
 def runtime(scratch: Path, created: int) -> Image:
@@ -107,7 +107,7 @@ def runtime(scratch: Path, created: int) -> Image:
         exposed_ports=("50051/tcp",),
         labels={"org.opencontainers.image.title": "opmkit", "org.opencontainers.image.version": opmkit.__version__},
     )
-    base = Image.scratch(Platform.of_host())
+    base = Image.scratch(Platform.from_host())
     return base.append(layers, changes, created=rfc3339(created), created_by="scripts/build-runtime")
 
 
