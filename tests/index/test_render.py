@@ -198,11 +198,11 @@ def test_remarks_on_bundles_are_told(tmp_path: Path) -> None:
 def test_a_bundle_image_is_read_once(tool: Callable[[], RegistryTool], tmp_path: Path, registry: Registry) -> None:
     (tmp_path / "layer").mkdir()
     name = put_under(f"{registry.host}/kept/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
-    rendering = RenderOptions(kept=open_render_cache(tmp_path / "kept"))
+    rendering = RenderOptions(cache=open_render_cache(tmp_path / "cache"))
     first = render(tool, [name], rendering)
     other = put_under(f"{registry.host}/kept/same:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
     shutil.rmtree(tmp_path / "store")
-    (kept,) = list((tmp_path / "kept").rglob("*.json"))
+    (kept,) = list((tmp_path / "cache").rglob("*.json"))
     kept.write_bytes(kept.read_bytes().replace(b'"lagoon"', b'"rotten"'))  # so that it shows where it comes from
     (again,) = render(tool, [other], rendering).bundles
     assert (again.name, again.package, again.image) == ("lagoon.v1.0.0", "rotten", other)
@@ -230,7 +230,9 @@ def test_a_level_is_for_all_bundles(tool: Callable[[], RegistryTool], tmp_path: 
 def test_a_template_names_the_images_of_directories(tmp_path: Path, template: str, image: str) -> None:
     bundle = parse_bundle(files())
     assert ImageTemplate.parse(template).image(bundle) == image
-    (blob,) = render(no_tool, [write(tmp_path, files())], RenderOptions(images=ImageTemplate.parse(template))).bundles
+    (blob,) = render(
+        no_tool, [write(tmp_path, files())], RenderOptions(image_template=ImageTemplate.parse(template))
+    ).bundles
     assert blob.image == image
     assert image in [one.image for one in blob.related_images]
 

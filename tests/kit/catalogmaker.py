@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def catalog_of(directories: Iterable[Path]) -> Blobs:
     """The catalog of these bundles, as far as their versions are semantic, differ, and can be tags."""
     template = ImageTemplate.parse("quay.io/example/{{.Package}}:v{{.Version}}")
-    rendering = RenderOptions(frozenset({SourceKind.BUNDLE_DIRECTORY}), images=template)
+    rendering = RenderOptions(frozenset({SourceKind.BUNDLE_DIRECTORY}), image_template=template)
     blobs = render(_no_tool, list(map(str, directories)), rendering)
     found: dict[str, dict[str, BundleBlob]] = {}
     for bundle in blobs.bundles:

@@ -73,8 +73,8 @@ def told(drawn: MermaidGraph) -> bytes:
     return drawn.text.encode()
 
 
-def kept_renderings() -> ResultCache:
-    """Where bundle images are kept as they were rendered."""
+def render_cache() -> ResultCache:
+    """Return the cache of rendered bundle images."""
     from opmkit.imagetools.store import ImageStore
     from opmkit.index.render import open_render_cache
 

@@ -1,4 +1,4 @@
-"""Rendering: bundles and catalogs, wherever they are, as blobs of a file-based catalog."""
+"""Rendering of bundles and indexes as file-based catalogs."""
 
 from __future__ import annotations
 
@@ -40,16 +40,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """How references are rendered: those of ``kinds`` alone, and bundles at a ``level``.
+    """Options of rendering.
 
-    ``images`` names the images of bundle directories, which have none else. ``kept`` has the bundles that were
-    rendered before. Remarks on bundles go to ``warn``.
+    Attributes:
+        kinds: kinds of references to accept.
+        level: level to which bundles are migrated.
+        image_template: template of the images of bundle directories, which have no image otherwise.
+        cache: rendered bundle images by digest.
+        warn: called with each warning about a bundle.
     """
 
     kinds: frozenset[SourceKind] = frozenset(SourceKind)
     level: MigrationLevel = MigrationLevel.NONE
-    images: ImageTemplate | None = None
-    kept: ResultCache | None = None
+    image_template: ImageTemplate | None = None
+    cache: ResultCache | None = None
     warn: Callable[[str], None] = lambda _: None
 
 
@@ -57,159 +61,158 @@ DEFAULT_OPTIONS = RenderOptions()
 
 
 def open_render_cache(directory: Path) -> ResultCache:
-    """Bundles below a directory, as this release renders them."""
+    """Return the cache of rendered bundles in a directory; other releases of this program use other keys."""
     return ResultCache.open(directory, [code_digest("opmkit.bundle"), code_digest("opmkit.index.fbc")])
 
 
 def render(
     tool: GetRegistryTool,
     references: Sequence[str],
-    rendering: RenderOptions = DEFAULT_OPTIONS,
+    options: RenderOptions = DEFAULT_OPTIONS,
     *,
     progress: Progress = NO_PROGRESS,
 ) -> Blobs:
-    """The blobs of all references, one after the other; see `iter_rendered`."""
-    each = iter_rendered(tool, references, rendering, progress=progress)
-    return Blobs.from_blobs(blob for blobs in each for blob in blobs)
+    """Return the blobs of all references, one after the other; see `render_each`."""
+    rendered = render_each(tool, references, options, progress=progress)
+    return Blobs.from_blobs(blob for blobs in rendered for blob in blobs)
 
 
-def iter_rendered(
+def render_each(
     tool: GetRegistryTool,
     references: Sequence[str],
-    rendering: RenderOptions = DEFAULT_OPTIONS,
+    options: RenderOptions = DEFAULT_OPTIONS,
     *,
     progress: Progress = NO_PROGRESS,
 ) -> Iterator[Blobs]:
-    """The blobs of each reference, in their order; they are read side by side.
+    """Yield the blobs of each reference in order, up to the first that fails; references are read concurrently.
 
-    A reference is a catalog directory, a database file, an index image with either, a bundle directory or a bundle
-    image. What is on disk goes before an image of that name. The first failure, in that order, ends it.
+    Args:
+        tool: creates the registry tool, when the first image is read.
+        references: catalog directories, database files, index images, bundle directories and bundle images. A path
+            that exists takes precedence over an image of that name.
+        options: options of rendering.
+        progress: where to report progress.
 
     Raises:
-        InvalidCatalog: with all that is wrong in reading a catalog, each with its file and line.
-        CatalogError: for what is none of these, or not of the kinds wanted.
-        BundleError: for a bundle that no catalog can hold.
-        ImageToolsError: for what can't be read.
+        InvalidCatalog: documents of a catalog are invalid; the error lists all findings.
+        CatalogError: a reference is of another kind than those accepted.
+        BundleError: a bundle can't be represented in a catalog.
+        ImageToolsError: a reference can't be read.
     """
     progress.begin("Rendering", len(references), unit="references")
-    cache = ManifestCache()
+    manifests = ManifestCache()
     with (
-        ManifestPrefetcher(cache) as ahead,
-        closing(ordered_parallel_map(_Reader(tool, rendering, ahead).read, references)) as waiting,
+        ManifestPrefetcher(manifests) as prefetcher,
+        closing(ordered_parallel_map(_Reader(tool, options, prefetcher).read, references)) as results,
     ):
         try:
-            for _, reading in waiting:
-                found = reading.result()
-                if isinstance(found, _UnreadBundle):
-                    found = Blobs(bundles=(found.blob(cache, rendering),))
-                yield migrate(found, rendering.level)
+            for _, future in results:
+                result = future.result()
+                if isinstance(result, _UnparsedBundle):
+                    result = Blobs(bundles=(result.render(manifests, options),))
+                yield migrate(result, options.level)
                 progress.advance(1)
         finally:
             progress.end()
 
 
 @dataclass(frozen=True, slots=True)
-class _UnreadBundle:
-    """The files of a bundle, and the digest that it is known by."""
+class _UnparsedBundle:
+    """The files of a bundle; ``digest`` is that of its image, "" for a directory or without a cache."""
 
     source: BundleSource
     digest: str
     files: Mapping[str, bytes]
 
-    def blob(self, cache: ManifestCache, rendering: RenderOptions) -> BundleBlob:
-        """Read the bundle, and keep what comes of it."""
-        bundle = parse_bundle_files(self.source, self.files, cache=cache, strict=False)
-        for warning in (*bundle.warnings, *_remarks(bundle)):
-            rendering.warn(f"{self.source.text}: {warning}")
+    def render(self, manifests: ManifestCache, options: RenderOptions) -> BundleBlob:
+        """Parse and render the bundle, and store the result in the cache."""
+        bundle = parse_bundle_files(self.source, self.files, cache=manifests, strict=False)
+        for warning in (*bundle.warnings, *_missing_names(bundle)):
+            options.warn(f"{self.source.text}: {warning}")
         image = self.source.image
-        if isinstance(self.source.location, Path) and rendering.images:
-            image = rendering.images.image(bundle)
+        if isinstance(self.source.location, Path) and options.image_template:
+            image = options.image_template.image(bundle)
         try:
             blob = bundle_to_blob(replace(bundle, image=""))
         except InvalidBundle as error:
-            raise InvalidBundle(f"{self.source.text}: {error.message}", advice=error.advice) from error
-        if rendering.kept and self.digest and not bundle.warnings:
-            _keep(rendering.kept, self.digest, blob)
+            raise InvalidBundle(f"{self.source.text}: {error.message}", hint=error.hint) from error
+        if options.cache and self.digest and not bundle.warnings:
+            options.cache.put(self.digest, orjson.dumps(blob_to_dict(blob)))
         return with_image(blob, image)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads what references name; safe for several threads."""
+    """A thread-safe reader of references."""
 
     tool: GetRegistryTool
-    rendering: RenderOptions
-    ahead: ManifestPrefetcher
+    options: RenderOptions
+    prefetcher: ManifestPrefetcher
 
-    def read(self, reference: str) -> Blobs | _UnreadBundle:
-        """The blobs that a reference names, or else the files of a bundle, whose turn comes."""
+    def read(self, reference: str) -> Blobs | _UnparsedBundle:
+        """Return the blobs of an index or of a cached bundle, or the files of another bundle."""
         source = IndexSource.resolve(self.tool, reference)
-        place = source.location
-        digest = self._digest(place) if self.rendering.kept else ""
-        blob = _kept(self.rendering.kept, digest) if self.rendering.kept and digest else None
+        digest = self._digest(source.location) if self.options.cache else ""
+        blob = _get_cached(self.options.cache, digest) if self.options.cache and digest else None
         kind = source.kind if blob is None else SourceKind.BUNDLE_IMAGE
-        require_kind(kind, self.rendering.kinds, reference)
+        require_kind(kind, self.options.kinds, reference)
         if kind in INDEXES:
             blobs = source.blobs()
-            return blobs if kind in DATABASES else _normal(blobs)
-        bundle = BundleSource(reference, place, default_image(place, reference))
-        return self._unread(bundle, digest) if blob is None else Blobs(bundles=(with_image(blob, bundle.image),))
+            return blobs if kind in DATABASES else _normalize(blobs)
+        bundle = BundleSource(reference, source.location, default_image(source.location, reference))
+        return self._read_bundle(bundle, digest) if blob is None else Blobs(bundles=(with_image(blob, bundle.image),))
 
-    def _digest(self, place: Path | ImageReference) -> str:
-        """What a bundle at a place is known by; "" for a directory, which is read sooner than looked up."""
-        if isinstance(place, Path):
+    def _digest(self, location: Path | ImageReference) -> str:
+        """Return the digest of an image; "" for a directory, which is not cached."""
+        if isinstance(location, Path):
             return ""
-        return (place.digest if isinstance(place, Reference) else None) or self.tool().digest(place)
+        return (location.digest if isinstance(location, Reference) else None) or self.tool().digest(location)
 
-    def _unread(self, source: BundleSource, digest: str) -> _UnreadBundle:
+    def _read_bundle(self, source: BundleSource, digest: str) -> _UnparsedBundle:
         if isinstance(source.location, Path):
             files = read_bundle_directory(source.location, source.text)
         else:
             files = fetch_bundle_files(self.tool(), source)
-        self.ahead.submit_files(files)
-        return _UnreadBundle(source, digest, files)
+        self.prefetcher.submit_files(files)
+        return _UnparsedBundle(source, digest, files)
 
 
-def _remarks(bundle: Bundle) -> Iterator[str]:
+def _missing_names(bundle: Bundle) -> Iterator[str]:
     if not bundle.package:
-        yield "its annotations name no package, so no catalog can hold it"
+        yield "no package in its annotations, so the blob is not part of a package"
     if not bundle.name:
-        yield "it has no name, so no channel can have it"
+        yield "no name, so channels cannot refer to it"
 
 
-def _normal(blobs: Blobs) -> Blobs:
-    """Blobs that were read, in the form in which all are written."""
+def _normalize(blobs: Blobs) -> Blobs:
+    """Sort keys, properties and related images as in blobs that are rendered from bundles."""
     return replace(
         blobs,
-        bundles=tuple(map(_normal_bundle, blobs.bundles)),
-        others=tuple(replace(one, content=_keys_in_order(one.content)) for one in blobs.others),
+        bundles=tuple(map(_normalize_bundle, blobs.bundles)),
+        others=tuple(replace(blob, content=_sort_keys(blob.content)) for blob in blobs.others),
     )
 
 
-def _normal_bundle(blob: BundleBlob) -> BundleBlob:
-    properties = (replace(one, value=_keys_in_order(one.value)) for one in blob.properties)
+def _normalize_bundle(blob: BundleBlob) -> BundleBlob:
+    properties = (replace(prop, value=_sort_keys(prop.value)) for prop in blob.properties)
     return replace(
         blob, properties=move_objects_last(properties), related_images=sort_related_images(blob.related_images)
     )
 
 
-def _keys_in_order(value: T) -> T:
-    """The value with the keys of all its mappings in order; as it is, where it has numbers too large for that."""
+def _sort_keys(value: T) -> T:
+    """Return the value with the keys of all mappings sorted; the same value if it contains very large numbers."""
     if not isinstance(value, dict | list):
         return value
     with suppress(orjson.JSONEncodeError):
-        ordered: T = orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
-        return ordered
+        result: T = orjson.loads(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
+        return result
     return value
 
 
-def _kept(kept: ResultCache, digest: str) -> BundleBlob | None:
-    raw = kept.get(digest)
+def _get_cached(cache: ResultCache, digest: str) -> BundleBlob | None:
+    raw = cache.get(digest)
     try:
         return parse_blobs(raw, digest).bundles[0] if raw else None
     except (InvalidCatalog, IndexError):
         return None
-
-
-def _keep(kept: ResultCache, digest: str, blob: BundleBlob) -> None:
-    kept.put(digest, orjson.dumps(blob_to_dict(blob)))

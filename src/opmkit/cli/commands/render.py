@@ -12,9 +12,9 @@ from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
     MigrateLevel,
-    kept_renderings,
     level_named,
     print_blobs,
+    render_cache,
 )
 from opmkit.cli.registry_flags import Connection, made_once
 
@@ -64,8 +64,8 @@ def render(
         raise UsageProblem("--migrate and --migrate-level exclude each other", ctx.command_path)
     rendering = RenderOptions(
         level=level_named("all" if migrate else migrate_level),
-        images=ImageTemplate.parse(alpha_image_ref_template) if alpha_image_ref_template else None,
-        kept=None if no_cache else kept_renderings(),
+        image_template=ImageTemplate.parse(alpha_image_ref_template) if alpha_image_ref_template else None,
+        cache=None if no_cache else render_cache(),
         warn=print_warning,
     )
     with progress() as bars:

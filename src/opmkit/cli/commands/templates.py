@@ -18,9 +18,9 @@ from opmkit.cli.fbc_output import (
     CatalogOutput,
     CompatOption,
     MigrateLevel,
-    kept_renderings,
     level_named,
     print_blobs,
+    render_cache,
     told,
     writer,
 )
@@ -200,14 +200,12 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
 def _renderer(connection: Connection) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
     """Renders bundle images side by side; no others, for templates may come from elsewhere."""
     from opmkit.index.image.source import SourceKind
-    from opmkit.index.render import RenderOptions, iter_rendered
+    from opmkit.index.render import RenderOptions, render_each
 
     def render(images: Sequence[str]) -> dict[str, BundleBlob]:
-        rendering = RenderOptions(
-            kinds=frozenset({SourceKind.BUNDLE_IMAGE}), kept=kept_renderings(), warn=print_warning
-        )
+        rendering = RenderOptions(kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=render_cache(), warn=print_warning)
         with progress() as bars:
-            each = iter_rendered(made_once(connection.tool), images, rendering, progress=bars)
+            each = render_each(made_once(connection.tool), images, rendering, progress=bars)
             return {image: blobs.bundles[0] for image, blobs in zip(images, each, strict=True)}
 
     return render
