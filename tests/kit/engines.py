@@ -1,4 +1,4 @@
-"""Podman, buildah and docker, each with storage of its own that is gone after the test."""
+"""Podman, buildah and docker, each with temporary storage."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from tests.kit.requirements import require
 
 
 class Engine:
-    """A container tool's command line (``podman``, ``buildah``) with the vfs driver and private storage.
+    """The command line of ``podman`` or ``buildah`` with the vfs driver and temporary storage; a context manager.
 
-    ``insecure`` names the registries (host:port) that are spoken to in plain http. As a context manager; what it
-    stored is removed at the end.
+    ``insecure`` are registries (host:port) to access with plain HTTP.
     """
 
     def __init__(self, name: str, *insecure: str) -> None:
@@ -47,16 +46,16 @@ class Engine:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment that leads to this engine: that of the test, with ``settings`` on top."""
+        """The environment variables of the test with those of the engine."""
         return {**os.environ, **self.settings, "TMPDIR": str(self.path)}
 
     def run(self, *arguments: str) -> str:
-        """Run the tool, give its standard output; a failure raises with its error text."""
+        """Run the tool and return its standard output; raise RuntimeError with its error text on failure."""
         return _run([self.program, *arguments], self.environment)
 
 
 class DockerDaemon(Engine):
-    """A dockerd of the test's own; :meth:`run` is the docker client that speaks to it."""
+    """A temporary dockerd; :meth:`run` runs the docker client."""
 
     def __init__(self) -> None:
         super().__init__("docker")
@@ -105,5 +104,5 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> str:
 
 
 def skopeo(*arguments: str) -> str:
-    """Run skopeo, which judges from outside what the project wrote."""
+    """Run skopeo, as an independent check of images that opmkit wrote."""
     return _run([require("skopeo"), *arguments])

@@ -1,4 +1,4 @@
-"""Layers made by hand, hostile ones among them, and small images."""
+"""Layers with arbitrary tar entries, and small images."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ Member = tuple[tarfile.TarInfo, bytes]
 def member(
     name: str, content: bytes = b"", *, kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644
 ) -> Member:
-    """An entry of a tar archive, as any name and target."""
+    """Return an entry of a tar archive with any name and target."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode, info.size = kind, target, mode, len(content)
     return info, content
 
 
 def symlink(name: str, target: str) -> Member:
-    """A symbolic link."""
+    """Return a symbolic link."""
     return member(name, kind=tarfile.SYMTYPE, target=target)
 
 
 def hardlink(name: str, target: str) -> Member:
-    """A hard link."""
+    """Return a hard link."""
     return member(name, kind=tarfile.LNKTYPE, target=target)
 
 
 def directory(name: str, mode: int = 0o755) -> Member:
-    """A directory."""
+    """Return a directory."""
     return member(name, kind=tarfile.DIRTYPE, mode=mode)
 
 
 def tar(members: Iterable[Member]) -> bytes:
-    """The archive of the entries, in their order."""
+    """Return a tar archive of the entries, in their order."""
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for info, content in members:
@@ -57,13 +57,13 @@ def tar(members: Iterable[Member]) -> bytes:
 
 
 def layer_source(content: bytes, media_type: str = media_types.OCI_LAYER) -> LayerSource:
-    """A layer blob of these bytes, verified as every repository does it."""
+    """Return a layer blob with these bytes, which is verified like those of repositories."""
     descriptor = Descriptor(media_type, sha256_digest(content), len(content))
     return descriptor, lambda: verify_stream(io.BytesIO(content), descriptor)
 
 
 def layer(*members: Member, compression: str = "") -> LayerSource:
-    """A layer of these entries, uncompressed, ``gzip`` or ``zstd``."""
+    """Return a layer with these entries, uncompressed, ``gzip`` or ``zstd``."""
     content = tar(members)
     if compression == "gzip":
         return layer_source(gzip.compress(content), media_types.OCI_LAYER_GZIP)
@@ -80,13 +80,13 @@ def small_image(
     platform: str = "linux/amd64",
     media_type: str = media_types.OCI_MANIFEST,
 ) -> Image:
-    """An image of one layer with the files; its blob lies in ``scratch``."""
+    """Return an image with one layer that contains the files, and is written to ``scratch``."""
     written = write_layer([LayerFile(path, content) for path, content in files.items()], scratch)
     return Image.scratch(Platform.parse(platform), media_type).append([written], ConfigChanges(labels=labels or {}))
 
 
 def multi_image(images: Iterable[Image], media_type: str = media_types.OCI_INDEX) -> ImageIndex:
-    """An image index of the images."""
+    """Return an image index with these images."""
     images = tuple(images)
     manifests = [
         Descriptor(image.manifest.media_type, image.digest, len(image.manifest.raw), image.config.platform)
