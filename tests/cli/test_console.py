@@ -13,7 +13,7 @@ from opmkit.cli.progress_bars import Bars
 from opmkit.cli.server_logs import format_record
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.escape import escape_controls
-from opmkit.index.errors import CatalogError, SeveralErrors
+from opmkit.index.errors import CatalogError, MultipleErrors
 
 if TYPE_CHECKING:
     import pytest
@@ -56,9 +56,9 @@ def test_everything_printed_is_escaped(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_errors_of_several_lines_remain_so(capsys: pytest.CaptureFixture[str]) -> None:
-    errors = [CatalogError("a\nb"), SeveralErrors([CatalogError("c"), CatalogError("d", hint="try")])]
+    errors = [CatalogError("a\nb"), MultipleErrors([CatalogError("c"), CatalogError("d", hint="try")])]
 
-    print_error(SeveralErrors(errors))
+    print_error(MultipleErrors(errors))
 
     assert capsys.readouterr().err == "Error: a\\nb\nc\nd\n  hint: try\n"
 

@@ -182,8 +182,8 @@ def test_a_replaced_database_is_served_as_it_was(library: Path, tmp_path: Path) 
     ("make", "cause"),
     [
         (lambda path: None, "No such file or directory"),
-        (lambda path: path.write_bytes(b"nonsense" * 100), "is not a database"),
-        (lambda path: write_library(path) or os.truncate(path, 9000), "is truncated"),
+        (lambda path: path.write_bytes(b"nonsense" * 100), "not a database"),
+        (lambda path: write_library(path) or os.truncate(path, 9000), "damaged database: truncated"),
         (lambda path: write_old_database(path, 99), "this program knows up to"),
         (lambda path: path.mkdir(), "Is a directory"),
     ],

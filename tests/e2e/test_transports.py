@@ -132,7 +132,7 @@ def test_directories_that_can_not_be_added(opm: Opm) -> None:
     for flags in ((), ("--skip-present",)):
         done = opm.attempt("registry", "add", "-d", "index.db", "-b", "./same", *flags)
         assert done.returncode == 1
-        assert "bundle lagoon-operator.v0.1.0 can't be added: its name is taken" in done.stderr
+        assert "bundle lagoon-operator.v0.1.0: cannot be added: its name is used" in done.stderr
     assert (opm.directory / "index.db").read_bytes() == before
 
 

@@ -9,7 +9,7 @@ import pytest
 from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.directory import write_catalog
 from opmkit.index.fbc.write import to_yaml
-from opmkit.index.rendering.database_blobs import blobs_of_database
+from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import open_database
 from tests.kit.opm import run
 from tests.kit.shared import Case, cases, needs_shared
@@ -49,7 +49,7 @@ def migrated(database: Path, directory: Path) -> bool:
     """Convert the database to a file-based catalog, where it is a valid one."""
     with open_database(database) as opened:
         try:
-            blobs = blobs_of_database(opened)
+            blobs = database_to_blobs(opened)
         except InvalidCatalog:
             return False
     write_catalog(blobs, directory, "yaml", to_yaml)

@@ -22,7 +22,7 @@ from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.write import to_json, to_yaml
 from opmkit.index.image.source import INDEXES, IndexSource
 from opmkit.index.render import RenderOptions, open_render_cache, render
-from opmkit.index.rendering.database_blobs import blobs_of_database, icon_of
+from opmkit.index.rendering.database_blobs import database_to_blobs, decode_icon
 from opmkit.index.rendering.image_template import ImageTemplate
 from opmkit.index.sqlite import open_database
 from tests.bundle.samples import files
@@ -103,7 +103,7 @@ def test_what_is_on_disk_needs_no_registry(tmp_path: Path) -> None:
 def test_an_index_image_is_its_catalog_or_its_database(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:
     database = Path(library(tmp_path / "library")).read_bytes()
     with open_database(tmp_path / "library" / "index.db") as opened:
-        expected = blobs_of_database(opened)
+        expected = database_to_blobs(opened)
     index = image_of(tmp_path / "database", {"database/index.db": database}, **{DATABASE: "/database/index.db"})
     content = {"configs/lagoon/a": PACKAGE, "configs/.indexignore": b"b\n", "configs/b": b"no", "configs-too/c": b"no"}
     catalog = image_of(tmp_path / "configs", content, **{CONFIGS: "/configs/"})
@@ -241,7 +241,7 @@ def test_a_template_names_the_images_of_directories(tmp_path: Path, template: st
     "template", ["{{.Foo}}", "{{Name}}", "{{", "a{{.Name", "{{}}", "{{- .Name -}}", "{{printf .Name}}", "{{.Name.x}}"]
 )
 def test_what_a_template_can_not_have_is_told(template: str) -> None:
-    with pytest.raises(CatalogError, match="the image template") as error:
+    with pytest.raises(CatalogError, match="invalid image template") as error:
         ImageTemplate.parse(template)
     assert "{{.Version}}" in error.value.advice
 
@@ -260,7 +260,7 @@ def test_what_a_template_can_not_have_is_told(template: str) -> None:
     ],
 )
 def test_the_icon_is_the_first_if_it_can_be_read(icons: Any, icon: tuple[str, str] | None) -> None:
-    found = icon_of(icons)
+    found = decode_icon(icons)
     assert (found and (found.data, found.media_type)) == icon
 
 

@@ -13,7 +13,7 @@ from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import parse_blobs
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.newbundle import NewBundle
+from opmkit.index.operations.add.new_bundle import NewBundle
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles as add_to_database
 from opmkit.index.operations.prune import (
@@ -25,7 +25,7 @@ from opmkit.index.operations.prune import (
 from opmkit.index.operations.remove import remove_from_catalog, remove_from_database
 from opmkit.index.operations.truncate.fbc import truncate_bundles
 from opmkit.index.operations.truncate.sqlite import truncate_bundles as truncate_in_database
-from opmkit.index.rendering.database_blobs import blobs_of_database
+from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import IndexDatabase, replace_database
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Twins:
     def converted(self) -> Blobs:
         """The database as a catalog; raises InvalidCatalog."""
         with replace_database(self.path, durable=False) as database:
-            return blobs_of_database(database)
+            return database_to_blobs(database)
 
 
 def _deprecate(database: IndexDatabase, images: Sequence[str], *, allow_package_removal: bool) -> None:

@@ -16,8 +16,8 @@ from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, ExtractionOptions, bun
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
 from opmkit.index.errors import CatalogError
-from opmkit.index.operations.initialize.configmap import write_config_map_database
-from opmkit.index.operations.packagemanifest import walk
+from opmkit.index.operations.initialize.config_map import write_config_map_database
+from opmkit.index.operations.package_manifest import walk
 from tests.kit.apiserver import ApiServer
 from tests.kit.shared import SHARED, dump_index, needs_shared
 from tests.reference.play import REFERENCE, needs_reference

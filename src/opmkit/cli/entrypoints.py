@@ -91,7 +91,7 @@ def _serve_config_map(
 
     [bold]Example:[/] configmap-server --configMapName catalog --configMapNamespace olm --database /tmp/bundles.db
     """
-    from opmkit.index.operations.initialize.configmap import write_config_map_database
+    from opmkit.index.operations.initialize.config_map import write_config_map_database
     from opmkit.index.server.serve import serve_database
 
     require_flags(ctx, "configMapName", "configMapNamespace")

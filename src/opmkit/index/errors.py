@@ -1,10 +1,10 @@
-"""The errors of catalogs: index databases, update graphs and what is done to them."""
+"""Errors of index databases, file-based catalogs, update graphs and the operations on them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
@@ -13,58 +13,63 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
 
 
-class CatalogError(AdvisedError):
-    """Base of everything that goes wrong with a catalog.
+class CatalogError(OpmkitError):
+    """Base class of the errors of indexes.
 
-    ``exit_code`` is the status with which a command that ends in this error leaves.
+    Attributes:
+        exit_code: exit status of a command that fails with this error.
     """
 
     exit_code = 1
 
 
 class InvalidDatabase(CatalogError):
-    """A file that is no index database, is damaged, or has a schema that can't be worked with."""
+    """The file is not an index database, is damaged, or has an unsupported schema."""
 
 
 class DatabaseUnavailable(CatalogError):
-    """A database that can't be read, written or locked just now, though nothing is wrong with its content."""
+    """The database cannot be read, written or locked; its content may be valid."""
 
 
 class InvalidCatalog(CatalogError):
-    """A catalog whose packages, channels or bundles contradict the rules; the message has each fault on a line."""
+    """Packages, channels or bundles of a catalog are invalid; the message has a line for each finding."""
 
 
 class UnknownPackage(CatalogError):
-    """A package that the catalog does not have."""
+    """The index does not have the package."""
 
 
 class PackageNotRemoved(UnknownPackage):
-    """A package to remove that the database does not have; programs that run opm search for its message."""
+    """A database does not have the package to remove; scripts match the message of operator-registry."""
 
 
 class BundleExists(CatalogError):
-    """A bundle whose name is taken in the index or among the bundles added."""
+    """The index or another added bundle has the name of a bundle."""
 
 
 class BundleImageExists(CatalogError):
-    """A bundle image that the index holds already."""
+    """The index has the bundle image already."""
 
     exit_code = 2
 
 
 class BundleVersionExists(CatalogError):
-    """A bundle name that a channel of the package holds already."""
+    """A channel of the package has a bundle of that name already."""
 
     exit_code = 3
 
 
 class IndexMoved(CatalogError):
-    """A tag that another writer has moved, so that an update would be lost; ``reference`` is its name."""
+    """Another writer moved the tag; an update would discard its changes.
+
+    Attributes:
+        reference: the tag.
+    """
 
     exit_code = 4
 
     def __init__(self, reference: ImageReference, problem: str) -> None:
-        """Name the tag."""
+        """Create the error for a tag."""
         super().__init__(
             f"{reference}: {problem}",
             hint=Hint.any_of(
@@ -75,14 +80,18 @@ class IndexMoved(CatalogError):
 
 
 class GraphError(CatalogError):
-    """An update graph that does not come out: no head, no default channel, a missing edge, a cycle, a pruned bundle."""
+    """The update graph is invalid: no head, no default channel, a missing edge, a cycle or a pruned bundle."""
 
 
-class SeveralErrors(CatalogError):
-    """Several things went wrong at once; ``errors`` has each."""
+class MultipleErrors(CatalogError):
+    """Several errors of one operation.
+
+    Attributes:
+        errors: the errors.
+    """
 
     def __init__(self, errors: Sequence[CatalogError]) -> None:
-        """Join the messages and the distinct advice; leave with the first exit code that says more than 1."""
+        """Join the messages and hints; use the first exit code other than 1."""
         first, *others = (line for error in errors for line in error.lines)
         super().__init__(
             first,
@@ -93,10 +102,10 @@ class SeveralErrors(CatalogError):
         self.exit_code = next((error.exit_code for error in errors if error.exit_code != 1), 1)
 
 
-class AdditionRefused(SeveralErrors):
-    """Bundles that can't be added to this index, whatever graph they would give; none of them is."""
+class AddRejected(MultipleErrors):
+    """Bundles conflict with the index; none of them was added."""
 
 
-def combined(errors: Sequence[CatalogError]) -> CatalogError:
-    """One error for a non-empty list of them."""
-    return errors[0] if len(errors) == 1 else SeveralErrors(errors)
+def combine_errors(errors: Sequence[CatalogError]) -> CatalogError:
+    """Return the only error of a non-empty list, or a MultipleErrors."""
+    return errors[0] if len(errors) == 1 else MultipleErrors(errors)

@@ -1,4 +1,4 @@
-"""Files that people find in their directories: written whole or not at all."""
+"""Atomic writes of several files."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def put_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
-    """Write files below ``directory``, each by its relative path, from bytes or from another file.
+def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
+    """Write files below ``directory``, by relative path, from bytes or from another file.
 
-    All are written before the first is moved to its place, so that a full disk changes nothing. Raises StoreError.
+    Every file is written to a temporary directory before the first is moved, so that a full disk changes nothing.
+
+    Raises:
+        StoreError: a file cannot be written.
     """
     with disk_errors(directory), ScratchDirectory(".opm-", directory) as scratch:
-        ready = Path(scratch)
+        staging = Path(scratch)
         for name, source in files.items():
-            (ready / name).parent.mkdir(parents=True, exist_ok=True)
+            (staging / name).parent.mkdir(parents=True, exist_ok=True)
             if isinstance(source, Path):
-                shutil.copyfile(source, ready / name)
+                shutil.copyfile(source, staging / name)
             else:
-                (ready / name).write_bytes(source)
+                (staging / name).write_bytes(source)
         for name in files:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            (ready / name).replace(directory / name)
+            (staging / name).replace(directory / name)

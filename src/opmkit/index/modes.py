@@ -1,4 +1,4 @@
-"""Choices of how an index is updated."""
+"""Modes of changing an index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opmkit.index.errors import CatalogError
 
 
 class OnConflict(StrEnum):
-    """What to do where another writer has moved a tag during the run."""
+    """Action if another writer moved a tag during the run."""
 
     FAIL = "fail"
     REBASE = "rebase"
@@ -16,7 +16,7 @@ class OnConflict(StrEnum):
 
 
 class UpdateMode(StrEnum):
-    """How the update graph of a package comes about when a bundle is added."""
+    """Source of the update graph when bundles are added: their declared edges, or their versions."""
 
     REPLACES = "replaces"
     SEMVER = "semver"
@@ -24,12 +24,12 @@ class UpdateMode(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> UpdateMode:
-        """The mode of this name, whatever the case of its letters.
+        """Parse a mode, ignoring case.
 
         Raises:
-            CatalogError: there is no such mode.
+            CatalogError: the mode is unknown.
         """
         try:
             return cls(text.lower())
         except ValueError:
-            raise CatalogError(f'invalid update mode "{text}"', advice=f"Use one of: {', '.join(cls)}.") from None
+            raise CatalogError(f'invalid update mode "{text}"', hint=f"use one of: {', '.join(cls)}") from None

@@ -1,4 +1,4 @@
-"""What to tell who named something that is not there."""
+"""``Did you mean ...?`` hints for unknown names."""
 
 from __future__ import annotations
 
@@ -10,27 +10,31 @@ from opmkit.index.errors import UnknownPackage
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-_TOLD = 20
-"""How many names are told where none is close."""
+MAX_NAMES = 20
+"""Names that a hint lists."""
 
 
-def instead(kinds: str, name: str, known: Sequence[str]) -> str:
-    """The advice to name what comes close, or else one of what there is; ``kinds`` is what they are, in plural."""
-    if close := get_close_matches(name, known):
-        return f"Did you mean {' or '.join(close)}?"
-    return f"The {kinds} are: {listed(known)}."
+def suggest_names(kinds: str, name: str, known: Sequence[str]) -> str:
+    """Return the hint for an unknown name: similar names, or else the known ones; ``kinds`` is their noun in plural."""
+    return did_you_mean(name, known) or f"use one of the {kinds}: {join_names(known)}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence, of many the first alone."""
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return f"{', '.join(names[:_TOLD]) or 'none'}{more}"
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return the question for similar names, "" if no name is similar."""
+    similar = get_close_matches(name, known)
+    return f"did you mean {' or '.join(similar)}?" if similar else ""
 
 
-def packages_not_found(names: Iterable[str], known: Collection[str]) -> tuple[UnknownPackage, ...]:
-    """Return an error for each of ``names`` that is not among the ``known`` packages; empty names are ignored."""
+def join_names(names: Sequence[str]) -> str:
+    """Join names with commas, limited to the first 20."""
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return f"{', '.join(names[:MAX_NAMES]) or 'none'}{more}"
+
+
+def unknown_packages(names: Iterable[str], known: Collection[str]) -> tuple[UnknownPackage, ...]:
+    """Return an error for each of ``names`` that is not among the ``known`` packages; ignore empty names."""
     unknown = sorted({name for name in names if name}.difference(known))
     return tuple(
-        UnknownPackage(f'package "{name}" not found', advice=instead("packages", name, sorted(known)))
+        UnknownPackage(f'package "{name}" not found', hint=suggest_names("packages", name, sorted(known)))
         for name in unknown
     )

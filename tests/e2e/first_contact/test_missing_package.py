@@ -53,7 +53,7 @@ def test_the_error_names_bundle_and_annotation_and_nothing_is_added(
     done = newcomer.attempt(*command, "./bundle=quay.io/me/nameless:1")
     assert done.returncode == 1
     subject = "bundle nameless.v1.0.0 of quay.io/me/nameless:1"
-    assert f"Error: {subject} can't be added: the annotation {ANNOTATION} is missing or empty" in done.stderr
+    assert f"Error: {subject}: cannot be added: the annotation {ANNOTATION} is missing or empty" in done.stderr
     assert "hint: set it to the package's name in metadata/annotations.yaml" in done.stderr
     assert sorted(path.name for path in work.iterdir()) == ["bundle", "configs"]
 
@@ -74,5 +74,5 @@ def test_permissive_skips_the_bundle_with_a_warning(
     done = newcomer.attempt(*index, "--permissive", "--use-http", "-b", bundles)
     assert done.returncode == 0, done.stderr
     (warning,) = (line for line in done.stderr.splitlines() if line.startswith("Warning: "))
-    assert f"bundle nameless.v1.0.0 of {nameless} can't be added: the annotation {ANNOTATION}" in warning
+    assert f"bundle nameless.v1.0.0 of {nameless}: cannot be added: the annotation {ANNOTATION}" in warning
     assert "lagoon" in newcomer("alpha", "list", "packages", listing)

@@ -86,7 +86,7 @@ def test_a_new_channel_is_reported_with_the_one_that_was_probably_meant(user: In
     add = ("index", "add", "-b", BUNDLE.format("0.2.0"), "-f", "catalog")
     done = user.attempt(*add, "--channel", "stabel", "--replaces", "", "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert f'Warning: channel "stabel" of package "{NAME}" is new. Did you mean stable?' in done.stderr
+    assert f'Warning: channel "stabel" of package "{NAME}" is new; did you mean stable?' in done.stderr
     done = user.attempt(*add, "--channel", "stable")
     assert done.returncode == 0, done.stderr
     assert "is new" not in done.stderr

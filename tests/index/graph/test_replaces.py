@@ -1,4 +1,4 @@
-"""Heads, default channels and the walk down a channel, on values."""
+"""ChannelHeads, default channels and the walk down a channel, on values."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.index.errors import GraphError, SeveralErrors
+from opmkit.index.errors import GraphError, MultipleErrors
 from opmkit.index.graph import (
     Member,
     Node,
-    check_foreign_names,
-    choose_heads,
-    claimed_names,
+    check_name_owners,
+    claim_names,
     precedence,
-    pruned_members,
+    pruned_member_errors,
     replaces_graph,
+    select_heads,
 )
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def test_a_bundle_that_replaces_itself_is_a_cycle() -> None:
 def test_a_missing_bundle_is_told_with_the_channel_above_it() -> None:
     with pytest.raises(GraphError, match=r"alpha of package demo: v2 replaces v1.*v3 -> v2 -> v1") as failure:
         graph(node("v2", "v1"), node("v3", "v2"))
-    assert failure.value.advice.startswith("Add v1 before")
+    assert failure.value.advice.startswith("add v1 before")
 
 
 def test_every_channel_at_fault_is_told() -> None:
-    with pytest.raises(SeveralErrors) as failure:
+    with pytest.raises(MultipleErrors) as failure:
         graph(node("v2", "v1"), channels=("alpha", "beta"))
     assert len(failure.value.errors) == 2
     assert failure.value.exit_code == 1
@@ -108,7 +108,7 @@ def test_every_channel_at_fault_is_told() -> None:
 def test_heads_and_default_channel(
     members: list[tuple[str, str, str, str]], heads: dict[str, str], default: str
 ) -> None:
-    chosen = choose_heads("demo", [Member(n, v, tuple(c.split(",")), d) for n, v, c, d in members])
+    chosen = select_heads("demo", [Member(n, v, tuple(c.split(",")), d) for n, v, c, d in members])
     assert (dict(chosen.by_channel), chosen.default_channel) == (heads, default)
 
 
@@ -127,38 +127,43 @@ def test_heads_and_default_channel(
 )
 def test_packages_without_an_outline(members: list[tuple[str, str, str, str]], message: str) -> None:
     with pytest.raises(GraphError, match=message):
-        choose_heads("demo", [Member(n, v, tuple(c.split(",")), d) for n, v, c, d in members])
+        select_heads("demo", [Member(n, v, tuple(c.split(",")), d) for n, v, c, d in members])
 
 
 def test_a_package_without_channels_says_what_to_do() -> None:
     with pytest.raises(GraphError) as failure:
-        choose_heads("demo", [Member("v1", "0.1.0", (), "")])
-    assert failure.value.advice == "Name at least one channel in the annotations of the bundle."
+        select_heads("demo", [Member("v1", "0.1.0", (), "")])
+    assert failure.value.advice == "set at least one channel in the annotations of the bundle"
 
 
 def test_a_bundle_below_the_head_without_an_edge_to_it_is_pruned() -> None:
     result = graph(node("v1"), node("v2"))
-    (error,) = pruned_members(result, [Member("v1", "0.1.0", ("alpha",), ""), Member("v2", "0.2.0", ("alpha",), "")])
+    (error,) = pruned_member_errors(
+        result, [Member("v1", "0.1.0", ("alpha",), ""), Member("v2", "0.2.0", ("alpha",), "")]
+    )
     assert error.message.startswith("add prunes bundle v1 from package demo, channel alpha, whose head is v2")
 
 
 def test_a_skipped_bundle_is_not_pruned() -> None:
-    assert list(pruned_members(graph(node("v1"), node("v2", "", "v1")), [Member("v1", "0.1.0", ("alpha",), "")])) == []
+    assert (
+        list(pruned_member_errors(graph(node("v1"), node("v2", "", "v1")), [Member("v1", "0.1.0", ("alpha",), "")]))
+        == []
+    )
 
 
 def test_a_head_that_is_skipped_from_below_is_no_head() -> None:
-    errors = list(pruned_members(graph(node("v1", "", "v2"), node("v2", "v1")), []))
+    errors = list(pruned_member_errors(graph(node("v1", "", "v2"), node("v2", "v1")), []))
     assert [error.message.partition(":")[0] for error in errors] == ["channel alpha of package demo has no head"]
 
 
 def test_names_belong_to_one_package() -> None:
-    claims = claimed_names([("a", node("v2", "v1", "v0"))])
+    claims = claim_names([("a", node("v2", "v1", "v0"))])
     assert claims == {"v0": "a", "v1": "a", "v2": "a"}
-    check_foreign_names(claims, [("v1", "a"), ("other", "b")])
+    check_name_owners(claims, [("v1", "a"), ("other", "b")])
     with pytest.raises(GraphError, match="v1 belongs to package b"):
-        check_foreign_names(claims, [("v1", "b")])
+        check_name_owners(claims, [("v1", "b")])
     with pytest.raises(GraphError, match="bundles of a and of b name it"):
-        claimed_names([("a", node("v1")), ("b", node("v2", "v1"))])
+        claim_names([("a", node("v1")), ("b", node("v2", "v1"))])
 
 
 @st.composite

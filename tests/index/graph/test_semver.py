@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmkit.index.errors import GraphError, SeveralErrors
-from opmkit.index.graph import Member, PackageGraph, Placed, precedence, pruned_members, semver_graph
+from opmkit.index.errors import GraphError, MultipleErrors
+from opmkit.index.graph import ChannelNode, Member, PackageGraph, precedence, pruned_member_errors, semver_graph
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
@@ -30,11 +30,11 @@ def member(version: str, *channels: str, default: str = "") -> Member:
     return Member(f"v{version}", version, channels or ("alpha",), default)
 
 
-def placed(channel: ChannelGraph) -> list[Placed]:
+def placed(channel: ChannelGraph) -> list[ChannelNode]:
     """What the database tells of a channel, once it is stored."""
     version = {name: name.removeprefix("v") for name in (entry.name for entry in channel.entries)}
     return [
-        Placed(name, version[name], tuple(dict.fromkeys(below for above, below in channel.edges if above == name)))
+        ChannelNode(name, version[name], tuple(dict.fromkeys(below for above, below in channel.edges if above == name)))
         for name in version
         if not name.startswith("gone")
     ]
@@ -55,9 +55,11 @@ def rows(channel: ChannelGraph) -> list[tuple[str, int, str | None]]:
     return [(e.name, e.depth, None if e.replaces is None else entries[e.replaces].name) for e in entries]
 
 
-def present(**targets: str) -> Mapping[str, list[Placed]]:
+def present(**targets: str) -> Mapping[str, list[ChannelNode]]:
     """A channel alpha of 0.N.0 bundles: ``v3="v2 gone"`` updates from both."""
-    bundles = [Placed(name, f"0.{name.removeprefix('v')}.0", tuple(text.split())) for name, text in targets.items()]
+    bundles = [
+        ChannelNode(name, f"0.{name.removeprefix('v')}.0", tuple(text.split())) for name, text in targets.items()
+    ]
     return {"alpha": bundles}
 
 
@@ -92,7 +94,7 @@ def test_order_and_batches_do_not_matter(added: list[Member], random: object, sk
 @given(members, st.booleans())
 def test_one_head_that_leads_to_every_member(added: list[Member], skip_patch: bool) -> None:
     graph = add(None, added, skip_patch=skip_patch)
-    assert list(pruned_members(graph, added)) == []
+    assert list(pruned_member_errors(graph, added)) == []
     for channel in graph.channels:
         inside = [each for each in added if channel.name in each.channels]
         assert channel.head == max(inside, key=lambda each: precedence(each.version)).name
@@ -166,8 +168,8 @@ def test_other_edges_stay_but_for_the_bundle_right_above_the_new_one() -> None:
         (present(v1="v3", v2="v1", v3="v2", v4="v3"), "it has a cycle through v"),
     ],
 )
-def test_a_channel_that_is_no_line_of_updates_is_refused(before: Mapping[str, list[Placed]], fault: str) -> None:
-    with pytest.raises(GraphError, match=f"channel alpha of package demo is not one line.*{fault}"):
+def test_a_channel_that_is_no_line_of_updates_is_refused(before: Mapping[str, list[ChannelNode]], fault: str) -> None:
+    with pytest.raises(GraphError, match=f"channel alpha of package demo is not a single chain.*{fault}"):
         semver_graph("demo", "alpha", before, [member("9.0.0", "beta")])
 
 
@@ -188,7 +190,7 @@ def test_a_version_must_have_a_place_of_its_own(version: str, fault: str, skip_p
 
 def test_errors_of_several_channels_come_together() -> None:
     graph = add(None, [member("1.0.0", "alpha", "beta")])
-    with pytest.raises(SeveralErrors, match=r"channel alpha[^\n]*\n.*channel beta"):
+    with pytest.raises(MultipleErrors, match=r"channel alpha[^\n]*\n.*channel beta"):
         add(graph, [member("1.0.0+1", "alpha", "beta")])
 
 

@@ -12,7 +12,7 @@ from opmkit.index.errors import CatalogError, GraphError
 from opmkit.index.graph import Node, substituted_edges
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.rendering.from_database import load_catalog
+from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 

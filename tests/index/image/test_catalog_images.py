@@ -274,7 +274,7 @@ def test_what_no_catalog_can_be_is_not_converted(site: Site) -> None:
 def test_a_change_for_catalogs_alone_is_made_after_the_conversion(site: Site) -> None:
     site.change(NO_CHANGE, None, "1", binary_image="scratch")
     only = CustomChange(None, lambda blobs: blobs + catalog("a"))
-    with pytest.raises(CatalogError, match="no place") as refused:
+    with pytest.raises(CatalogError, match="unsupported by index databases") as refused:
         site.change(only, site.name("1"), "2")
     assert "to_catalog" in refused.value.advice
     site.change(only, site.name("1"), "2", to_catalog=True)

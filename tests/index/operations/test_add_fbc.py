@@ -14,14 +14,14 @@ from opmkit.index.errors import (
     CatalogError,
     GraphError,
     InvalidCatalog,
-    SeveralErrors,
+    MultipleErrors,
 )
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, Blobs, Icon, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.fbc import add_bundles
-from opmkit.index.operations.add.newbundle import NewBundle
+from opmkit.index.operations.add.new_bundle import NewBundle
 from opmkit.index.operations.add.options import AddOptions, Placement
 from tests.index.builders import bundle
 from tests.kit.edits import catalog, shown
@@ -111,7 +111,7 @@ class TestByWhatBundlesSay:
         assert "default_channel" in failure.value.advice
 
     def test_a_bundle_without_channels_or_package_is_refused(self) -> None:
-        with pytest.raises(CatalogError, match="to be in no channel") as failure:
+        with pytest.raises(CatalogError, match="cannot be added: no channel") as failure:
             added(replace(arrival("1.3.0"), channels=()))
         assert "channel" in failure.value.advice
         nameless = arrival("1.3.0")
@@ -150,14 +150,14 @@ class TestByFlags:
         assert added(own, to=Blobs(), channels=("new",)).blobs.packages[0].default_channel == "new"
 
     def test_edges_are_given_for_one_bundle(self) -> None:
-        with pytest.raises(CatalogError, match="for one bundle only"):
+        with pytest.raises(CatalogError, match="unsupported for several bundles"):
             added(arrival("1.3.0"), arrival("1.4.0"), replaces="demo.v1.2.0")
         both = added(arrival("1.3.0", replaces="1.2.0"), arrival("1.4.0", replaces="1.3.0"), channels=("alpha",))
         assert len(both.blobs.channels[0].entries) == 5
 
     @pytest.mark.parametrize("edges", [{"replaces": "demo.v1.2.0"}, {"skips": ()}])
     def test_edges_are_not_given_where_versions_make_them(self, edges: dict[str, object]) -> None:
-        with pytest.raises(CatalogError, match="where versions make the updates"):
+        with pytest.raises(CatalogError, match="versions determine the updates"):
             added(arrival("1.3.0"), options=SEMVER, **edges)
 
 
@@ -215,20 +215,22 @@ class TestRefusals:
         assert failure.value.exit_code == 2
 
     def test_a_name_that_is_there(self) -> None:
-        with pytest.raises(BundleVersionExists, match=r"package demo has a bundle demo\.v1\.2\.0 already") as failure:
+        with pytest.raises(
+            BundleVersionExists, match=r"bundle demo\.v1\.2\.0: already exists in package demo"
+        ) as failure:
             added(arrival("1.2.0", image="registry.example.com/demo:again"))
         assert failure.value.exit_code == 3
         assert "overwrite_latest" in failure.value.advice
 
     def test_an_image_that_is_there_decides_the_exit_code(self) -> None:
         again = arrival("1.1.0", image="registry.example.com/demo:again")
-        with pytest.raises(SeveralErrors) as failure:
+        with pytest.raises(MultipleErrors) as failure:
             added(again, arrival("1.2.0"))
         assert failure.value.exit_code == 2
 
     def test_of_two_with_one_name_the_first_stays(self) -> None:
         first, second = (arrival("1.3.0", replaces="1.2.0", image=f"quay.io/demo:{tag}") for tag in "ab")
-        with pytest.raises(BundleExists, match=r"its name is taken by quay\.io/demo:a of the same command"):
+        with pytest.raises(BundleExists, match=r"its name is used by quay\.io/demo:a of the same command"):
             added(second, first)
         assert added(first, first).blobs == added(first).blobs
         edit = added(second, first, options=PERMISSIVE)
@@ -244,7 +246,7 @@ class TestRefusals:
     def test_two_heads_are_named_with_a_remedy(self) -> None:
         with pytest.raises(InvalidCatalog) as failure:
             added(arrival("1.3.0"))
-        assert "package demo would not be valid with demo.v1.3.0:" in failure.value.message
+        assert "package demo: invalid with demo.v1.3.0:" in failure.value.message
         assert 'channel "alpha": multiple channel heads found in graph: demo.v1.2.0, demo.v1.3.0' in str(failure.value)
         assert "channel alpha would be: demo.v1.2.0 -> demo.v1.1.0 -> demo.v1.0.0; demo.v1.3.0" in str(failure.value)
         assert failure.value.advice == (
@@ -323,7 +325,7 @@ class TestRefusals:
         assert added(arrival("1.2.0", replaces="1.1.0", skips="1.0.0"), to=heads)
 
     def test_all_packages_are_told(self) -> None:
-        with pytest.raises(SeveralErrors) as failure:
+        with pytest.raises(MultipleErrors) as failure:
             added(arrival("1.3.0"), NewBundle.from_bundle(bundle("2.0.0", package="other")))
         assert len(failure.value.errors) == 2
 
@@ -357,7 +359,7 @@ class TestOverwriting:
         assert shown(result, "demo") == {"alpha": CHAIN, "beta": CHAIN[:2]}
 
     def test_what_is_replaced_stays(self) -> None:
-        with pytest.raises(GraphError, match=r"it is updated from by demo\.v1\.2\.0 in channel alpha"):
+        with pytest.raises(GraphError, match=r"replaced or skipped by demo\.v1\.2\.0 in channel alpha"):
             added(arrival("1.1.0", replaces="1.0.0", image="quay.io/demo:again"), options=OVERWRITE)
 
     def test_the_same_image_is_there_already(self) -> None:
@@ -374,7 +376,7 @@ class TestOverwriting:
     def test_versions_make_no_room(self) -> None:
         with pytest.raises(BundleExists) as failure:
             added(self.again, options=replace(SEMVER, overwrite_latest=True))
-        assert failure.value.advice == "Overwrite it in the mode replaces."
+        assert failure.value.advice == "overwrite it in the mode replaces"
 
 
 class TestByVersion:
@@ -392,7 +394,7 @@ class TestByVersion:
         blobs = catalog({"demo": graph})
         result = added(arrival("1.3.0"), to=blobs, options=SEMVER).blobs
         assert result.channels[1] is blobs.channels[1]
-        with pytest.raises(GraphError, match="channel odd of package demo is not one line of updates"):
+        with pytest.raises(GraphError, match="channel odd of package demo is not a single chain of updates"):
             added(arrival("1.3.0", channels="odd"), to=blobs, options=SEMVER)
 
     def test_what_is_replaced_outside_of_the_channel_stays_replaced(self) -> None:

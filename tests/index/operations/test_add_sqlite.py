@@ -9,12 +9,12 @@ import pytest
 
 from opmkit.bundle import ApiKey
 from opmkit.bundle.model import BundleAnnotations
-from opmkit.index.errors import AdditionRefused, BundleExists, CatalogError, GraphError, InvalidCatalog
+from opmkit.index.errors import AddRejected, BundleExists, CatalogError, GraphError, InvalidCatalog
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.list import list_channels
-from opmkit.index.rendering.from_database import load_catalog
+from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 
@@ -63,9 +63,9 @@ def test_the_same_image_is_told_by_its_exit_code(database: IndexDatabase) -> Non
 
 def test_a_new_image_beside_a_present_one_is_refused_too(database: IndexDatabase) -> None:
     error = refused(database, bundle("1.0.0"), bundle("1.1.0", replaces="demo.v1.0.0"))
-    assert isinstance(error, AdditionRefused)
+    assert isinstance(error, AddRejected)
     assert error.exit_code == 2
-    assert "demo:1.1.0 is not added: registry.example.com/demo:1.0.0 of the same command" in error.message
+    assert "demo:1.1.0: not added: registry.example.com/demo:1.0.0 of the same command" in error.message
 
 
 def test_the_same_name_from_another_image_is_told_by_its_exit_code(database: IndexDatabase) -> None:
@@ -88,7 +88,7 @@ def test_of_two_images_with_one_name_the_first_by_name_is_kept(database: IndexDa
     pair = [bundle("1.1.0", replaces="demo.v1.0.0", image=f"r.example.com/{letter}") for letter in "ab"]
     result = add_bundles(database, reversed(pair) if swapped else pair, AddOptions(permissive=True))
     assert [type(failure) for failure in result.failures] == [BundleExists]
-    assert "r.example.com/b can't be added: its name is taken by r.example.com/a" in result.failures[0].message
+    assert "r.example.com/b: cannot be added: its name is used by r.example.com/a" in result.failures[0].message
     paths = database.connection.execute("SELECT bundlepath FROM operatorbundle WHERE version = '1.1.0'").fetchall()
     assert paths == [("r.example.com/a",)]
 
@@ -113,7 +113,7 @@ def test_permissive_keeps_the_graph_there_was_and_the_packages_that_come_out(dat
     stranded = add_bundles(
         database, [bundle("1.2.0", image="registry.example.com/demo:x")], AddOptions(permissive=True)
     )
-    assert "its name is taken by a bundle that the index has" in stranded.failures[0].message
+    assert "its name is used by a bundle of the index" in stranded.failures[0].message
 
 
 @pytest.mark.parametrize("mode", list(UpdateMode))
@@ -122,7 +122,9 @@ def test_a_bundle_without_a_package_is_refused_and_skipped_by_permissive(
 ) -> None:
     before = dump(database)
     nameless = replace(bundle("3.0.0"), annotations=BundleAnnotations("", ("alpha",), ""))
-    with pytest.raises(CatalogError, match=r"demo:3\.0\.0 can't be added: the annotation \S+\.package\.v1 is missing"):
+    with pytest.raises(
+        CatalogError, match=r"demo:3\.0\.0: cannot be added: the annotation \S+\.package\.v1 is missing"
+    ):
         add_bundles(database, [nameless], AddOptions(mode))
     assert dump(database) == before
     result = add_bundles(
@@ -192,7 +194,7 @@ def test_a_package_with_a_bundle_of_no_image_is_not_checked(database: IndexDatab
 def test_a_bundle_that_the_index_skips_can_not_be_added_above_it(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0", skips=("demo.v2.0.0",))])
     error = refused(database, bundle("2.0.0", replaces="demo.v1.1.0"))
-    assert error.advice.startswith("The index already skips this name")
+    assert error.advice.startswith("give the new bundle another name")
 
 
 def test_a_channel_that_is_deprecated_takes_no_bundles(database: IndexDatabase) -> None:
@@ -217,7 +219,7 @@ def test_modes_are_named_in_any_case() -> None:
     assert UpdateMode.parse("SemVer-SkipPatch") is UpdateMode.SEMVER_SKIPPATCH
     with pytest.raises(CatalogError, match='invalid update mode "other"') as failure:
         UpdateMode.parse("other")
-    assert failure.value.advice == "Use one of: replaces, semver, semver-skippatch."
+    assert failure.value.advice == "use one of: replaces, semver, semver-skippatch"
 
 
 def test_all_that_breaks_the_rules_of_catalogs_is_told(database: IndexDatabase) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from opmkit.index.errors import BundleExists, CatalogError
-from opmkit.index.operations.initialize.configmap import write_config_map_database
+from opmkit.index.operations.initialize.config_map import write_config_map_database
 from opmkit.index.sqlite import open_database
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ BROKEN = [
     ("clusterServiceVersions", "hello", "clusterServiceVersions: the document is a string, not a list", 0, 0),
     ("packages", "packageName: demo", "packages: the document is a mapping, not a list", 2, 0),
     ("packages", "[hello]", r"packages\[0\]: the document is a string, not a mapping", 2, 0),
-    ("packages", "[{}]", r"packages\[0\]: the entry has no packageName", 2, 0),
+    ("packages", "[{}]", r"packages\[0\]: missing packageName", 2, 0),
     (
         "packages",
         yaml.safe_dump([package("demo", stable="demo.v9")]),
@@ -134,7 +134,7 @@ BROKEN = [
     (
         "clusterServiceVersions",
         yaml.safe_dump([crd("things", "v1")]),
-        r"clusterServiceVersions\[0\]: a CustomResourceDefinition, not a ClusterServiceVersion",
+        r"clusterServiceVersions\[0\]: unexpected kind CustomResourceDefinition, not ClusterServiceVersion",
         *(0, 0),
     ),
     (
@@ -146,13 +146,13 @@ BROKEN = [
     (
         "customResourceDefinitions",
         yaml.safe_dump([crd("things", "v1"), crd("others", "v1"), crd("things", "v2", "v1")]),
-        r"customResourceDefinitions\[2\]: the CRD things.example.com is there twice, in version v1",
+        r"customResourceDefinitions\[2\]: duplicate CRD things.example.com in version v1",
         *(2, 1),
     ),
     (
         "customResourceDefinitions",
         yaml.safe_dump([crd("things", "v1")]),
-        r"clusterServiceVersions\[1\]: no CRD beside it for example.com/v1/Thing \(others\), which demo.v2 owns",
+        r"clusterServiceVersions\[1\]: missing CRDs owned by demo.v2: example.com/v1/Thing \(others\)",
         *(2, 1),
     ),
 ]
@@ -191,6 +191,6 @@ def test_the_database_is_made_anew_each_time(tmp_path: Path) -> None:
 
 def test_a_version_that_is_there_twice(tmp_path: Path) -> None:
     twice = data([], [csv("demo.v1"), csv("demo.v1", version="1.0.1")], [package("demo", stable="demo.v1")])
-    with pytest.raises(BundleExists, match=r"clusterServiceVersions\[1\]: bundle demo.v1 can't be added"):
+    with pytest.raises(BundleExists, match=r"clusterServiceVersions\[1\]: bundle demo.v1 already exists"):
         load(twice, tmp_path)
     assert load(twice, tmp_path, permissive=True).bundles == ("demo.v1",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opmkit.index.errors import CatalogError, InvalidCatalog, SeveralErrors, UnknownPackage
+from opmkit.index.errors import CatalogError, InvalidCatalog, MultipleErrors, UnknownPackage
 from opmkit.index.fbc.blobs import Blobs, Deprecation
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.operations.deprecate import DeprecationEdit, edit_deprecations
@@ -62,12 +62,16 @@ def test_what_is_said_of_things_that_are_gone_can_be_taken_back() -> None:
 @pytest.mark.parametrize(
     ("statement", "message", "advice"),
     [
-        (say("old", name="demo.v1.1"), "bundle demo.v1.1 can't", "Did you mean demo.v1.1.0 or demo.v1.0.0?"),
-        (say("", name="x"), "bundle x can't", "The bundles are: demo.v1.0.0, demo.v1.1.0."),
-        (say("old", CHANNEL, "alfa"), "channel alfa can't", "Did you mean alpha?"),
-        (say("old", "olm.bundles"), '"olm.bundles" can\'t', "Name one of these schemas."),
-        (say("old", package="dem"), "package dem can't", "Did you mean demo?"),
-        (say("old", PACKAGE, "", "x"), "package x can't", "The packages are: demo, other."),
+        (say("old", name="demo.v1.1"), "bundle demo.v1.1: cannot", "did you mean demo.v1.1.0 or demo.v1.0.0?"),
+        (say("", name="x"), "bundle x: cannot", "use one of the bundles: demo.v1.0.0, demo.v1.1.0"),
+        (say("old", CHANNEL, "alfa"), "channel alfa: cannot", "did you mean alpha?"),
+        (
+            say("old", "olm.bundles"),
+            '"olm.bundles": cannot',
+            "use one of the schemas: olm.package, olm.channel, olm.bundle",
+        ),
+        (say("old", package="dem"), "package dem: cannot", "did you mean demo?"),
+        (say("old", PACKAGE, "", "x"), "package x: cannot", "use one of the packages: demo, other"),
     ],
 )
 def test_what_is_referred_to_must_be_there(statement: DeprecationEdit, message: str, advice: str) -> None:
@@ -78,7 +82,7 @@ def test_what_is_referred_to_must_be_there(statement: DeprecationEdit, message: 
 
 
 def test_all_that_is_wrong_is_told() -> None:
-    with pytest.raises(SeveralErrors) as failure:
+    with pytest.raises(MultipleErrors) as failure:
         edit_deprecations(PLAIN, [say("old", package="x"), say("old", name="y")])
     assert [type(error) for error in failure.value.errors] == [UnknownPackage, CatalogError]
 

@@ -17,7 +17,7 @@ from opmkit.imagetools.tools import open_tool
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.export import export_packages, packages_in_catalog, packages_in_database
-from opmkit.index.rendering.database_blobs import blobs_of_database
+from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import open_database, replace_database
 from opmkit.index.sqlite.packages import deprecated_bundles
 from tests.index.builders import bundle
@@ -66,7 +66,7 @@ def assert_catalog_has_the_same(path: Path, packages: list[str]) -> None:
             replace(package, bundles=[bundle for bundle in package.bundles if bundle.name not in deprecated])
             for package in packages_in_database(database, packages)
         ]
-        assert list(packages_in_catalog(blobs_of_database(database), packages)) == known
+        assert list(packages_in_catalog(database_to_blobs(database), packages)) == known
 
 
 def move_images(path: Path, prefix: str) -> None:
@@ -135,9 +135,9 @@ def test_bundles_that_no_version_tells_apart_go_by_their_names(
     [
         ("demo:9.9.9", "demo", ImageToolsError, "9.9.9"),
         ("demo:operator", "demo", NotABundle, "demo:operator is not a bundle"),
-        ("demo:1.1.0", "../demo", CatalogError, "package '../demo' can't be exported"),
-        ("demo:1.1.0", "..", CatalogError, "package '..' can't be exported"),
-        ("", "demo", CatalogError, "bundle demo.v1.1.0 can't be exported: the index does not name an image"),
+        ("demo:1.1.0", "../demo", CatalogError, "package '../demo': cannot be exported"),
+        ("demo:1.1.0", "..", CatalogError, "package '..': cannot be exported"),
+        ("", "demo", CatalogError, "bundle demo.v1.1.0: cannot be exported: it has no image"),
     ],
 )
 def test_nothing_is_written_if_anything_goes_wrong(
@@ -162,6 +162,6 @@ def test_a_version_cannot_lead_elsewhere(tmp_path: Path, prefix: str, tool: Cont
     path = index(tmp_path, bundle("1.0.0", image=f"{prefix}/demo:1.0.0"))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE operatorbundle SET version = '../../1.0.0'")
-    with pytest.raises(CatalogError, match=r"'\.\./\.\./1\.0\.0' can't be exported"):
+    with pytest.raises(CatalogError, match=r"'\.\./\.\./1\.0\.0': cannot be exported"):
         export(path, tmp_path / "out", tool)
     assert not (tmp_path / "out").exists()

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from opmkit.bundle import BundleError
-from opmkit.index.errors import CatalogError, InvalidCatalog, SeveralErrors
+from opmkit.index.errors import CatalogError, InvalidCatalog, MultipleErrors
 from tests.index.replay import REGISTRY, corpus_bundle
 from tests.kit.edits import Twins, canonical, sample_bundle
 from tests.kit.shared import Case, cases, needs_shared
@@ -93,7 +93,7 @@ def _play(played: Play, steps: Iterable[Step]) -> None:
 
 def _has_no_version(error: CatalogError) -> bool:
     """Whether that is all that keeps bundles out of a catalog."""
-    if isinstance(error, SeveralErrors):
+    if isinstance(error, MultipleErrors):
         return all(map(_has_no_version, error.errors))
     faults = [line for line in error.message.splitlines()[1:] if line.startswith("package ")]
     return isinstance(error, InvalidCatalog) and all("not a semantic version" in fault for fault in faults)

@@ -11,7 +11,7 @@ from opmkit.index.errors import CatalogError, UnknownPackage
 from opmkit.index.fbc.blobs import BundleBlob, EntryBlob
 from opmkit.index.fbc.model import Catalog, Channel, Package
 from opmkit.index.operations.list import list_bundles, list_channels, list_packages
-from opmkit.index.rendering.from_database import load_catalog
+from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import open_database
 from tests.index.replay import REGISTRY, add_steps
 from tests.kit.shared import Case, cases, needs_shared
@@ -61,4 +61,4 @@ def test_unknown_package_names_those_there_are() -> None:
     package = Package("a", "alpha", {"alpha": Channel("alpha", entries)}, {"a.v1": BundleBlob("a.v1", "a", "r/a:1")})
     with pytest.raises(UnknownPackage, match='package "b" not found') as failure:
         list_channels(Catalog({"a": package}), "b")
-    assert "are: a." in failure.value.advice
+    assert "use one of the packages: a" in failure.value.advice

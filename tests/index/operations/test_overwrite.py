@@ -12,7 +12,7 @@ from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.list import list_channels
-from opmkit.index.rendering.from_database import load_catalog
+from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
 
@@ -90,10 +90,10 @@ def test_a_name_in_no_channel_is_free(database: IndexDatabase) -> None:
 @pytest.mark.parametrize(
     ("added", "fault"),
     [
-        ([rebuilt("1.0.0")], "demo.v1.0.0 of package demo can't be overwritten: .* by demo.v1.1.0 in channel alpha"),
+        ([rebuilt("1.0.0")], "demo.v1.0.0 of package demo: cannot be overwritten: .* by demo.v1.1.0 in channel alpha"),
         ([rebuilt("1.1.0", replaces="demo.gone")], "replaces demo.gone, which is neither"),
         ([rebuilt("1.1.0", package="other", name="demo.v1.1.0")], "demo.v1.1.0 belongs to package demo in the index"),
-        ([rebuilt("2.0.0"), rebuilt("3.0.0")], "several bundles of package demo would be overwritten: demo.v2.0.0, de"),
+        ([rebuilt("2.0.0"), rebuilt("3.0.0")], "package demo: several bundles would be overwritten: demo.v2.0.0, de"),
     ],
 )
 @pytest.mark.parametrize("permissive", [False, True])
@@ -116,7 +116,7 @@ def test_an_error_leaves_everything_in_its_place(
 def test_a_bundle_that_came_from_no_image_is_not_overwritten(database: IndexDatabase) -> None:
     database.connection.execute("DELETE FROM properties")
     database.connection.execute("UPDATE operatorbundle SET bundlepath = ''")
-    with pytest.raises(CatalogError, match="the one that the index has did not come from an image"):
+    with pytest.raises(CatalogError, match="the existing bundle has no image"):
         add_bundles(database, [rebuilt("1.1.0")], AddOptions(overwrite_latest=True))
 
 
@@ -127,6 +127,6 @@ def test_the_same_image_is_there_already(database: IndexDatabase) -> None:
 
 
 def test_semver_modes_overwrite_nothing(database: IndexDatabase) -> None:
-    with pytest.raises(CatalogError, match="taken by a bundle that the index has") as failure:
+    with pytest.raises(CatalogError, match="used by a bundle of the index") as failure:
         add_bundles(database, [rebuilt("1.1.0")], AddOptions(UpdateMode.SEMVER, overwrite_latest=True))
     assert failure.value.exit_code == 1

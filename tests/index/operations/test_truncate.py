@@ -101,7 +101,7 @@ def test_a_package_goes_with_all_its_heads(database: IndexDatabase) -> None:
 
 def test_a_package_is_removed_once_however_often_its_head_is_named(database: IndexDatabase) -> None:
     heads = [f"{IMAGE}1.3.0", f"{IMAGE}1.1.0", f"{IMAGE}1.3.0"]
-    with pytest.raises(CatalogError, match="named twice"):
+    with pytest.raises(CatalogError, match="passed twice"):
         truncate_bundles(database, heads, allow_package_removal=True)
     assert "demo.v1.3.0" in stored(database)
     result = truncate_bundles(database, heads, allow_package_removal=True, permissive=True)

@@ -109,7 +109,7 @@ def test_the_head_of_the_default_channel_may_lie_below() -> None:
 def test_a_package_goes_with_all_its_heads() -> None:
     result = truncate_bundles(LONG, [image("1.1.0"), image("1.3.0"), image("1.2.0")], allow_package_removal=True)
     assert {blob.package for blob in result.blobs} == {"other"}
-    with pytest.raises(CatalogError, match="named twice"):
+    with pytest.raises(CatalogError, match="passed twice"):
         truncate_bundles(LONG, [image("1.3.0"), image("1.1.0"), image("1.3.0")], allow_package_removal=True)
 
 

@@ -9,13 +9,13 @@ import pytest
 from opmkit.index.api.messages import message_class
 from opmkit.index.server.bundle_messages import content, listed_content, listed_place, manifests
 from opmkit.index.server.errors import QueryFailed
-from opmkit.index.sqlite.serving import Listed, StoredBundle, Value
+from opmkit.index.sqlite.serving import ListedBundle, PropertyValue, ServedBundle
 
 CSV = '{"kind":"ClusterServiceVersion","metadata":{"name":"a.v1"}}'
 
 
-def stored(**changed: Any) -> StoredBundle:
-    return StoredBundle("a.v1", "1.0.0", "quay.io/a", "", None, [], [])._replace(**changed)
+def stored(**changed: Any) -> ServedBundle:
+    return ServedBundle("a.v1", "1.0.0", "quay.io/a", "", None, [], [])._replace(**changed)
 
 
 def read(data: bytes | None) -> Any:
@@ -23,8 +23,8 @@ def read(data: bytes | None) -> Any:
     return message_class("Bundle").FromString(data)
 
 
-def gvk(value: str, kind: str | None = "olm.gvk") -> Value:
-    return Value(kind, value, "1.0.0", "quay.io/a")
+def gvk(value: str, kind: str | None = "olm.gvk") -> PropertyValue:
+    return PropertyValue(kind, value, "1.0.0", "quay.io/a")
 
 
 def no_plural(group: str, version: str, kind: str) -> str:
@@ -96,14 +96,18 @@ def test_what_names_no_api_is_passed_over_and_ends_the_apis_of_a_list(value: str
 
 
 def test_only_values_of_this_version_and_image_are_told_of_a_single_bundle() -> None:
-    values = [Value("a", "1", None, None), Value("b", "1", "1.0.0", "quay.io/a"), Value("c", "1", "2.0.0", None)]
+    values = [
+        PropertyValue("a", "1", None, None),
+        PropertyValue("b", "1", "1.0.0", "quay.io/a"),
+        PropertyValue("c", "1", "2.0.0", None),
+    ]
     bundle = stored(properties=values)
     assert [one.type for one in read(content(bundle, no_plural)).properties] == ["a", "b"]
     assert [one.type for one in read(listed_content(bundle)).properties] == ["a", "b", "c"]
 
 
 def test_a_value_without_content_hides_all_of_a_single_bundle() -> None:
-    bundle = stored(properties=[Value("a", "1", None, None), Value("b", None, None, None)])
+    bundle = stored(properties=[PropertyValue("a", "1", None, None), PropertyValue("b", None, None, None)])
     assert list(read(content(bundle, no_plural)).properties) == []
     assert [(one.type, one.value) for one in read(listed_content(bundle)).properties] == [("a", "1"), ("b", "")]
 
@@ -116,11 +120,11 @@ def test_bundles_without_version_or_image_are_not_listed(missing: str) -> None:
 
 
 def test_skips_are_told_in_order() -> None:
-    place = read(listed_place(Listed("p", "c", 1, "a.v0", "b,a,c")))
+    place = read(listed_place(ListedBundle("p", "c", 1, "a.v0", "b,a,c")))
     assert (place.packageName, place.channelName, place.replaces, list(place.skips)) == (
         "p",
         "c",
         "a.v0",
         ["a", "b", "c"],
     )
-    assert list(read(listed_place(Listed("p", "c", 1, "", None))).skips) == []
+    assert list(read(listed_place(ListedBundle("p", "c", 1, "", None))).skips) == []

@@ -135,16 +135,16 @@ import os, signal, sys
 from pathlib import Path
 from tests.index.builders import bundle
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.sqlite import compaction, files, replace_database
+from opmkit.index.sqlite import compaction, replace, replace_database
 
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
 point = sys.argv[2]
 if point == "compacting":
-    files.write_compact = lambda *args: (compaction.write_compact(*args), die())
+    replace.write_compact = lambda *args: (compaction.write_compact(*args), die())
 elif point == "renaming":
-    files._sync = die
+    replace._sync = die
 with replace_database(Path(sys.argv[1])) as database:
     add_bundles(database, [bundle("2.0.0", replaces="demo.v1.0.0")])
     if point == "changing":
@@ -170,7 +170,11 @@ def test_a_killed_process_leaves_the_old_file_and_the_next_one_tidies_up(
 
 
 def test_two_changes_at_once_are_refused(path: Path) -> None:
-    with replace_database(path), pytest.raises(DatabaseUnavailable, match="being changed"), replace_database(path):
+    with (
+        replace_database(path),
+        pytest.raises(DatabaseUnavailable, match="locked: another process is changing it"),
+        replace_database(path),
+    ):
         pass
     add(path, "1.0.0")
 
@@ -218,12 +222,12 @@ def spoil(path: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("text", "index.db is not a database"),
-        ("foreign", "not of an operator index"),
-        ("newer", "index schema 14; this program knows up to 13"),
-        ("mislabelled", "not what an index of its schema 9 is: duplicate column"),
-        ("truncated", "is truncated"),
-        ("damaged", "is damaged"),
+        ("text", "index.db: not a database"),
+        ("foreign", "not an index database"),
+        ("newer", "unsupported schema version 14: this release supports versions up to 13"),
+        ("mislabelled", "not an index of its schema version 9: duplicate column"),
+        ("truncated", "damaged database: truncated"),
+        ("damaged", "damaged database"),
     ],
 )
 def test_files_that_are_no_index_stay_untouched(path: Path, tmp_path: Path, how: str, message: str) -> None:
@@ -242,7 +246,7 @@ def test_files_that_are_no_index_stay_untouched(path: Path, tmp_path: Path, how:
 def test_unfinished_changes_of_another_program_are_told(path: Path) -> None:
     add(path, "1.0.0")
     path.with_name("index.db-wal").write_bytes(b"pages")
-    with pytest.raises(DatabaseUnavailable, match=r"unfinished changes in index\.db-wal"):
+    with pytest.raises(DatabaseUnavailable, match=r"unfinished changes of another program in index\.db-wal"):
         add(path, "2.0.0")
 
 

@@ -153,9 +153,9 @@ def test_tables_that_are_not_those_of_the_schema(path: Path, tmp_path: Path, tab
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"ALTER TABLE {table} RENAME TO mine")
     before = path.read_bytes()
-    with pytest.raises(InvalidDatabase, match=f"not what an index of its schema 4 is: no such table: .*{table}"):
+    with pytest.raises(InvalidDatabase, match=f"not an index of its schema version 4: no such table: .*{table}"):
         remove_all(path)
-    with pytest.raises(InvalidDatabase, match="schema 4"), open_database(path):
+    with pytest.raises(InvalidDatabase, match="schema version 4"), open_database(path):
         pass
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -54,7 +54,7 @@ def filter_index(
       opm index filter lagoon-operator:alpha --default-channel lagoon-operator=alpha -f index.db --to-fbc -t me/small:1
     """
     from opmkit.index.operations.filter.change import FilterPackages
-    from opmkit.index.operations.filter.packagefilter import PackageFilter
+    from opmkit.index.operations.filter.package_filter import PackageFilter
 
     require_flags(ctx, "from-index")
     defaults = dict(_pairs(default_channel or [], ctx.command_path))

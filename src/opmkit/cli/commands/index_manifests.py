@@ -17,8 +17,8 @@ from opmkit.cli.registry_flags import Connection
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
+    from opmkit.index.operations.manifests.catalog_source import CatalogSource
     from opmkit.index.operations.manifests.installation import Installation
-    from opmkit.index.operations.manifests.resources import Source
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Installing a package"
@@ -85,11 +85,11 @@ class SourceFlags:
         typer.Option(metavar="CONTEXT", help="Of the pod: legacy or restricted.", rich_help_panel=SOURCE_PANEL),
     ] = None
 
-    def source(self, reference: str) -> Source:
+    def source(self, reference: str) -> CatalogSource:
         """The source of the index ``reference``, or of what is served at the address."""
         from opmkit.index.client.address import parse_address
+        from opmkit.index.operations.manifests.catalog_source import CatalogSource
         from opmkit.index.operations.manifests.names import as_label
-        from opmkit.index.operations.manifests.resources import Source
 
         address, image = None, None
         if self.address:
@@ -98,7 +98,7 @@ class SourceFlags:
         else:
             image = _image(reference)
             named_after = image.repository.rpartition("/")[2]
-        return Source(
+        return CatalogSource(
             name=self.name or as_label(named_after),
             namespace=self.namespace,
             image=image,
@@ -203,8 +203,7 @@ def manifests(
 
       opm index manifests index.db --address catalog.olm.svc:50051 --package lagoon-operator --channel stable
     """
-    from opmkit.index.operations.manifests.resources import manifests as objects_of
-    from opmkit.index.operations.manifests.resources import reaches
+    from opmkit.index.operations.manifests.resources import build_manifests, is_available
 
     if not reference and not source_flags.address:
         raise UsageProblem("name the index image, or give --address", ctx.command_path)
@@ -216,12 +215,12 @@ def manifests(
         if reference:
             index = str(source.image or reference)
             installation = _looked_up(installation, index, connection, container_tool)
-        if not reaches(source, installation):
+        if not is_available(source, installation):
             print_warning(
                 f"OLM offers a catalog of the namespace {source.namespace} in that namespace only, not in "
                 f"{installation.namespace}, unless it is set up otherwise"
             )
-    objects = objects_of(source, installation)
+    objects = build_manifests(source, installation)
     if output is ManifestFormat.JSON:
         print_json({"apiVersion": "v1", "kind": "List", "items": objects})
     else:

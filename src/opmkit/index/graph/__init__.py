@@ -1,27 +1,27 @@
-"""Update graphs as pure functions over values: no database, no files."""
+"""Update graphs of packages, computed from values without a database or files."""
 
-from opmkit.index.graph.checks import check_foreign_names, claimed_names, pruned_members
-from opmkit.index.graph.heads import Heads, choose_heads
+from opmkit.index.graph.checks import check_name_owners, claim_names, pruned_member_errors
+from opmkit.index.graph.heads import ChannelHeads, select_heads
 from opmkit.index.graph.replaces import replaces_graph
 from opmkit.index.graph.semver import semver_graph
 from opmkit.index.graph.substitutes import substituted_edges
-from opmkit.index.graph.values import ChannelGraph, Entry, Member, Node, PackageGraph, Placed
+from opmkit.index.graph.values import ChannelGraph, ChannelNode, Entry, Member, Node, PackageGraph
 from opmkit.index.graph.version import precedence
 
 __all__ = [
     "ChannelGraph",
+    "ChannelHeads",
+    "ChannelNode",
     "Entry",
-    "Heads",
     "Member",
     "Node",
     "PackageGraph",
-    "Placed",
-    "check_foreign_names",
-    "choose_heads",
-    "claimed_names",
+    "check_name_owners",
+    "claim_names",
     "precedence",
-    "pruned_members",
+    "pruned_member_errors",
     "replaces_graph",
+    "select_heads",
     "semver_graph",
     "substituted_edges",
 ]

@@ -1,4 +1,4 @@
-"""What must hold of the bundles that are added, beside the graph itself (index semantics, section 2)."""
+"""Checks of added bundles against the other packages of an index and against their new update graphs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ if TYPE_CHECKING:
 
     from opmkit.index.graph.values import ChannelGraph, Member, Node, PackageGraph
 
+_OWN_PACKAGE_HINT = "replace or skip only bundles of the same package"
 
-def claimed_names(bundles: Iterable[tuple[str, Node]]) -> dict[str, str]:
-    """The package, by name, of every bundle that the added (package, bundle) pairs are, replace or skip.
+
+def claim_names(bundles: Iterable[tuple[str, Node]]) -> dict[str, str]:
+    """Map the names of added (package, bundle) pairs, and the names that they replace or skip, to their package.
 
     Raises:
-        GraphError: two packages claim one name.
+        GraphError: bundles of two packages have or refer to the same name.
     """
     claims: dict[str, str] = {}
     for package, node in bundles:
@@ -25,32 +27,32 @@ def claimed_names(bundles: Iterable[tuple[str, Node]]) -> dict[str, str]:
             if other != package:
                 raise GraphError(
                     f"bundle {name} must belong to one package, but bundles of {other} and of {package} name it",
-                    advice="A bundle can only replace or skip bundles of its own package.",
+                    hint=_OWN_PACKAGE_HINT,
                 )
     return claims
 
 
-def check_foreign_names(claims: Mapping[str, str], indexed: Iterable[tuple[str, str]]) -> None:
-    """Check the claims against the (name, package) pairs that channels of the index have.
+def check_name_owners(claims: Mapping[str, str], indexed: Iterable[tuple[str, str]]) -> None:
+    """Check claimed names against the (name, package) pairs in channels of the index.
 
     Raises:
-        GraphError: another package of the index has a name that is claimed.
+        GraphError: a claimed name belongs to another package of the index.
     """
     for name, owner in indexed:
         claimant = claims.get(name, owner)
         if claimant != owner:
             raise GraphError(
-                f"bundle {name} belongs to package {owner} in the index and can't be an edge of package {claimant}",
-                advice="A bundle can only replace or skip bundles of its own package.",
+                f"bundle {name} belongs to package {owner} in the index and cannot be an edge of package {claimant}",
+                hint=_OWN_PACKAGE_HINT,
             )
 
 
-def pruned_members(graph: PackageGraph, added: Iterable[Member]) -> Iterator[GraphError]:
-    """The errors of added bundles that no update leads to from the head of a channel that they say they are in."""
+def pruned_member_errors(graph: PackageGraph, added: Iterable[Member]) -> Iterator[GraphError]:
+    """Yield errors for added bundles that cannot be reached from the heads of their channels."""
     channels = {channel.name: channel for channel in graph.channels}
-    looped = [error for channel in graph.channels for error in _head_replaced(graph.name, channel)]
-    yield from looped
-    if looped:
+    head_errors = [error for channel in graph.channels for error in _updated_heads(graph.name, channel)]
+    yield from head_errors
+    if head_errors:
         return
     reachable = {name: _reachable(channel) for name, channel in channels.items()}
     for member in added:
@@ -59,19 +61,19 @@ def pruned_members(graph: PackageGraph, added: Iterable[Member]) -> Iterator[Gra
                 yield _pruned(graph.name, member, channel, channels.get(channel))
 
 
-def _head_replaced(package: str, channel: ChannelGraph) -> Iterator[GraphError]:
-    """A head that something below it updates from is no head: the channel has none."""
+def _updated_heads(package: str, channel: ChannelGraph) -> Iterator[GraphError]:
+    """Yield errors if another bundle of the channel replaces or skips its head."""
     for above, below in sorted(channel.edges):
         if below == channel.head:
             yield GraphError(
                 f"channel {channel.name} of package {package} has no head: its highest version {below} is itself "
                 f"replaced or skipped by {above}",
-                advice=f"Remove {below} from the replaces and skips of {above}.",
+                hint=f"remove {below} from the replaces and skips of {above}",
             )
 
 
 def _reachable(channel: ChannelGraph) -> frozenset[str]:
-    """Every name that an update path leads to; all edges start at a bundle of the chain."""
+    """Return the names that can be reached from the head; all edges start at a bundle of the chain."""
     return frozenset({node.name for node in channel.chain} | {below for _, below in channel.edges})
 
 
@@ -83,6 +85,6 @@ def _pruned(package: str, member: Member, channel: str, graph: ChannelGraph | No
         state = f"whose head is {graph.head} (highest version; it updates from: {chain})"
     return GraphError(
         f"add prunes bundle {member.name} from package {package}, channel {channel}, {state}",
-        advice=f"Let a bundle of that channel replace or skip {member.name}, or give {member.name} a higher version "
-        "than the head and let it replace or skip it.",
+        hint=f"let a bundle of that channel replace or skip {member.name}, or give {member.name} a higher version "
+        "than the head and let it replace or skip the head",
     )

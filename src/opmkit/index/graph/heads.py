@@ -1,4 +1,4 @@
-"""Which bundle heads each channel of a package, and which channel is its default (index semantics, section 3)."""
+"""Selection of the head of each channel and of the default channel of a package."""
 
 from __future__ import annotations
 
@@ -18,33 +18,32 @@ _FLOOR = precedence("0.0.0")
 
 
 @dataclass(frozen=True, slots=True)
-class Heads:
-    """The outline of a package: the head of each channel by name, and the name of the default channel."""
+class ChannelHeads:
+    """The name of the default channel, and the head of each channel by name."""
 
     default_channel: str
     by_channel: Mapping[str, str]
 
 
-def choose_heads(package: str, members: Sequence[Member]) -> Heads:
-    """Pick the bundle with the highest version of each channel, and the default channel.
+def select_heads(package: str, members: Sequence[Member]) -> ChannelHeads:
+    """Select the bundle with the highest version of each channel, and the default channel.
 
-    ``members`` are the bundles that the package has, then those that are added: the default channel can only move with
-    a version at least as high as those before it. A bundle that is added though the index has an entry for its name
-    (a skipped one) stands in both.
+    ``members`` are the bundles of the index, then the added ones: only a bundle whose version is at least as high as
+    those before it changes the default channel. An added bundle that is already skipped in the index is in both.
 
     Raises:
-        GraphError: a version that can't be ordered, two bundles of the highest version, or no default channel.
+        GraphError: a version is invalid, two bundles have the highest version, or there is no default channel.
     """
     by_channel: defaultdict[str, list[Member]] = defaultdict(list)
     for member in members:
         _check_version(package, member)
         for channel in dict.fromkeys(member.channels):
             by_channel[channel].append(member)
-    _check_uncontested(f"package {package}", [m for m in members if precedence(m.version) >= _FLOOR])
+    _check_single_highest(f"package {package}", [m for m in members if precedence(m.version) >= _FLOOR])
     for channel, candidates in sorted(by_channel.items()):
-        _check_uncontested(f"channel {channel} of package {package}", candidates)
+        _check_single_highest(f"channel {channel} of package {package}", candidates)
     heads = {channel: _highest(candidates).name for channel, candidates in sorted(by_channel.items())}
-    return Heads(_default_channel(package, members, heads), heads)
+    return ChannelHeads(_default_channel(package, members, heads), heads)
 
 
 def _default_channel(package: str, members: Iterable[Member], heads: Mapping[str, str]) -> str:
@@ -57,13 +56,13 @@ def _default_channel(package: str, members: Iterable[Member], heads: Mapping[str
         return named
     if not named and len(heads) == 1:
         return next(iter(heads))
-    listed = ", ".join(f"{channel} (head {head})" for channel, head in heads.items()) or "none"
-    wish = f"the bundles name {named}, which no bundle is in" if named else "no bundle names one"
+    channels = ", ".join(f"{channel} (head {head})" for channel, head in heads.items()) or "none"
+    reason = f"the bundles name {named}, which no bundle is in" if named else "no bundle names one"
     raise GraphError(
-        f"package {package} has no default channel: {wish}; its channels are: {listed}",
-        advice="Name one of the package's channels as the default channel in the annotations of its highest version."
+        f"package {package} has no default channel: {reason}; its channels are: {channels}",
+        hint="set one of the package's channels as the default channel in the annotations of its highest version"
         if heads
-        else "Name at least one channel in the annotations of the bundle.",
+        else "set at least one channel in the annotations of the bundle",
     )
 
 
@@ -71,24 +70,24 @@ def _check_version(package: str, member: Member) -> None:
     try:
         precedence(member.version)
     except GraphError as error:
-        raise GraphError(f"bundle {member.name} of package {package}: {error.message}", advice=error.advice) from error
+        raise GraphError(f"bundle {member.name} of package {package}: {error.message}", hint=error.hint) from error
 
 
 def _highest(members: Sequence[Member]) -> Member:
     return max(members, key=lambda member: precedence(member.version))
 
 
-def _check_uncontested(where: str, members: Sequence[Member]) -> None:
+def _check_single_highest(subject: str, members: Sequence[Member]) -> None:
     if not members:
         return
     top = precedence(_highest(members).version)
-    contenders = [member for member in members if precedence(member.version) == top]
-    if len(contenders) > 1:
-        names = " and ".join(sorted({member.name for member in contenders}))
+    highest = [member for member in members if precedence(member.version) == top]
+    if len(highest) > 1:
+        names = sorted({member.name for member in highest})
         raise GraphError(
-            f"{where} has more than one bundle with its highest version {contenders[0].version!r}: {names}",
-            advice="Only one bundle can be the head: give the new bundle a higher version, or build metadata "
-            "(1.2.3+1) that tells it apart."
-            if len({member.name for member in contenders}) > 1
-            else "The index already skips this name; a bundle can't be added above the one that skips it.",
+            f"{subject} has more than one bundle with its highest version {highest[0].version!r}: "
+            f"{' and '.join(names)}",
+            hint="give the new bundle a higher version, or build metadata such as 1.2.3+1"
+            if len(names) > 1
+            else "give the new bundle another name: the index already skips this one",
         )

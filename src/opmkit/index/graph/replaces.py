@@ -1,14 +1,11 @@
-"""The update graph of a package in replaces mode: each channel is walked down from its highest version.
-
-Index semantics, section 3: the edges are those that the bundles themselves name.
-"""
+"""Update graphs in the mode ``replaces``: bundles declare the edges, and the highest version heads a channel."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import CatalogError, GraphError, combined
-from opmkit.index.graph.heads import choose_heads
+from opmkit.index.errors import CatalogError, GraphError, combine_errors
+from opmkit.index.graph.heads import select_heads
 from opmkit.index.graph.values import ChannelGraph, Entry, PackageGraph
 
 if TYPE_CHECKING:
@@ -21,41 +18,43 @@ if TYPE_CHECKING:
 def replaces_graph(
     package: str, members: Sequence[Member], nodes: Mapping[str, Node], deprecated: AbstractSet[str] = frozenset()
 ) -> PackageGraph:
-    """The graph of ``package`` for its ``members``, see `choose_heads`.
+    """Build the graph of ``package`` from its ``members``, which are described at `select_heads`.
 
-    ``nodes`` holds, by name, at least every bundle of the index that can be reached from a member by replaces.
-    A channel headed by a deprecated bundle is left out; a walk ends with the first deprecated bundle.
+    ``nodes`` contains at least all bundles of the index, by name, that the replaces of a member lead to. Channels with
+    a deprecated head are omitted, and a chain ends at the first deprecated bundle.
 
     Raises:
-        GraphError: see `choose_heads`; a replaced bundle that does not exist, a cycle, a default channel left out.
+        GraphError: see `select_heads`; or a replaced bundle does not exist, a channel has a cycle, or the default
+            channel is omitted.
     """
-    outline = choose_heads(package, members)
-    if outline.by_channel[outline.default_channel] in deprecated:
+    heads = select_heads(package, members)
+    default_head = heads.by_channel[heads.default_channel]
+    if default_head in deprecated:
         raise GraphError(
-            f"the default channel {outline.default_channel} of package {package} is headed by the deprecated bundle "
-            f"{outline.by_channel[outline.default_channel]}",
-            advice="Add a newer bundle to that channel, or one that makes another channel the default.",
+            f"the default channel {heads.default_channel} of package {package} is headed by the deprecated bundle "
+            f"{default_head}",
+            hint="add a newer bundle to that channel, or one that makes another channel the default",
         )
     channels: list[ChannelGraph] = []
     errors: list[CatalogError] = []
-    for channel, head in outline.by_channel.items():
+    for channel, head in heads.by_channel.items():
         if head not in deprecated:
             try:
                 channels.append(_walk(package, channel, nodes[head], nodes, deprecated))
             except GraphError as error:
                 errors.append(error)
     if errors:
-        raise combined(errors)
-    return PackageGraph(package, outline.default_channel, tuple(channels))
+        raise combine_errors(errors)
+    return PackageGraph(package, heads.default_channel, tuple(channels))
 
 
 def _walk(
     package: str, channel: str, head: Node, nodes: Mapping[str, Node], deprecated: AbstractSet[str]
 ) -> ChannelGraph:
-    """Lay out the entries of a channel.
+    """Build the entries of a channel by following replaces from its head.
 
-    Each skip of a node takes a depth for itself: an entry of the skipped name, and one of the node that replaces it.
-    Then comes the replaced bundle, which the node's first entry replaces, and the walk goes on there.
+    For each node there are first, per skipped bundle, two entries of the same depth: one of the skipped bundle, and one
+    of the node that replaces it. An entry of the replaced bundle follows, which the node's first entry replaces.
     """
     entries = [Entry(head.name, 0)]
     chain = {head.name: head}
@@ -75,19 +74,19 @@ def _walk(
 
 
 def _next_node(package: str, channel: str, chain: dict[str, Node], nodes: Mapping[str, Node]) -> Node:
-    """The bundle that the last one of the chain, by name, replaces."""
+    """Return the bundle that the last one of the chain replaces."""
     node = chain[next(reversed(chain))]
     if node.replaces in nodes and node.replaces not in chain:
         return nodes[node.replaces]
-    where, names = f"channel {channel} of package {package}", list(chain)
+    subject, names = f"channel {channel} of package {package}", list(chain)
     if node.replaces in chain:
-        loop = " -> ".join([*names[names.index(node.replaces) :], node.replaces])
+        cycle = " -> ".join([*names[names.index(node.replaces) :], node.replaces])
         raise GraphError(
-            f"{where} has a cycle: {loop}",
-            advice=f"Change the replaces of one of them: {node.name} replacing {node.replaces} closes the cycle.",
+            f"{subject} has a cycle: {cycle}",
+            hint=f"change the replaces of one of them: {node.name} replacing {node.replaces} closes the cycle",
         )
     raise GraphError(
-        f"{where}: {node.name} replaces {node.replaces}, which is neither in the index nor among the bundles added "
+        f"{subject}: {node.name} replaces {node.replaces}, which is neither in the index nor among the bundles added "
         f"(the channel from its head: {' -> '.join([*names, node.replaces])})",
-        advice=f"Add {node.replaces} before or in the same command, or give {node.name} another replaces.",
+        hint=f"add {node.replaces} before or in the same command, or give {node.name} another replaces",
     )

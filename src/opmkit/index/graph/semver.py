@@ -1,15 +1,14 @@
-"""The update graph of a package in the semver modes: versions alone make the edges (index semantics, section 4).
+"""Update graphs in the modes ``semver`` and ``semver-skippatch``: versions determine the edges.
 
-Every function looks at the bundles of a channel as a set, so the order in which they were added, in one command or in
-several, makes no difference.
+The result does not depend on the order in which bundles were added, nor on their distribution over commands.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import CatalogError, GraphError, combined
-from opmkit.index.graph.values import ChannelGraph, Entry, Node, PackageGraph, Placed
+from opmkit.index.errors import CatalogError, GraphError, combine_errors
+from opmkit.index.graph.values import ChannelGraph, ChannelNode, Entry, Node, PackageGraph
 from opmkit.index.graph.version import precedence
 
 if TYPE_CHECKING:
@@ -22,49 +21,56 @@ if TYPE_CHECKING:
 def semver_graph(
     package: str,
     default_channel: str,
-    channels: Mapping[str, Sequence[Placed]],
+    channels: Mapping[str, Sequence[ChannelNode]],
     added: Sequence[Member],
     *,
     skip_patch: bool = False,
 ) -> PackageGraph:
-    """The graph of ``package`` with the ``added`` bundles, which count in the order given for the default channel.
+    """Build the graph of ``package`` with the ``added`` bundles.
 
-    ``default_channel`` and ``channels`` are what the index has, empty for a new package. A bundle is put above the one
-    with the next lower version and below the one with the next higher, whose other edges are dropped.
+    An added bundle replaces the one with the next lower version. The one with the next higher version replaces the
+    added bundle and loses its other edges.
 
-    With ``skip_patch``, the channels that bundles are added to are laid out anew: the highest bundle of each
-    MAJOR.MINOR (prereleases count as lower patches) skips the others, and replaces the highest of the preceding
-    MAJOR.MINOR. The other channels are left out of the result, as channels without bundles are: they stay as they are.
+    With ``skip_patch``, every channel with an added bundle is rebuilt: the highest bundle of each MAJOR.MINOR skips the
+    others, prereleases included, and replaces the highest of the preceding MAJOR.MINOR. The other channels do not
+    change and are omitted from the result, and so are channels without bundles.
+
+    Args:
+        package: name of the package.
+        default_channel: default channel of the package in the index, "" for a new package.
+        channels: channels of the package in the index.
+        added: new bundles; the last one that names a default channel sets it.
+        skip_patch: use the mode ``semver-skippatch``.
 
     Raises:
-        GraphError: a version that can't be ordered or that its channel has already, a channel that is no single line
-            of updates, no default channel.
+        GraphError: a version is invalid or not unique in its channel, a channel is not a single chain of updates, or
+            the package has no default channel.
     """
-    arriving: dict[str, list[Member]] = {name: [] for name in channels}
+    added_to: dict[str, list[Member]] = {name: [] for name in channels}
     for member in added:
         for channel in dict.fromkeys(member.channels):
-            arriving.setdefault(channel, []).append(member)
-    default = _default_channel(package, default_channel, arriving, added)
+            added_to.setdefault(channel, []).append(member)
+    default = _default_channel(package, default_channel, added_to, added)
     graphs: list[ChannelGraph] = []
     errors: list[CatalogError] = []
-    for channel, members in sorted(arriving.items()):
+    for channel, members in sorted(added_to.items()):
         present = channels.get(channel, ())
         if not members and (skip_patch or not present):
             continue
-        where = f"channel {channel} of package {package}"
+        subject = f"channel {channel} of package {package}"
         try:
-            line = _insert(where, present, members)
-            walk = _skip_patches(line) if skip_patch else _updates(where, line, {member.name for member in members})
-            graphs.append(_channel(channel, walk))
+            nodes = _insert(subject, present, members)
+            chain = _skip_patches(nodes) if skip_patch else _chain(subject, nodes, {member.name for member in members})
+            graphs.append(_channel(channel, chain))
         except GraphError as error:
             errors.append(error)
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     return PackageGraph(package, default, tuple(graphs))
 
 
 def _default_channel(package: str, current: str, channels: Collection[str], added: Iterable[Member]) -> str:
-    """The last one that is named, whatever the version; where none ever was, a channel of the first bundle."""
+    """Return the last default channel that a bundle names, else the current one, else a channel of the first bundle."""
     default = current
     for member in added:
         named = member.default_channel
@@ -72,107 +78,108 @@ def _default_channel(package: str, current: str, channels: Collection[str], adde
             raise GraphError(
                 f"bundle {member.name} names the default channel {named}, which package {package} does not have; its "
                 f"channels are: {', '.join(sorted(channels)) or 'none'}",
-                advice=f"Name one of these in its annotations, or add a bundle in {named} in the same command.",
+                hint=f"set one of these in its annotations, or add a bundle in {named} in the same command",
             )
         default = named or default or min(member.channels, default="")
     if not default:
         raise GraphError(
             f"package {package} has no default channel: its bundles name none and are in no channel",
-            advice="Name at least one channel in the annotations of the bundle.",
+            hint="set at least one channel in the annotations of the bundle",
         )
     return default
 
 
-def _insert(where: str, present: Sequence[Placed], added: Sequence[Member]) -> list[Placed]:
-    """All bundles of the channel, from the lowest version to the highest, with the edges that they have now."""
-    arriving = {member.name for member in added}
-    bundles = [*present, *(Placed(member.name, member.version, ()) for member in added)]
-    order = {bundle.name: _version(where, bundle) for bundle in bundles}
+def _insert(subject: str, present: Sequence[ChannelNode], added: Sequence[Member]) -> list[ChannelNode]:
+    """Return all bundles of a channel with their new edges, in ascending order of version."""
+    new_names = {member.name for member in added}
+    bundles = [*present, *(ChannelNode(member.name, member.version, ()) for member in added)]
+    order = {bundle.name: _precedence(subject, bundle) for bundle in bundles}
     bundles.sort(key=lambda bundle: order[bundle.name])
-    line: list[Placed] = []
+    nodes: list[ChannelNode] = []
     for lower, bundle in zip([None, *bundles], bundles, strict=False):
-        if lower is None or arriving.isdisjoint((lower.name, bundle.name)):
-            line.append(bundle)
+        if lower is None or new_names.isdisjoint((lower.name, bundle.name)):
+            nodes.append(bundle)
             continue
         if order[lower.name][:-1] == order[bundle.name][:-1]:
             raise GraphError(
-                f"{where} has the version {lower.version} ({lower.name}) already, and {bundle.name} of version "
+                f"{subject} has the version {lower.version} ({lower.name}) already, and {bundle.name} of version "
                 f"{bundle.version} is the same to it: build metadata does not count",
-                advice="Give the new bundle a higher version, or add it in the mode replaces.",
+                hint="give the new bundle a higher version, or add it in the mode replaces",
             )
-        line.append(Placed(bundle.name, bundle.version, (lower.name,)))
-    return line
+        nodes.append(ChannelNode(bundle.name, bundle.version, (lower.name,)))
+    return nodes
 
 
-def _version(where: str, bundle: Placed) -> Precedence:
+def _precedence(subject: str, bundle: ChannelNode) -> Precedence:
     try:
         if bundle.version:
             return precedence(bundle.version)
     except GraphError as error:
-        raise GraphError(f"bundle {bundle.name} of {where}: {error.message}", advice=error.advice) from error
+        raise GraphError(f"bundle {bundle.name} of {subject}: {error.message}", hint=error.hint) from error
     raise GraphError(
-        f"bundle {bundle.name} of {where} has no version",
-        advice="Give its ClusterServiceVersion one, or add the bundle in the mode replaces.",
+        f"bundle {bundle.name} of {subject} has no version",
+        hint="set the version of its ClusterServiceVersion, or add the bundle in the mode replaces",
     )
 
 
-def _updates(where: str, line: Sequence[Placed], added: Collection[str]) -> list[Placed]:
-    """The bundles from the head down, each replaced by the one before it; all of the channel must come up once."""
-    bundles = {bundle.name: bundle for bundle in line}
-    targeted = {target for bundle in line for target in bundle.targets}
-    heads = [bundle for bundle in line if bundle.name not in targeted]
-    if line[-1].name in added:
-        heads = [line[-1]]
+def _chain(subject: str, nodes: Sequence[ChannelNode], added: Collection[str]) -> list[ChannelNode]:
+    """Return the bundles in order of updates, from the head down; each must occur exactly once."""
+    by_name = {node.name: node for node in nodes}
+    targets = {target for node in nodes for target in node.targets}
+    heads = [node for node in nodes if node.name not in targets]
+    if nodes[-1].name in added:
+        heads = [nodes[-1]]
     if len(heads) != 1:
-        raise _no_line(where, f"has {_listed(heads)} as heads that nothing updates from")
-    walk = heads[:1]
-    while below := [target for target in walk[-1].targets if target in bundles]:
+        raise _not_a_chain(subject, f"has {_join(heads)} as heads that nothing updates from")
+    chain = heads[:1]
+    while below := [target for target in chain[-1].targets if target in by_name]:
         if len(below) > 1:
-            raise _no_line(where, f"lets {walk[-1].name} update from {' as well as from '.join(below)}")
-        walk.append(bundles[below[0]])
-        if len(walk) > len(line):
-            raise _no_line(where, f"has a cycle through {walk[-1].name}")
-    if left := set(line).difference(walk):
-        chain = " -> ".join(bundle.name for bundle in walk)
-        raise _no_line(where, f"leads from its head to {chain} and leaves out {_listed(left)}")
-    return walk
+            raise _not_a_chain(subject, f"lets {chain[-1].name} update from {' as well as from '.join(below)}")
+        chain.append(by_name[below[0]])
+        if len(chain) > len(nodes):
+            raise _not_a_chain(subject, f"has a cycle through {chain[-1].name}")
+    if missing := set(nodes).difference(chain):
+        names = " -> ".join(node.name for node in chain)
+        raise _not_a_chain(subject, f"leads from its head to {names} and leaves out {_join(missing)}")
+    return chain
 
 
-def _no_line(where: str, fault: str) -> GraphError:
+def _not_a_chain(subject: str, problem: str) -> GraphError:
     return GraphError(
-        f"{where} is not one line of updates, as the mode semver needs it: it {fault}",
-        advice="Add to this package in the mode that its bundles were added in.",
+        f"{subject} is not a single chain of updates, which the mode semver requires: it {problem}",
+        hint="add to this package in the mode that its bundles were added in",
     )
 
 
-def _listed(bundles: Iterable[Placed]) -> str:
-    return " and ".join(sorted(bundle.name for bundle in bundles)) or "no bundles"
+def _join(nodes: Iterable[ChannelNode]) -> str:
+    return " and ".join(sorted(node.name for node in nodes)) or "no bundles"
 
 
-def _skip_patches(line: Sequence[Placed]) -> list[Placed]:
-    """The highest bundle of each MAJOR.MINOR from the head down; what it skips are targets that are not in the list."""
-    groups: dict[tuple[int, int], list[Placed]] = {}
-    for bundle in reversed(line):
-        groups.setdefault(precedence(bundle.version)[:2], []).append(bundle)
-    names = {bundle.name for bundle in line}
-    following = [group[0].name for group in list(groups.values())[1:]]
-    walk: list[Placed] = []
-    for (highest, *patches), below in zip(groups.values(), [*following, None], strict=True):
+def _skip_patches(nodes: Sequence[ChannelNode]) -> list[ChannelNode]:
+    """Return the highest bundle of each MAJOR.MINOR from the head down; the others become targets only."""
+    groups: dict[tuple[int, int], list[ChannelNode]] = {}
+    for node in reversed(nodes):
+        groups.setdefault(precedence(node.version)[:2], []).append(node)
+    names = {node.name for node in nodes}
+    next_names = [group[0].name for group in list(groups.values())[1:]]
+    chain: list[ChannelNode] = []
+    for (highest, *patches), below in zip(groups.values(), [*next_names, None], strict=True):
         absent = [target for target in highest.targets if target not in names]
         targets = [*(patch.name for patch in patches), *absent, *([below] if below else [])]
-        walk.append(Placed(highest.name, highest.version, tuple(targets)))
-    return walk
+        chain.append(ChannelNode(highest.name, highest.version, tuple(targets)))
+    return chain
 
 
-def _channel(name: str, walk: Sequence[Placed]) -> ChannelGraph:
-    """Lay out the entries: each bundle of the walk one deeper, the pairs for what it skips deeper than itself."""
-    nodes = {bundle.name for bundle in walk}
+def _channel(name: str, chain: Sequence[ChannelNode]) -> ChannelGraph:
+    """Build the entries: one for each bundle of the chain, at increasing depths, and a pair for each skip below it."""
+    names = {node.name for node in chain}
     entries: list[Entry] = []
-    for depth, bundle in enumerate(walk):
-        skips = [target for target in bundle.targets if target not in nodes]
-        below = None if depth == len(walk) - 1 else len(entries) + 1 + 2 * len(skips)
-        entries.append(Entry(bundle.name, depth, replaces=below))
-        for deeper, skipped in enumerate(skips, start=depth + 1):
-            entries += [Entry(skipped, deeper), Entry(bundle.name, deeper, replaces=len(entries))]
-    chain = tuple(Node(bundle.name, bundle.version, "", ()) for bundle in walk)
-    return ChannelGraph(name, walk[0].name, tuple(entries), chain)
+    for depth, node in enumerate(chain):
+        skips = [target for target in node.targets if target not in names]
+        below = None if depth == len(chain) - 1 else len(entries) + 1 + 2 * len(skips)
+        entries.append(Entry(node.name, depth, replaces=below))
+        for skip_depth, skipped in enumerate(skips, start=depth + 1):
+            entries += [Entry(skipped, skip_depth), Entry(node.name, skip_depth, replaces=len(entries))]
+    return ChannelGraph(
+        name, chain[0].name, tuple(entries), tuple(Node(node.name, node.version, "", ()) for node in chain)
+    )

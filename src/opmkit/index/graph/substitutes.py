@@ -1,6 +1,6 @@
-"""Bundles that substitute others: what that does to the edges of both and of their neighbours (index semantics, 8).
+"""Update edges of bundles that substitute others (``olm.substitutesFor``).
 
-The bundles that substitute one bundle form a chain by version: the lowest substitutes the bundle, the next that one.
+The substitutes of a bundle form a chain in order of version: the lowest substitutes the bundle, the next one that, etc.
 """
 
 from __future__ import annotations
@@ -18,53 +18,52 @@ if TYPE_CHECKING:
 
 
 def substituted_edges(present: Mapping[str, Node], added: Iterable[Node]) -> dict[str, Node]:
-    """The edges of the ``added`` bundles, and of those ``present`` whose edges change with them, by name.
+    """Return, by name, the ``added`` bundles and those of ``present`` whose edges change.
 
-    The bundles are added one after the other, in the order given. What is stored in the ClusterServiceVersions does
-    not change.
+    Bundles are added one after the other. Their ClusterServiceVersions do not change.
 
     Raises:
-        GraphError: a version that can't be ordered, equal versions, or a cycle among the bundles that substitute.
+        GraphError: a version is invalid, two substitutes have the same version, or substitutions form a cycle.
     """
     nodes = dict(present)
     for node in added:
-        nodes |= _with_substitutes(nodes, node)
+        nodes |= _add(nodes, node)
     return {name: node for name, node in nodes.items() if present.get(name) != node}
 
 
-def _with_substitutes(nodes: Mapping[str, Node], new: Node) -> dict[str, Node]:
-    """The new bundle and those that change with it."""
+def _add(nodes: Mapping[str, Node], new: Node) -> dict[str, Node]:
+    """Return the new bundle and the changed ones."""
     changed = {new.name: new}
     if new.substitutes_for:
         for name, node in nodes.items():
             if node.replaces == new.substitutes_for:
                 changed[name] = replace(node, replaces=new.name)
-        changed |= _entered_chain({**nodes, **changed}, new)
-    everything = {**nodes, **changed}
-    substitutes = {node.substitutes_for: name for name, node in everything.items() if node.substitutes_for}
-    substituted = {name: node.substitutes_for for name, node in everything.items() if node.substitutes_for}
+        changed |= _insert_into_chain({**nodes, **changed}, new)
+    current = {**nodes, **changed}
+    substitutes = {node.substitutes_for: name for name, node in current.items() if node.substitutes_for}
+    substituted = {name: node.substitutes_for for name, node in current.items() if node.substitutes_for}
     skips = [*new.skips, *_chain(substituted, new.name)]
     for name in _chain(substitutes, new.name):
-        skipping = dict.fromkeys([*everything[name].skips, *skips, new.name])
-        changed[name] = replace(everything[name], skips=tuple(skipping))
-    widened = [name for skipped in skips for name in (skipped, *_chain(substitutes, skipped, end=new.name))]
+        merged = dict.fromkeys([*current[name].skips, *skips, new.name])
+        changed[name] = replace(current[name], skips=tuple(merged))
+    with_substitutes = [name for skipped in skips for name in (skipped, *_chain(substitutes, skipped, end=new.name))]
     changed[new.name] = replace(
         changed[new.name],
         replaces=[new.replaces, *_chain(substitutes, new.replaces)][-1],
-        skips=tuple(dict.fromkeys(widened)),
+        skips=tuple(dict.fromkeys(with_substitutes)),
     )
     return changed
 
 
-def _entered_chain(nodes: Mapping[str, Node], new: Node) -> dict[str, Node]:
-    """Put a bundle among those that substitute the same one: it, and the one that substitutes it now, if any."""
+def _insert_into_chain(nodes: Mapping[str, Node], new: Node) -> dict[str, Node]:
+    """Insert a bundle into a chain of substitutes; return it, and the bundle that substitutes it now, if any."""
     substitutes = {node.substitutes_for: name for name, node in nodes.items() if name != new.name}
     version, below = precedence(new.version), new.substitutes_for
     for above in _chain(substitutes, new.substitutes_for):
         if precedence(nodes[above].version) == version:
             raise GraphError(
                 f"bundles {above} and {new.name} both substitute {below} and have the same version {new.version}",
-                advice="Give one of them a higher version; build metadata (1.2.3+1) is enough.",
+                hint="give one of them a higher version or build metadata such as 1.2.3+1",
             )
         if precedence(nodes[above].version) > version:
             return {
@@ -76,14 +75,14 @@ def _entered_chain(nodes: Mapping[str, Node], new: Node) -> dict[str, Node]:
 
 
 def _chain(links: Mapping[str, str], start: str, end: str = "") -> list[str]:
-    """The names that follow ``start``, up to and without ``end``."""
+    """Return the names that follow ``start``, up to ``end`` exclusively."""
     chain: list[str] = []
     name = links.get(start)
     while name and name != end:
         if name == start or name in chain:
             raise GraphError(
                 f"the bundles {' -> '.join([start, *chain, name])} substitute each other in a cycle",
-                advice="Remove the annotation olm.substitutesFor from one of them.",
+                hint="remove the annotation olm.substitutesFor from one of them",
             )
         chain.append(name)
         name = links.get(name)

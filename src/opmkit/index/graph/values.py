@@ -1,4 +1,4 @@
-"""The values that update graphs are computed from and made of."""
+"""Inputs and results of update graph computations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A bundle of the index with its own edges, and the name of the bundle it substitutes. Empty where it has none."""
+    """A bundle with its declared edges and the name of the bundle that it substitutes; "" for none."""
 
     name: str
     version: str
@@ -17,13 +17,13 @@ class Node:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The names that this bundle updates from."""
+        """The names that this bundle replaces or skips."""
         return (*self.skips, self.replaces) if self.replaces else self.skips
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A bundle as a candidate for the heads of a package's channels."""
+    """A bundle with the channels that it is in, a candidate for their heads."""
 
     name: str
     version: str
@@ -32,8 +32,8 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A bundle in a channel: the names that its entries there update from, bundles of the index or not."""
+class ChannelNode:
+    """A bundle in a channel, with the names that it replaces or skips there, which may not be in the index."""
 
     name: str
     version: str
@@ -42,7 +42,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of a channel: ``replaces`` is the position, in the channel's entries, of the entry that it replaces."""
+    """A row of ``channel_entry``; ``replaces`` is the position of another entry of the channel."""
 
     name: str
     depth: int
@@ -51,7 +51,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ChannelGraph:
-    """A channel: its head, its entries in the order they are stored, and the bundles on its replaces chain."""
+    """A channel with its head, its entries in storage order, and the bundles on its replaces chain."""
 
     name: str
     head: str
@@ -60,7 +60,7 @@ class ChannelGraph:
 
     @property
     def edges(self) -> frozenset[tuple[str, str]]:
-        """Every (bundle, bundle that it updates from) of the channel, through replaces and skips alike."""
+        """The (bundle, target) pairs of all replaces and skips."""
         return frozenset(
             (entry.name, self.entries[entry.replaces].name) for entry in self.entries if entry.replaces is not None
         )
@@ -68,7 +68,7 @@ class ChannelGraph:
 
 @dataclass(frozen=True, slots=True)
 class PackageGraph:
-    """A package with the channels that it will have."""
+    """A package with its default channel and channels."""
 
     name: str
     default_channel: str

@@ -16,7 +16,7 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.uncompressed import compress_layers
 from opmkit.index.errors import CatalogError
-from opmkit.index.files import put_files
+from opmkit.index.files import write_files
 from opmkit.index.image.base import DEFAULT_BINARY_IMAGE, MADE_FROM, Base, extract_with_base, load_base
 from opmkit.index.image.content import (
     CONTEXT_CATALOG,
@@ -223,7 +223,7 @@ def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) ->
                 from opmkit.index.fbc.directory import require_empty
 
                 require_empty(plan.context / CONTEXT_CATALOG)
-            put_files(plan.context, content.build_context(plan.binary_image, plan.dockerfile))
+            write_files(plan.context, content.build_context(plan.binary_image, plan.dockerfile))
         return result
 
 

@@ -111,10 +111,10 @@ class DatabaseContent:
 
     def blobs(self) -> Blobs:
         """Convert the database to a file-based catalog."""
-        from opmkit.index.rendering.database_blobs import blobs_of_database
+        from opmkit.index.rendering.database_blobs import database_to_blobs
 
         with self.open() as database:
-            return blobs_of_database(database)
+            return database_to_blobs(database)
 
     def build_spec(self, created: int) -> BuildSpec:
         """Return the layer and the configuration of an image that serves the database."""

@@ -123,7 +123,7 @@ class CatalogChange(Change):
 
 def _unsupported_by_databases() -> CatalogError:
     return CatalogError(
-        "a database has no place for that: its channels and updates are what the bundles themselves say",
+        "unsupported by index databases: they store only the channels and edges that bundles declare",
         hint=Hint("convert the index with {}", Setting.TO_CATALOG),
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from opmkit.index.errors import CatalogError, UnknownPackage, combined
+from opmkit.index.errors import CatalogError, UnknownPackage, combine_errors
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Blobs, Deprecation, DeprecationsBlob
 from opmkit.index.fbc.packages import replace_packages, select_packages, validate_packages
 from opmkit.index.operations.change import CatalogChange, EditResult
-from opmkit.index.suggestions import instead
+from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -65,7 +65,7 @@ def edit_deprecations(blobs: Blobs, edits: Sequence[DeprecationEdit]) -> EditRes
         else:
             changed[edit.package] = replace(package, deprecations=_edited(package.deprecations, edit))
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     result = replace_packages(blobs, changed)
     validate_packages(result, packages)
     return EditResult(result, warnings=tuple(warnings))
@@ -111,13 +111,13 @@ def _unknown_object(blobs: Blobs, package: Blobs, edit: DeprecationEdit) -> Cata
     if not package.packages:
         known = sorted({blob.name for blob in blobs.packages})
         return UnknownPackage(
-            f"package {edit.package} can't be deprecated: the catalog does not have it",
-            advice=instead("packages", edit.package, known),
+            f"package {edit.package}: cannot be deprecated: not found in the catalog",
+            hint=suggest_names("packages", edit.package, known),
         )
     if schema not in _KINDS:
         return CatalogError(
-            f'"{schema}" can\'t be deprecated, only {PACKAGE}, {CHANNEL} and {BUNDLE} can',
-            advice="Name one of these schemas.",
+            f'"{schema}": cannot be deprecated: unsupported schema',
+            hint=f"use one of the schemas: {', '.join(_KINDS)}",
         )
     if schema == PACKAGE:
         return None
@@ -126,6 +126,6 @@ def _unknown_object(blobs: Blobs, package: Blobs, edit: DeprecationEdit) -> Cata
         return None
     kind = _KINDS[schema]
     return CatalogError(
-        f"{kind} {name} can't be deprecated: package {edit.package} does not have it",
-        advice=instead(f"{kind}s", name, names),
+        f"{kind} {name}: cannot be deprecated: not found in package {edit.package}",
+        hint=suggest_names(f"{kind}s", name, names),
     )

@@ -1,11 +1,11 @@
-"""What ``list packages``, ``list channels`` and ``list bundles`` show, as rows."""
+"""Rows of ``list packages``, ``list channels`` and ``list bundles``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import UnknownPackage
+from opmkit.index.suggestions import unknown_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PackageRow:
-    """A package of a catalog."""
+    """A package."""
 
     name: str
     display_name: str
@@ -24,7 +24,7 @@ class PackageRow:
 
 @dataclass(frozen=True, slots=True)
 class ChannelRow:
-    """A channel of a package with the name of its head."""
+    """A channel and its head."""
 
     package: str
     channel: str
@@ -33,7 +33,7 @@ class ChannelRow:
 
 @dataclass(frozen=True, slots=True)
 class BundleRow:
-    """A bundle in a channel. Texts that it does not have are empty."""
+    """A bundle in a channel. Absent texts are empty."""
 
     package: str
     channel: str
@@ -45,50 +45,49 @@ class BundleRow:
 
 
 def list_packages(catalog: Catalog) -> list[PackageRow]:
-    """The packages of a catalog, by name."""
+    """Return the packages of a catalog, ordered by name."""
     packages = sorted(catalog.packages.items())
     return [PackageRow(name, package.display_name, package.default_channel) for name, package in packages]
 
 
 def list_channels(catalog: Catalog, package: str = "") -> list[ChannelRow]:
-    """The channels of one package, or of all where none is named, by package and name.
+    """Return the channels of one or all packages, ordered by package and name.
 
     Raises:
-        UnknownPackage: the catalog does not have that package.
+        UnknownPackage: the package does not exist.
     """
     return [
-        ChannelRow(chosen.name, name, channel.heads[0])
-        for chosen in _chosen(catalog, package)
-        for name, channel in sorted(chosen.channels.items())
+        ChannelRow(selected.name, name, channel.heads[0])
+        for selected in _packages(catalog, package)
+        for name, channel in sorted(selected.channels.items())
     ]
 
 
 def list_bundles(catalog: Catalog, package: str = "") -> list[BundleRow]:
-    """The bundles of one package, or of all where none is named, by package, channel and name.
+    """Return the bundles of one or all packages, ordered by package, channel and name.
 
     Raises:
-        UnknownPackage: the catalog does not have that package.
+        UnknownPackage: the package does not exist.
     """
     return [
         BundleRow(
-            chosen.name,
-            channel,
+            selected.name,
+            channel_name,
             name,
             entry.replaces,
             entry.skips,
             entry.skip_range,
-            chosen.bundles[name].image,
+            selected.bundles[name].image,
         )
-        for chosen in _chosen(catalog, package)
-        for channel, value in sorted(chosen.channels.items())
-        for name, entry in sorted(value.entries.items())
+        for selected in _packages(catalog, package)
+        for channel_name, channel in sorted(selected.channels.items())
+        for name, entry in sorted(channel.entries.items())
     ]
 
 
-def _chosen(catalog: Catalog, package: str) -> Iterator[Package]:
-    if package and package not in catalog.packages:
-        known = ", ".join(sorted(catalog.packages)) or "none"
-        raise UnknownPackage(f'package "{package}" not found', advice=f"The packages of this catalog are: {known}.")
+def _packages(catalog: Catalog, package: str) -> Iterator[Package]:
+    for error in unknown_packages([package], catalog.packages):
+        raise error
     for name, value in sorted(catalog.packages.items()):
         if package in ("", name):
             yield value

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import combined
+from opmkit.index.errors import combine_errors
 from opmkit.index.fbc.blobs import BUNDLE
 from opmkit.index.operations.change import Change, ChangeResult, EditResult
 from opmkit.index.operations.deprecate import remove_references
 from opmkit.index.operations.remove import RemoveResult, without_packages
 from opmkit.index.sqlite.removal import package_names, remove_package, remove_stranded_bundles
-from opmkit.index.suggestions import packages_not_found
+from opmkit.index.suggestions import unknown_packages
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,9 +58,9 @@ def prune_database(database: IndexDatabase, keep: Collection[str], *, permissive
             ``permissive``.
     """
     known = package_names(database)
-    failures = packages_not_found(keep, known)
+    failures = unknown_packages(keep, known)
     if failures and not permissive:
-        raise combined(failures)
+        raise combine_errors(failures)
     removed = tuple(name for name in known if name not in keep)
     with database.transaction():
         for name in removed:
@@ -76,9 +76,9 @@ def prune_catalog(blobs: Blobs, keep: Collection[str], *, permissive: bool = Fal
             ``permissive``.
     """
     known = {blob.package for blob in blobs if blob.package}
-    failures = packages_not_found(keep, known)
+    failures = unknown_packages(keep, known)
     if failures and not permissive:
-        raise combined(failures)
+        raise combine_errors(failures)
     return EditResult(without_packages(blobs, known.difference(keep)), failures=failures)
 
 
@@ -89,7 +89,7 @@ def prune_stranded_in_database(database: IndexDatabase) -> None:
 
 
 def prune_stranded_in_catalog(blobs: Blobs) -> EditResult:
-    """Remove the bundles that are no entry of a channel of their package, and their deprecations."""
+    """Remove the bundles without an entry in a channel of their package, and their deprecations."""
     placed = {(channel.package, entry.name) for channel in blobs.channels for entry in channel.entries}
     stranded = {(bundle.package, bundle.name) for bundle in blobs.bundles} - placed
     if not stranded:

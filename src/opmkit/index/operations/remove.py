@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import PackageNotRemoved, combined
+from opmkit.index.errors import PackageNotRemoved, combine_errors
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.operations.change import Change, ChangeResult, EditResult
 from opmkit.index.sqlite.removal import package_names, remove_package, remove_stranded_bundles
-from opmkit.index.suggestions import listed, packages_not_found
+from opmkit.index.suggestions import join_names, unknown_packages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -70,9 +70,9 @@ def remove_from_catalog(blobs: Blobs, names: Sequence[str], *, permissive: bool 
     Raises:
         UnknownPackage: the catalog does not have some of the packages and ``permissive`` is not set.
     """
-    failures = packages_not_found(names, {blob.package for blob in blobs if blob.package})
+    failures = unknown_packages(names, {blob.package for blob in blobs if blob.package})
     if failures and not permissive:
-        raise combined(failures)
+        raise combine_errors(failures)
     return EditResult(without_packages(blobs, {name for name in names if name}), failures=failures)
 
 
@@ -88,5 +88,5 @@ def _not_removed(names: Sequence[str], known: Sequence[str]) -> PackageNotRemove
     causes = (f"error removing operator package {name}: no package found for packagename {name}" for name in names)
     return PackageNotRemoved(
         f"error deleting packages from database: {'; '.join(causes)}",
-        advice=f"The packages of the index are: {listed(known)}.",
+        hint=f"use one of the packages: {join_names(known)}",
     )

@@ -1,4 +1,4 @@
-"""Index databases as blobs of file-based catalogs, as the reference converts them."""
+"""Conversion of index databases to blobs of file-based catalogs, as in operator-registry."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from opmkit.index.fbc.from_bundle import (
     sort_related_images,
     unique_properties,
 )
-from opmkit.index.rendering.from_database import head_spec, load_catalog, properties_by_bundle
-from opmkit.index.sqlite import catalog as stored
-from opmkit.index.sqlite.manifests import cut_manifests
+from opmkit.index.rendering.database_catalog import head_spec, load_catalog, properties_by_bundle
+from opmkit.index.sqlite import rows as stored
+from opmkit.index.sqlite.manifests import split_manifests
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,29 +49,32 @@ if TYPE_CHECKING:
 _BLANKS = re.compile(r"[ \r\n]")
 
 
-def blobs_of_database(database: IndexDatabase) -> Blobs:
-    """The catalog that an index database holds as blobs of a file-based one, in order.
+def database_to_blobs(database: IndexDatabase) -> Blobs:
+    """Convert an index database to sorted blobs of a file-based catalog.
 
-    A bundle has its objects where the database keeps them: it does for the heads of channels, and for those without an
-    image.
+    Bundles have their objects if the database stores them: at least for channel heads and bundles without an image.
 
     Raises:
-        InvalidCatalog: it breaks the rules for catalogs, see `load_catalog`, or has a value that can't be read.
+        InvalidCatalog: the catalog is invalid, see `load_catalog`, or a value cannot be parsed.
     """
     packages = [package for _, package in sorted(load_catalog(database).packages.items())]
-    bundles = _StoredBundles.of(database)
+    bundles = _BundleRows.read(database)
     return Blobs(
         tuple(
-            PackageBlob(one.name, one.default_channel, icon_of(head_spec(database, one).get("icon")))
-            for one in packages
+            PackageBlob(package.name, package.default_channel, decode_icon(head_spec(database, package).get("icon")))
+            for package in packages
         ),
-        tuple(_channel_blob(one.name, channel) for one in packages for _, channel in sorted(one.channels.items())),
-        tuple(bundles.blob(one.name, name) for one in packages for name in sorted(one.bundles)),
+        tuple(
+            _channel_blob(package.name, channel)
+            for package in packages
+            for _, channel in sorted(package.channels.items())
+        ),
+        tuple(bundles.blob(package.name, name) for package in packages for name in sorted(package.bundles)),
     )
 
 
-def icon_of(icons: JsonValue) -> Icon | None:
-    """The first of the icons in the spec of a ClusterServiceVersion, None where there is none that can be read."""
+def decode_icon(icons: JsonValue) -> Icon | None:
+    """Return the first icon of a ClusterServiceVersion, None if it is missing or invalid."""
     first = icons[0] if isinstance(icons, list) and icons else None
     if not isinstance(first, dict):
         return None
@@ -86,13 +89,15 @@ def icon_of(icons: JsonValue) -> Icon | None:
 
 
 def _channel_blob(package: str, channel: Channel) -> ChannelBlob:
-    entries = (EntryBlob(one.name, one.replaces, one.skips, one.skip_range) for one in channel.entries.values())
-    return ChannelBlob(channel.name, package, tuple(sorted(entries, key=lambda one: one.name)))
+    entries = (
+        EntryBlob(entry.name, entry.replaces, entry.skips, entry.skip_range) for entry in channel.entries.values()
+    )
+    return ChannelBlob(channel.name, package, tuple(sorted(entries, key=lambda entry: entry.name)))
 
 
 @dataclass(frozen=True, slots=True)
-class _StoredBundles:
-    """What the database holds of its bundles, by their names."""
+class _BundleRows:
+    """The rows of all bundles, by name."""
 
     database: IndexDatabase
     rows: Mapping[str, stored.BundleRow]
@@ -101,7 +106,7 @@ class _StoredBundles:
     images: Mapping[str, Sequence[str]]
 
     @classmethod
-    def of(cls, database: IndexDatabase) -> _StoredBundles:
+    def read(cls, database: IndexDatabase) -> _BundleRows:
         images: defaultdict[str, list[str]] = defaultdict(list)
         for bundle, image in stored.related_image_rows(database):
             images[bundle].append(image)
@@ -115,35 +120,35 @@ class _StoredBundles:
 
     def blob(self, package: str, name: str) -> BundleBlob:
         try:
-            manifests = cut_manifests(stored.bundle_manifests(self.database, name))
+            manifests = split_manifests(stored.bundle_manifests(self.database, name))
             objects = [BlobProperty(BUNDLE_OBJECT, object_value(text.encode())) for text, _ in manifests]
             properties = sort_properties(unique_properties([*self._properties(package, name), *objects]))
             images = _csv_images(value for _, value in manifests)
         except (ValueError, RecursionError, InvalidBundle) as error:
             raise InvalidCatalog(
-                f'bundle "{name}" can\'t be read: {error}', advice="Build the index again without that bundle."
+                f'bundle "{name}": invalid content: {error}', hint="build the index again without that bundle"
             ) from error
-        named = {one.image for one in images}
+        named = {related.image for related in images}
         images += [RelatedImage("", image) for image in self.images.get(name, ()) if image not in named]
         return BundleBlob(name, package, self.rows[name].image, properties, sort_related_images(images))
 
     def _properties(self, package: str, name: str) -> Iterator[BlobProperty]:
-        """The properties as they are, APIs and what the bundle requires in their normal form."""
+        """Yield the properties, with provided APIs and requirements in their normalized form."""
         properties = self.properties.get(name, ())
-        for one in properties:
-            value = parse_json(one.value)
-            yield gvk_property(GVK, value) if one.type == GVK else BlobProperty(one.type, value)
-        if all(one.type != PACKAGE for one in properties):
+        for row in properties:
+            value = parse_json(row.value)
+            yield gvk_property(GVK, value) if row.type == GVK else BlobProperty(row.type, value)
+        if all(row.type != PACKAGE for row in properties):
             yield BlobProperty(PACKAGE, {"packageName": package, "version": self.rows[name].version})
-        for one in self.dependencies.get(name, ()):
-            if one.type == PACKAGE:
-                yield package_required_property(parse_json(one.value))
-            elif one.type == GVK:
-                yield gvk_property(GVK_REQUIRED, parse_json(one.value))
+        for row in self.dependencies.get(name, ()):
+            if row.type == PACKAGE:
+                yield package_required_property(parse_json(row.value))
+            elif row.type == GVK:
+                yield gvk_property(GVK_REQUIRED, parse_json(row.value))
 
 
 def _csv_images(manifests: Iterable[JsonValue]) -> list[RelatedImage]:
-    """The related images that the first ClusterServiceVersion names."""
+    """Return the related images of the first ClusterServiceVersion."""
     for value in manifests:
         if isinstance(value, dict) and value.get("kind") == CSV_KIND:
             return related_images(fields.mapping(value.get("spec"), "spec"))

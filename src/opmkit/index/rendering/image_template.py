@@ -1,4 +1,4 @@
-"""Names of images that are not there yet, from a template that a bundle fills in."""
+"""Templates of image names, such as ``quay.io/me/{{.Package}}:v{{.Version}}``."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 
 _ACTION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _FIELDS = ("Package", "Name", "Version")
-_ADVICE = f"Of Go's templates there are the fields {', '.join(f'{{{{.{name}}}}}' for name in _FIELDS)}."
+_HINT = f"use the fields {', '.join(f'{{{{.{name}}}}}' for name in _FIELDS)}"
 
 
 @dataclass(frozen=True, slots=True)
 class ImageTemplate:
-    """Texts and, between them, the names of fields: of the subset of Go's templates that names of images need."""
+    """A template in a subset of Go's syntax: texts, and the names of the fields between them."""
 
     texts: tuple[str, ...]
     fields: tuple[str, ...]
 
     @classmethod
     def parse(cls, template: str) -> ImageTemplate:
-        """Read a template, such as ``quay.io/me/{{.Package}}:v{{.Version}}``; raises CatalogError."""
+        """Parse a template; raise CatalogError if it is invalid."""
         *texts, last = _ACTION.split(template)
         if "{{" in last:
-            raise CatalogError(f"the image template {template!r} has a {{{{ without }}}}", advice=_ADVICE)
+            raise CatalogError(f"invalid image template {template!r}: {{{{ without }}}}", hint=_HINT)
         return cls((*texts[::2], last), tuple(_field(action, template) for action in texts[1::2]))
 
     def image(self, bundle: Bundle) -> str:
-        """The name for the image of a bundle."""
+        """Return the image name of a bundle."""
         values = {"Package": bundle.package, "Name": bundle.name, "Version": bundle.version}
         filled = (values[field] + text for field, text in zip(self.fields, self.texts[1:], strict=True))
         return self.texts[0] + "".join(filled)
@@ -42,5 +42,5 @@ def _field(content: str, template: str) -> str:
     action = content.strip()
     name = action.removeprefix(".")
     if action != f".{name}" or name not in _FIELDS:
-        raise CatalogError(f"the image template {template!r} has {{{{{content}}}}}, which is no field", advice=_ADVICE)
+        raise CatalogError(f"invalid image template {template!r}: unknown field {{{{{content}}}}}", hint=_HINT)
     return name

@@ -12,13 +12,13 @@ import orjson
 
 from opmkit.index.api.messages import message_class
 from opmkit.index.server.errors import QueryFailed
-from opmkit.index.sqlite.manifests import cut_manifests
-from opmkit.index.sqlite.serving import GVK
+from opmkit.index.sqlite.manifests import split_manifests
+from opmkit.index.sqlite.serving_queries import GVK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from opmkit.index.sqlite.serving import Listed, StoredBundle, Value
+    from opmkit.index.sqlite.serving import ListedBundle, PropertyValue, ServedBundle
 
     Plural = Callable[[str, str, str], str]
 
@@ -37,13 +37,13 @@ def place(package: str, channel: str) -> bytes:
     return _serialised(packageName=package, channelName=channel)
 
 
-def listed_place(listed: Listed) -> bytes:
+def listed_place(listed: ListedBundle) -> bytes:
     """The part that tells where a bundle is, and what it replaces and skips there."""
     skips = [] if listed.skips is None else sorted(listed.skips.split(","))
     return _serialised(packageName=listed.package, channelName=listed.channel, replaces=listed.replaces, skips=skips)
 
 
-def content(stored: StoredBundle, plural: Plural) -> bytes:
+def content(stored: ServedBundle, plural: Plural) -> bytes:
     """The part that tells of the bundle itself, for answers of a single one; ``plural`` gives that of an API.
 
     Raises QueryFailed for manifests that can't be read.
@@ -59,7 +59,7 @@ def content(stored: StoredBundle, plural: Plural) -> bytes:
     )
 
 
-def listed_content(stored: StoredBundle) -> bytes | None:
+def listed_content(stored: ServedBundle) -> bytes | None:
     """The part that tells of the bundle itself, in the list of all; None where it is left out of that.
 
     Raises QueryFailed for manifests that can't be read.
@@ -81,7 +81,7 @@ def _serialised(**fields: Any) -> bytes:
     return message
 
 
-def _own_fields(stored: StoredBundle) -> dict[str, Any]:
+def _own_fields(stored: ServedBundle) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "csvName": stored.name,
         "bundlePath": stored.image or "",
@@ -101,7 +101,7 @@ def manifests(documents: bytes) -> tuple[list[str], str]:
         QueryFailed: what is no JSON, or has no ClusterServiceVersion with a name.
     """
     try:
-        cut = cut_manifests(documents)
+        cut = split_manifests(documents)
     except (ValueError, RecursionError) as error:
         raise QueryFailed(f"invalid manifests in bundle: {error}") from error
     for text, document in cut:
@@ -117,7 +117,7 @@ def _text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def _of_bundle(stored: StoredBundle, values: Iterable[Value]) -> list[tuple[str, str]]:
+def _of_bundle(stored: ServedBundle, values: Iterable[PropertyValue]) -> list[tuple[str, str]]:
     """The values that say they are of this version and image, or don't say; none where one of them has no content."""
     pairs = dict.fromkeys(
         (value.type, value.value)
@@ -128,7 +128,7 @@ def _of_bundle(stored: StoredBundle, values: Iterable[Value]) -> list[tuple[str,
     return found if len(found) == len(pairs) else []
 
 
-def _pairs(values: Iterable[Value]) -> list[tuple[str, str]]:
+def _pairs(values: Iterable[PropertyValue]) -> list[tuple[str, str]]:
     return [(value.type or "", value.value or "") for value in values]
 
 

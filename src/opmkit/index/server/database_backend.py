@@ -12,14 +12,14 @@ from opmkit.index.server import bundle_messages as bundles
 from opmkit.index.server.errors import QueryFailed
 from opmkit.index.server.length_prefixed import framed
 from opmkit.index.server.response_cache import LIST, content_record, csv_record
-from opmkit.index.sqlite.serving import ServedIndex
+from opmkit.index.sqlite.serving import IndexQueries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from opmkit.index.server.backend import Reply
     from opmkit.index.server.response_cache import ResponseCache
-    from opmkit.index.sqlite.serving import Entry, ServedDatabase
+    from opmkit.index.sqlite.serving import ChannelEntry, ServedDatabase
 
 _CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
 _PACKAGE, _PACKAGE_NAME = message_class("Package"), message_class("PackageName")
@@ -32,7 +32,7 @@ class DatabaseBackend:
     at a time, in whatever thread.
     """
 
-    def __init__(self, index: ServedIndex, contents: ServedIndex, prepared: ResponseCache) -> None:
+    def __init__(self, index: IndexQueries, contents: IndexQueries, prepared: ResponseCache) -> None:
         """Answer from two connections to the same database."""
         self._index = index
         self._contents = contents
@@ -59,10 +59,10 @@ class DatabaseBackend:
     @contextmanager
     def open(cls, database: ServedDatabase, prepared: ResponseCache) -> Iterator[DatabaseBackend]:
         """Open the database."""
-        index, contents = ServedIndex(database), ServedIndex(database)
+        index, contents = IndexQueries(database), IndexQueries(database)
         try:
             with suppress(CatalogError):  # which every call that it concerns will tell
-                index.make_tables()
+                index.create_tables()
             yield cls(index, contents, prepared)
         finally:
             index.close()
@@ -80,7 +80,7 @@ class DatabaseBackend:
 
     def get_bundle(self, package: str, channel: str, bundle: str) -> Reply[bytes]:
         """A Bundle as it is in a channel."""
-        number = self._index.placed(package, channel, bundle)
+        number = self._index.bundle_in_channel(package, channel, bundle)
         if number is None:
             raise QueryFailed(f"no entry found for {package} {channel} {bundle}")
         return self._bundle(package, channel, number)
@@ -94,7 +94,7 @@ class DatabaseBackend:
 
     def get_channel_entries_that_replace(self, bundle: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every place from where updates lead away from a bundle."""
-        return _entries(self._index.replacing(bundle), f"no channel entries found that replace {bundle}")
+        return _entries(self._index.entries_replacing(bundle), f"no channel entries found that replace {bundle}")
 
     def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Reply[bytes]:
         """The Bundle that a bundle is updated to in a channel: of several the one nearest to the head."""
@@ -105,17 +105,17 @@ class DatabaseBackend:
 
     def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every edge of every bundle that provides an API."""
-        entries = self._index.providing(_api_value(group, version, kind))
+        entries = self._index.entries_providing(_api_value(group, version, kind))
         return _entries(entries, f"no channel entries found that provide {group} {version} {kind}")
 
     def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
         """A ChannelEntry for every channel that provides an API: the one nearest to its head."""
-        entries = self._index.latest_providing(_api_value(group, version, kind))
+        entries = self._index.latest_entries_providing(_api_value(group, version, kind))
         return _entries(entries, f"no channel entries found that provide {group} {version} {kind}")
 
     def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Reply[bytes]:
         """The Bundle of the first package by name that provides an API in its default channel."""
-        found = self._index.default_providing(_api_value(group, version, kind))
+        found = self._index.default_provider(_api_value(group, version, kind))
         if found is None:
             raise QueryFailed(f"no entry found that provides {group} {version} {kind}")
         return self._bundle(*found)
@@ -149,7 +149,7 @@ class DatabaseBackend:
     def _listed(self) -> Iterator[bytes]:
         contents: dict[int, bytes | None] = {}
         package = ""
-        for listed in self._contents.listed():
+        for listed in self._contents.list_bundles():
             if listed.package != package:  # few bundles are in two packages
                 contents.clear()
                 package = listed.package
@@ -161,7 +161,7 @@ class DatabaseBackend:
                 yield bundles.listed_place(listed) + content
 
 
-def _entries(entries: Iterable[Entry], otherwise: str) -> list[bytes]:
+def _entries(entries: Iterable[ChannelEntry], otherwise: str) -> list[bytes]:
     found = [
         _ENTRY(
             packageName=entry.package, channelName=entry.channel, bundleName=entry.bundle, replaces=entry.replaces

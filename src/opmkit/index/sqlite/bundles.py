@@ -1,4 +1,4 @@
-"""Bundles in the database (index semantics, section 6)."""
+"""Writing bundles to the database."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opmkit.bundle.model import ApiKey, Bundle
-    from opmkit.index.sqlite.files import IndexDatabase
+    from opmkit.index.sqlite.database import IndexDatabase
 
 _INSERT_BUNDLE = """
 INSERT INTO operatorbundle (name, csv, bundle, bundlepath, version, skiprange, replaces, skips, substitutesfor)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-# A bundle's tables refer to it by name, version and image, with NULL for a text that is empty.
-_KEY_OF_BUNDLE = "SELECT {0}, name, nullif(version, ''), nullif(bundlepath, '') FROM operatorbundle WHERE name = ?"
+# Other tables refer to a bundle by name, version and image, with NULL for empty texts.
+_SELECT_KEY = "SELECT {0}, name, nullif(version, ''), nullif(bundlepath, '') FROM operatorbundle WHERE name = ?"
 
 
 def bundle_image(database: IndexDatabase, name: str) -> str | None:
-    """The image that a stored bundle came from, "" if from none; None where no bundle has this name."""
+    """Return the image of a bundle, "" if it has none; None if the bundle does not exist."""
     row = database.connection.execute("SELECT bundlepath FROM operatorbundle WHERE name = ?", (name,)).fetchone()
     return None if row is None else row[0] or ""
 
 
 def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
-    """Store a bundle, its images, dependencies and properties; its APIs are left to `insert_apis`.
+    """Insert a bundle with its images, dependencies and properties, but without its APIs (see `insert_apis`).
 
-    A bundle that is deprecated by name keeps being so.
+    A bundle whose name is deprecated gets the property ``olm.deprecated``.
 
     Raises:
-        sqlite3.IntegrityError: the name is taken.
+        sqlite3.IntegrityError: a bundle of that name exists.
     """
     connection, csv = database.connection, bundle.csv
     manifests = b"".join(manifest + b"\n" for manifest in bundle.objects)
@@ -40,10 +40,10 @@ def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
         [(image, csv.name) for image in bundle.related_images],
     )
     connection.executemany(
-        f"INSERT INTO dependencies {_KEY_OF_BUNDLE.format('?, ?')}",
-        [(known.type, known.value.encode() or None, csv.name) for known in bundle.dependencies],
+        f"INSERT INTO dependencies {_SELECT_KEY.format('?, ?')}",
+        [(dependency.type, dependency.value.encode() or None, csv.name) for dependency in bundle.dependencies],
     )
-    insert_properties(database, csv.name, [(known.type, known.value) for known in bundle.properties])
+    insert_properties(database, csv.name, [(prop.type, prop.value) for prop in bundle.properties])
     connection.execute(
         "INSERT INTO properties SELECT 'olm.deprecated', '{}', name, nullif(version, ''), nullif(bundlepath, '') "
         "FROM operatorbundle JOIN deprecated ON operatorbundle_name = name WHERE name = ?",
@@ -52,29 +52,29 @@ def insert_bundle(database: IndexDatabase, bundle: Bundle) -> None:
 
 
 def insert_properties(database: IndexDatabase, bundle: str, properties: Iterable[tuple[str, str]]) -> None:
-    """Give a stored bundle more (type, JSON text) properties, whether it has them already or not."""
+    """Insert (type, JSON text) properties of a bundle, without removing duplicates."""
     database.connection.executemany(
-        f"INSERT INTO properties {_KEY_OF_BUNDLE.format('?, ?')}", [(*known, bundle) for known in properties]
+        f"INSERT INTO properties {_SELECT_KEY.format('?, ?')}", [(*prop, bundle) for prop in properties]
     )
 
 
 def insert_apis(database: IndexDatabase, bundle: str, provided: Iterable[ApiKey], required: Iterable[ApiKey]) -> None:
-    """Store the APIs of a stored bundle. The plural name that an API was stored with first stays."""
+    """Insert the APIs of a bundle. An API that exists retains its plural name."""
     connection = database.connection
     for table, apis in (("api_provider", provided), ("api_requirer", required)):
         for api in apis:
             key = (api.group, api.version, api.kind)
             connection.execute("INSERT OR IGNORE INTO api VALUES (?, ?, ?, ?)", (*key, api.plural))
-            connection.execute(f"INSERT INTO {table} {_KEY_OF_BUNDLE.format('?, ?, ?')}", (*key, bundle))
+            connection.execute(f"INSERT INTO {table} {_SELECT_KEY.format('?, ?, ?')}", (*key, bundle))
 
 
 def delete_bundle(database: IndexDatabase, name: str) -> None:
-    """Remove a bundle and all that refers to it."""
+    """Delete a bundle and the rows that refer to it by foreign keys."""
     database.connection.execute("DELETE FROM operatorbundle WHERE name = ?", (name,))
 
 
-def drop_old_manifests(database: IndexDatabase) -> None:
-    """Keep the manifests of bundles that came from images only where they head a channel, in all packages."""
+def delete_superseded_manifests(database: IndexDatabase) -> None:
+    """Delete the manifests of all bundles that have an image and head no channel, in every package."""
     database.connection.execute(
         "UPDATE operatorbundle SET csv = NULL, bundle = NULL WHERE bundlepath != '' "
         "AND (csv IS NOT NULL OR bundle IS NOT NULL) AND name NOT IN "

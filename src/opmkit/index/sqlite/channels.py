@@ -1,15 +1,15 @@
-"""Channels as those see them who take away or take out: their heads, and the bundles in them."""
+"""Reading the heads and bundles of channels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from opmkit.index.sqlite.files import IndexDatabase
+    from opmkit.index.sqlite.database import IndexDatabase
 
 
 class ChannelHead(NamedTuple):
-    """The head of a channel by its name and its image."""
+    """The name and image of the head of a channel."""
 
     channel: str
     bundle: str
@@ -17,7 +17,7 @@ class ChannelHead(NamedTuple):
 
 
 class ChannelBundle(NamedTuple):
-    """A bundle that a channel has an entry for. Image and version are "" where the index has none."""
+    """A bundle in a channel. An absent version or image is ""."""
 
     name: str
     version: str
@@ -25,7 +25,7 @@ class ChannelBundle(NamedTuple):
 
 
 def channel_bundles(database: IndexDatabase, package: str) -> list[ChannelBundle]:
-    """The bundles of the index in the channels of a package, by name."""
+    """Return the bundles in the channels of a package, ordered by name."""
     rows = database.connection.execute(
         "SELECT name, coalesce(version, ''), coalesce(bundlepath, '') FROM operatorbundle WHERE name IN "
         "(SELECT operatorbundle_name FROM channel_entry WHERE package_name = ?) ORDER BY name",
@@ -35,7 +35,7 @@ def channel_bundles(database: IndexDatabase, package: str) -> list[ChannelBundle
 
 
 def channel_heads(database: IndexDatabase, package: str) -> list[ChannelHead]:
-    """The heads of the channels of a package, by channel."""
+    """Return the heads of the channels of a package, ordered by channel."""
     rows = database.connection.execute(
         "SELECT channel.name, coalesce(head_operatorbundle_name, ''), coalesce(bundlepath, '') FROM channel "
         "LEFT JOIN operatorbundle ON operatorbundle.name = head_operatorbundle_name "
@@ -46,7 +46,7 @@ def channel_heads(database: IndexDatabase, package: str) -> list[ChannelHead]:
 
 
 def default_heads(database: IndexDatabase) -> dict[str, str]:
-    """The packages by the bundle that heads their default channel."""
+    """Map the head of each default channel to its package."""
     rows = database.connection.execute(
         "SELECT head_operatorbundle_name, package.name FROM package "
         "JOIN channel ON channel.package_name = package.name AND channel.name = default_channel"

@@ -1,4 +1,4 @@
-"""Writing a database out again so that its bytes tell its content and nothing of its history."""
+"""Rewriting a database so that its bytes depend only on its content, not on its history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _PAGE_SIZE = 4096
 
 _BUNDLE = "operatorbundle_name, operatorbundle_version, operatorbundle_path"
-# The columns that put the rows of each table in a total order. The index on the name spares the large rows a sort.
+# Columns that define a total order of rows. Bundles are read by the index on the name to avoid sorting large rows.
 _ORDER = {
     "operatorbundle": "name",
     "channel": "package_name, name",
@@ -27,7 +27,7 @@ _ORDER = {
     "related_image": "operatorbundle_name, image",
     "deprecated": "operatorbundle_name",
 }
-# Entries keep their order within a channel, and are numbered afresh across the channels.
+# Entries retain their order within a channel and are renumbered across channels.
 _COPY_ENTRIES = """
 WITH numbered AS (
     SELECT entry_id AS before, row_number() OVER (ORDER BY package_name, channel_name, entry_id) AS after
@@ -42,13 +42,13 @@ ORDER BY own.after"""
 
 
 def write_compact(source: Path, target: Path, timestamp: str) -> None:
-    """Write the content of the index database ``source`` to ``target``, a file that does not exist or is empty.
+    """Write the content of the index database ``source`` to ``target``, which does not exist or is empty.
 
-    Equal content gives equal bytes: rows go in a fixed order into fresh pages of one size. ``timestamp`` dates the
-    schema.
+    Equal content gives equal bytes: rows are inserted in a fixed order into new pages of a fixed size. ``timestamp``
+    is stored as the time of the schema migration.
 
     Raises:
-        sqlite3.Error: a damaged source, a full disk.
+        sqlite3.Error: the source is damaged or the disk is full.
     """
     with closing(connect(target.absolute().as_uri(), budget=Budget.for_file(source))) as connection:
         for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):

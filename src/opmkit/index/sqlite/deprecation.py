@@ -1,4 +1,4 @@
-"""What deprecating a bundle reads and changes in the database (index semantics, section 9)."""
+"""Queries and updates for ``deprecatetruncate``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from opmkit.index.sqlite.bundles import insert_properties
 
 if TYPE_CHECKING:
-    from opmkit.index.sqlite.files import IndexDatabase
+    from opmkit.index.sqlite.database import IndexDatabase
 
 
 class Edge(NamedTuple):
-    """An entry of a channel with the name of the bundle whose entry it replaces, if it does."""
+    """A channel entry of a bundle, with the bundle that it replaces or skips, if any."""
 
     channel: str
     bundle: str
@@ -19,7 +19,7 @@ class Edge(NamedTuple):
 
 
 def listed_images(database: IndexDatabase) -> dict[str, str]:
-    """The names of the bundles that some channel has an entry for, by their images."""
+    """Map the images of bundles that have a channel entry to the names of the bundles."""
     rows = database.connection.execute(
         "SELECT bundlepath, name FROM operatorbundle WHERE bundlepath IS NOT NULL AND version IS NOT NULL "
         "AND name IN (SELECT operatorbundle_name FROM channel_entry)"
@@ -28,7 +28,7 @@ def listed_images(database: IndexDatabase) -> dict[str, str]:
 
 
 def default_heads_around(database: IndexDatabase, bundle: str) -> set[str]:
-    """The heads of the default channels of the package that a bundle belongs to."""
+    """Return the heads of the default channels of a bundle's packages."""
     rows = database.connection.execute(
         "SELECT head_operatorbundle_name FROM package "
         "JOIN channel ON channel.package_name = package.name AND channel.name = default_channel WHERE package.name IN "
@@ -39,7 +39,7 @@ def default_heads_around(database: IndexDatabase, bundle: str) -> set[str]:
 
 
 def edges_around(database: IndexDatabase, bundle: str) -> list[Edge]:
-    """Every entry of the package that a bundle belongs to, in order."""
+    """Return the entries of a bundle's packages, in storage order."""
     rows = database.connection.execute(
         "SELECT entry.channel_name, entry.operatorbundle_name, replaced.operatorbundle_name "
         "FROM channel_entry AS entry LEFT JOIN channel_entry AS replaced ON replaced.entry_id = entry.replaces "
@@ -50,8 +50,8 @@ def edges_around(database: IndexDatabase, bundle: str) -> list[Edge]:
     return list(map(Edge._make, rows))
 
 
-def leave_shared_channels(database: IndexDatabase, bundle: str, other: str) -> None:
-    """Take a bundle out of every channel that ``other`` is in."""
+def remove_from_shared_channels(database: IndexDatabase, bundle: str, other: str) -> None:
+    """Remove a bundle from every channel that ``other`` is in, compared by the names of channels only."""
     shared = (
         "FROM channel_entry WHERE operatorbundle_name = ? "
         "AND channel_name IN (SELECT channel_name FROM channel_entry WHERE operatorbundle_name = ?)"
@@ -62,7 +62,7 @@ def leave_shared_channels(database: IndexDatabase, bundle: str, other: str) -> N
 
 
 def mark_deprecated(database: IndexDatabase, bundle: str) -> None:
-    """Let a bundle end all updates: it replaces nothing, heads no channel, and is known as deprecated from now on."""
+    """Deprecate a bundle: clear its edges, delete the channels that it heads, and record the deprecation."""
     execute = database.connection.execute
     execute("UPDATE channel_entry SET replaces = NULL WHERE operatorbundle_name = ?", (bundle,))
     execute("DELETE FROM channel WHERE head_operatorbundle_name = ?", (bundle,))

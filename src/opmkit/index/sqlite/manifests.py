@@ -1,4 +1,4 @@
-"""The manifests of a bundle, as the column of an index database holds them: JSON documents one after the other."""
+"""The stored form of a bundle's manifests: concatenated JSON documents."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 _BLANKS = b" \t\r\n"
 
 
-def cut_manifests(documents: bytes) -> list[tuple[str, JsonValue]]:
-    """Each document as text and as a value. Those who write indexes put every document on a line of its own.
+def split_manifests(documents: bytes) -> list[tuple[str, JsonValue]]:
+    """Return each document as text and as a value. Indexes usually have one document per line.
 
     Raises:
-        ValueError: for what is no JSON.
-        RecursionError: for JSON that is nested too deep.
+        ValueError: the text is not JSON.
+        RecursionError: the JSON is nested too deeply.
     """
     lines = [line for line in (line.strip(_BLANKS) for line in documents.split(b"\n")) if line]
     try:
         return [(_text(line), orjson.loads(line)) for line in lines]
     except orjson.JSONDecodeError:
-        return list(_decoded(_text(documents)))
+        return list(_decode_all(_text(documents)))
 
 
-def _decoded(documents: str) -> Iterator[tuple[str, JsonValue]]:
+def _decode_all(documents: str) -> Iterator[tuple[str, JsonValue]]:
     decode, blanks = json.JSONDecoder().raw_decode, _BLANKS.decode()
     rest = documents.strip(blanks)
     while rest:

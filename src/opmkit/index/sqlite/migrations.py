@@ -1,11 +1,10 @@
-"""Bringing the data of index databases of older schemas up to date, step by step.
+"""Migrations of index databases with older schemas.
 
-Each step does to the data what the step of that number in the reference tool does, oversights included: one file must
-give the same index whichever tool opens it first. The reference fails on every database of the schemas 0 to 4 that is
-not empty (its fourth step can't drop tables that are referred to, nor its sixth those that the fifth still reads), so
-the first five steps do what they were meant to.
+Each step changes the data as the step of the same number in operator-registry, including its bugs, so that both tools
+get the same index from a file. operator-registry fails on all databases of the schemas 0 to 4 that are not empty (its
+steps 4 and 6 drop tables that are still referred to), so the first five steps implement their intention.
 
-Keys, triggers and constraints are none of a step's business: `write_compact` gives the data a schema afterwards.
+The steps ignore keys, triggers and constraints, since `write_compact` creates the schema afterwards.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _BUNDLE = "operatorbundle_name, operatorbundle_version, operatorbundle_path"
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Change the tables of a database of schema ``version``, below 13, so that `write_compact` can read them.
+    """Migrate the tables of a database of schema ``version``, below 13, so that `write_compact` can copy them.
 
     Raises:
-        sqlite3.Error: the tables are not those of that schema.
+        sqlite3.Error: a table or column of that schema is missing.
     """
     connection.execute("BEGIN")
     for step in _STEPS[version:]:
@@ -39,7 +38,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def _related_images(connection: sqlite3.Connection) -> None:
-    """1: the images that each ClusterServiceVersion names; not the bundle's own."""
+    """1: add the images in each ClusterServiceVersion, without the bundle image."""
     connection.execute("CREATE TABLE related_image (image TEXT, operatorbundle_name TEXT)")
     for name, csv in _service_versions(connection):
         images = sorted({*csv.operator_images, *csv.related_images})
@@ -47,12 +46,12 @@ def _related_images(connection: sqlite3.Connection) -> None:
 
 
 def _bundle_images(connection: sqlite3.Connection) -> None:
-    """2: bundles can come from images."""
+    """2: add bundle images."""
     connection.execute("ALTER TABLE operatorbundle ADD COLUMN bundlepath TEXT")
 
 
 def _required_apis(connection: sqlite3.Connection) -> None:
-    """3: the APIs that each entry's bundle requires."""
+    """3: add the APIs that the bundle of each entry requires."""
     connection.execute("CREATE TABLE api_requirer (group_name TEXT, version TEXT, kind TEXT, channel_entry_id INTEGER)")
     for name, csv in _service_versions(connection):
         for api in (*csv.required_crds, *csv.required_services):
@@ -65,7 +64,7 @@ def _required_apis(connection: sqlite3.Connection) -> None:
 
 
 def _versions(connection: sqlite3.Connection) -> None:
-    """5: the versions and skip ranges of bundles."""
+    """5: add versions and skip ranges of bundles."""
     connection.execute("ALTER TABLE operatorbundle ADD COLUMN skiprange TEXT")
     connection.execute("ALTER TABLE operatorbundle ADD COLUMN version TEXT")
     for name, csv in _service_versions(connection):
@@ -75,7 +74,7 @@ def _versions(connection: sqlite3.Connection) -> None:
 
 
 def _apis_of_bundles(connection: sqlite3.Connection) -> None:
-    """6: APIs belong to bundles instead of entries."""
+    """6: assign APIs to bundles instead of entries."""
     for table in _API_TABLES:
         connection.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
         connection.execute(
@@ -88,7 +87,7 @@ def _apis_of_bundles(connection: sqlite3.Connection) -> None:
 
 
 def _edges(connection: sqlite3.Connection) -> None:
-    """7: bundles have their own edges: the first that their entries replace from the head on, then what they skip."""
+    """7: add edges of bundles: the target nearest to the head is replaced, the others are skipped."""
     connection.execute("ALTER TABLE operatorbundle ADD COLUMN replaces TEXT")
     connection.execute("ALTER TABLE operatorbundle ADD COLUMN skips TEXT")
     for name in _names(connection):
@@ -106,7 +105,7 @@ def _edges(connection: sqlite3.Connection) -> None:
 
 
 def _dependencies(connection: sqlite3.Connection) -> None:
-    """8: the APIs that bundles require as dependencies."""
+    """8: add required APIs as dependencies."""
     connection.execute(
         "CREATE TABLE dependencies (type TEXT, value TEXT, operatorbundle_name TEXT, operatorbundle_version TEXT, "
         "operatorbundle_path TEXT)"
@@ -117,7 +116,7 @@ def _dependencies(connection: sqlite3.Connection) -> None:
 
 
 def _properties(connection: sqlite3.Connection) -> None:
-    """9: package and APIs of bundles that provide any as properties. All dependencies get the value of the first."""
+    """9: add packages and provided APIs as properties, and set all dependencies to the value of the first one."""
     connection.execute(
         "CREATE TABLE properties (type TEXT, value TEXT, operatorbundle_name TEXT, operatorbundle_version TEXT, "
         "operatorbundle_path TEXT)"
@@ -141,7 +140,7 @@ def _properties(connection: sqlite3.Connection) -> None:
 
 
 def _images_of_properties(connection: sqlite3.Connection) -> None:
-    """10: properties belong to bundles of the same name and version."""
+    """10: set the images of properties to those of the bundles with the same name and version."""
     connection.execute(
         "UPDATE properties SET operatorbundle_path = (SELECT bundlepath FROM operatorbundle "
         "WHERE name = operatorbundle_name AND version = operatorbundle_version)"
@@ -149,20 +148,20 @@ def _images_of_properties(connection: sqlite3.Connection) -> None:
 
 
 def _substitutes(connection: sqlite3.Connection) -> None:
-    """11: bundles can substitute others."""
+    """11: add substitutions."""
     connection.execute("ALTER TABLE operatorbundle ADD COLUMN substitutesfor TEXT")
 
 
 def _deprecated(connection: sqlite3.Connection) -> None:
-    """12: deprecations outlive the properties that tell of them."""
+    """12: add deprecated bundles, from their properties."""
     connection.execute("CREATE TABLE deprecated (operatorbundle_name TEXT)")
     connection.execute(
         "INSERT INTO deprecated SELECT DISTINCT operatorbundle_name FROM properties WHERE type = 'olm.deprecated'"
     )
 
 
-def _lost_deprecations(connection: sqlite3.Connection) -> None:
-    """13: but not their bundles."""
+def _orphaned_deprecations(connection: sqlite3.Connection) -> None:
+    """13: delete deprecations of missing bundles."""
     connection.execute(
         "DELETE FROM deprecated "
         "WHERE operatorbundle_name NOT IN (SELECT name FROM operatorbundle WHERE name IS NOT NULL)"
@@ -170,7 +169,7 @@ def _lost_deprecations(connection: sqlite3.Connection) -> None:
 
 
 def _constraints(connection: sqlite3.Connection) -> None:
-    """4: only keys and constraints, of which an API's is new."""
+    """4: change only keys and constraints."""
 
 
 _STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
@@ -186,7 +185,7 @@ _STEPS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _images_of_properties,
     _substitutes,
     _deprecated,
-    _lost_deprecations,
+    _orphaned_deprecations,
 )
 
 
@@ -196,7 +195,7 @@ def _names(connection: sqlite3.Connection) -> list[str]:
 
 
 def _service_versions(connection: sqlite3.Connection) -> Iterator[tuple[str, ClusterServiceVersion]]:
-    """The bundles whose ClusterServiceVersion is there and can be read, by name, one at a time."""
+    """Yield the bundles with a valid ClusterServiceVersion, ordered by name, one at a time."""
     for name in _names(connection):
         (csv,) = connection.execute("SELECT csv FROM operatorbundle WHERE name = ?", (name,)).fetchone()
         try:
@@ -206,7 +205,7 @@ def _service_versions(connection: sqlite3.Connection) -> Iterator[tuple[str, Clu
 
 
 def _apis(connection: sqlite3.Connection, table: str) -> list[tuple[str, str, str, str, str | None, str | None]]:
-    """The APIs in a table, each once for each bundle, in order."""
+    """Return the distinct APIs of each bundle in a table, sorted by bundle."""
     return connection.execute(
         f"SELECT DISTINCT group_name, version, kind, {_BUNDLE} FROM {table} WHERE group_name IS NOT NULL "  # noqa: S608 - constant names
         "AND version IS NOT NULL AND kind IS NOT NULL AND operatorbundle_name IS NOT NULL ORDER BY 4, 5, 6, 1, 2, 3"

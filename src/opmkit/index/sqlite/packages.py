@@ -1,4 +1,4 @@
-"""Packages, channels and update graphs in the database."""
+"""Reading and writing packages, channels and update graphs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.json_value import encode
-from opmkit.index.graph import Member, Node, Placed
+from opmkit.index.graph import ChannelNode, Member, Node
 from opmkit.index.sqlite.bundles import insert_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from opmkit.index.graph import ChannelGraph, PackageGraph
-    from opmkit.index.sqlite.files import IndexDatabase
+    from opmkit.index.sqlite.database import IndexDatabase
 
-# The bundles named, and all that can be reached from them by replaces.
+# Bundles by name, and transitively the bundles that they replace.
 _NODES = """
 WITH RECURSIVE reached (name) AS (
     SELECT value FROM json_each(?)
@@ -24,22 +24,22 @@ WITH RECURSIVE reached (name) AS (
     SELECT bundle.replaces FROM operatorbundle AS bundle JOIN reached USING (name)
 )
 SELECT name, version, replaces, skips, substitutesfor FROM reached JOIN operatorbundle USING (name)"""
-# Each entry of a package whose bundle is in the index, with the name that the entry it replaces has.
-_PLACED = """
+# The entries of a package whose bundles exist, with the bundle that each replaces or skips.
+_CHANNEL_NODES = """
 SELECT entry.channel_name, bundle.name, coalesce(bundle.version, ''), target.operatorbundle_name
 FROM channel_entry AS entry
 JOIN operatorbundle AS bundle ON bundle.name = entry.operatorbundle_name
 LEFT JOIN channel_entry AS target ON target.entry_id = entry.replaces
 WHERE entry.package_name = ? ORDER BY entry.entry_id"""
-# Each entry of a bundle in a package that an entry of a bundle of the index replaces.
+# The existing bundles that replace or skip a bundle.
 _REPLACING = """
 SELECT DISTINCT entry.channel_name, bundle.name
 FROM channel_entry AS entry
 JOIN channel_entry AS above ON above.replaces = entry.entry_id
 JOIN operatorbundle AS bundle ON bundle.name = above.operatorbundle_name
 WHERE entry.package_name = ? AND entry.operatorbundle_name = ? ORDER BY 1, 2"""
-# The channels that outlive a head: the default one, and those where it replaces a bundle of the index.
-_BEHEAD = """
+# The channels that remain without a head: the default one, and those where the head replaces an existing bundle.
+_CLEAR_HEAD = """
 UPDATE channel SET head_operatorbundle_name = NULL WHERE package_name = ?1 AND head_operatorbundle_name = ?2 AND (
     name = (SELECT default_channel FROM package WHERE package.name = ?1)
     OR EXISTS (
@@ -54,17 +54,14 @@ UPDATE channel SET head_operatorbundle_name = NULL WHERE package_name = ?1 AND h
 
 @dataclass(frozen=True, slots=True)
 class IndexedPackage:
-    """What an index has of a package: the images and names of the bundles in its channels.
-
-    A bundle that did not come from an image has the image ``""``.
-    """
+    """The images and names of the bundles in the channels of a package; the image of a bundle without one is ""."""
 
     images: frozenset[str]
     names: frozenset[str]
 
 
 def indexed_package(database: IndexDatabase, package: str) -> IndexedPackage:
-    """The bundles of a package that are in the index; none where the package is unknown."""
+    """Return the bundles of a package, none for an unknown package."""
     rows = database.connection.execute(
         "SELECT DISTINCT name, bundlepath FROM operatorbundle JOIN channel_entry ON name = operatorbundle_name "
         "WHERE package_name = ?",
@@ -74,27 +71,27 @@ def indexed_package(database: IndexDatabase, package: str) -> IndexedPackage:
 
 
 def default_channel(database: IndexDatabase, package: str) -> str:
-    """The default channel of a package; "" where it has none, or the package is unknown."""
+    """Return the default channel of a package, "" if it has none or is unknown."""
     row = database.connection.execute("SELECT default_channel FROM package WHERE name = ?", (package,)).fetchone()
     return (row and row[0]) or ""
 
 
-def placed_bundles(database: IndexDatabase, package: str) -> dict[str, list[Placed]]:
-    """The bundles in each channel of a package, by the name of the channel."""
+def channel_nodes(database: IndexDatabase, package: str) -> dict[str, list[ChannelNode]]:
+    """Return the bundles of each channel of a package with their edges, by the name of the channel."""
     channels = database.connection.execute("SELECT name FROM channel WHERE package_name = ?", (package,))
-    placed: dict[str, dict[tuple[str, str], list[str]]] = {name: {} for (name,) in channels}
-    for channel, name, version, target in database.connection.execute(_PLACED, (package,)):
-        targets = placed.setdefault(channel, {}).setdefault((name, version), [])
+    found: dict[str, dict[tuple[str, str], list[str]]] = {name: {} for (name,) in channels}
+    for channel, name, version, target in database.connection.execute(_CHANNEL_NODES, (package,)):
+        targets = found.setdefault(channel, {}).setdefault((name, version), [])
         if target is not None and target not in targets:
             targets.append(target)
     return {
-        channel: [Placed(name, version, tuple(targets)) for (name, version), targets in bundles.items()]
-        for channel, bundles in placed.items()
+        channel: [ChannelNode(name, version, tuple(targets)) for (name, version), targets in bundles.items()]
+        for channel, bundles in found.items()
     }
 
 
 def package_members(database: IndexDatabase, package: str) -> list[Member]:
-    """The bundles of a package with every channel that has an entry of theirs, and the package's default channel."""
+    """Return the bundles of a package with the channels of their entries and the package's default channel."""
     default = default_channel(database, package)
     rows = database.connection.execute(
         "SELECT name, coalesce(version, ''), json_group_array(DISTINCT channel_name) FROM operatorbundle "
@@ -105,12 +102,12 @@ def package_members(database: IndexDatabase, package: str) -> list[Member]:
 
 
 def nodes(database: IndexDatabase, names: Iterable[str]) -> dict[str, Node]:
-    """The bundles of the index that have these names, and those that they replace, and so on, by name."""
+    """Return existing bundles and, transitively, the bundles that they replace, by name."""
     return _by_name(database.connection.execute(_NODES, (json.dumps(list(names)),)))
 
 
 def all_nodes(database: IndexDatabase) -> dict[str, Node]:
-    """Every bundle of the index, in a channel or not, by name."""
+    """Return all bundles, including those in no channel, by name."""
     return _by_name(
         database.connection.execute("SELECT name, version, replaces, skips, substitutesfor FROM operatorbundle")
     )
@@ -123,8 +120,8 @@ def _by_name(rows: Iterable[tuple[str, str | None, str | None, str | None, str |
     }
 
 
-def set_edges(database: IndexDatabase, changed: Iterable[Node]) -> None:
-    """Give stored bundles other edges than their ClusterServiceVersions name."""
+def update_edges(database: IndexDatabase, changed: Iterable[Node]) -> None:
+    """Change the edges of bundles; their ClusterServiceVersions are not changed."""
     database.connection.executemany(
         "UPDATE operatorbundle SET replaces = ?, skips = ?, substitutesfor = ? WHERE name = ?",
         [(node.replaces, ",".join(node.skips), node.substitutes_for, node.name) for node in changed],
@@ -132,12 +129,12 @@ def set_edges(database: IndexDatabase, changed: Iterable[Node]) -> None:
 
 
 def deprecated_bundles(database: IndexDatabase) -> frozenset[str]:
-    """The names of the bundles that updates are truncated at."""
+    """Return the names in the table ``deprecated``."""
     return frozenset(name for (name,) in database.connection.execute("SELECT operatorbundle_name FROM deprecated"))
 
 
-def owners(database: IndexDatabase, names: Iterable[str]) -> list[tuple[str, str]]:
-    """The (name, package) pairs of these names in the channels of the index, in order."""
+def name_owners(database: IndexDatabase, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the (name, package) pairs of channel entries with these names, sorted."""
     return database.connection.execute(
         "SELECT DISTINCT operatorbundle_name, package_name FROM channel_entry "
         "WHERE operatorbundle_name IN (SELECT value FROM json_each(?)) ORDER BY 1, 2",
@@ -145,19 +142,19 @@ def owners(database: IndexDatabase, names: Iterable[str]) -> list[tuple[str, str
     ).fetchall()
 
 
-def replacing_bundles(database: IndexDatabase, package: str, name: str) -> list[tuple[str, str]]:
-    """The (channel, bundle) pairs that replace or skip a bundle in the channels of a package, in order."""
+def bundles_replacing(database: IndexDatabase, package: str, name: str) -> list[tuple[str, str]]:
+    """Return the (channel, bundle) pairs that replace or skip a bundle in a package, sorted."""
     return database.connection.execute(_REPLACING, (package, name)).fetchall()
 
 
-def remove_head(database: IndexDatabase, package: str, name: str) -> None:
-    """Remove a bundle that heads channels of a package, to make room for another of its name.
+def delete_head(database: IndexDatabase, package: str, name: str) -> None:
+    """Delete a channel head, so that a bundle of the same name can be inserted.
 
-    The default channel, and those where it replaces another bundle, stay with no head, until the package is replaced;
-    its other channels go.
+    The default channel, and channels where it replaces an existing bundle, remain without a head until
+    `replace_package`. Other channels that it heads are deleted.
     """
     connection = database.connection
-    connection.execute(_BEHEAD, (package, name))
+    connection.execute(_CLEAR_HEAD, (package, name))
     connection.execute("DELETE FROM operatorbundle WHERE name = ?", (name,))
     for table in ("api_provider", "api_requirer", "deprecated"):
         connection.execute(f"DELETE FROM {table} WHERE operatorbundle_name = ?", (name,))  # noqa: S608 - constant names
@@ -165,10 +162,9 @@ def remove_head(database: IndexDatabase, package: str, name: str) -> None:
 
 
 def replace_package(database: IndexDatabase, graph: PackageGraph) -> None:
-    """Give a package the channels of ``graph`` instead of those it has.
+    """Replace a package and all of its channels.
 
-    Every bundle on the chain of a channel gets another property that names the package and its version, each time
-    (index semantics, section 3.6).
+    As in operator-registry, every bundle on the replaces chain of a channel gets another ``olm.package`` property.
     """
     connection = database.connection
     for table, column in (("package", "name"), ("channel", "package_name"), ("channel_entry", "package_name")):
@@ -186,7 +182,7 @@ def replace_package(database: IndexDatabase, graph: PackageGraph) -> None:
 
 
 def replace_channels(database: IndexDatabase, graph: PackageGraph) -> None:
-    """Give a package the channels of ``graph``, and keep those that it has beside them."""
+    """Insert or replace the channels of ``graph`` in a package; other channels of it are not changed."""
     connection = database.connection
     connection.executemany(
         "INSERT INTO channel (name, package_name, head_operatorbundle_name) VALUES (?, ?, ?) "
@@ -211,11 +207,11 @@ def _insert_entries(database: IndexDatabase, package: str, channel: ChannelGraph
         "INSERT INTO channel_entry (entry_id, channel_name, package_name, operatorbundle_name, replaces, depth) "
         "VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (first + position, channel.name, package, entry.name, _at(first, entry.replaces), entry.depth)
+            (first + position, channel.name, package, entry.name, _entry_id(first, entry.replaces), entry.depth)
             for position, entry in enumerate(channel.entries)
         ],
     )
 
 
-def _at(first: int, position: int | None) -> int | None:
+def _entry_id(first: int, position: int | None) -> int | None:
     return None if position is None else first + position

@@ -1,4 +1,4 @@
-"""The schema of index databases, version 13: tables, keys and triggers as every reader of such databases knows them."""
+"""The schema of index databases, version 13, as operator-registry defines it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME_API = "{0}.group_name = OLD.group_name AND {0}.version = OLD.version AND {
 
 
 def _cleanup_trigger(table: str, in_use: str) -> str:
-    """The trigger that removes an API when a row of it is deleted from a table, unless it is ``in_use``."""
+    """Return the trigger that deletes an API when one of its rows in a table is deleted, unless ``in_use`` is true."""
     return f"""
 CREATE TRIGGER {table}_cleanup AFTER DELETE ON {table}
 WHEN NOT ({in_use})
@@ -34,10 +34,10 @@ END;"""  # noqa: S608 - constant names
 
 
 def _api_use_table(name: str) -> str:
-    """A table of the APIs that bundles provide or require, and its trigger.
+    """Return a table of the APIs that bundles provide or require, and its trigger.
 
-    The trigger's condition is kept as it always was: it looks for the API in the product of both tables, so with one
-    of them empty it finds nothing and the API goes, even if another bundle still has it (index semantics, section 6).
+    The condition of the trigger is that of operator-registry. It searches the product of both tables, so while one of
+    them is empty, the API is deleted even if another bundle provides or requires it.
     """
     in_use = f"""EXISTS (
     SELECT 1 FROM api_provider JOIN api_requirer
@@ -115,14 +115,13 @@ CREATE TABLE deprecated (
     operatorbundle_name TEXT PRIMARY KEY
 );"""
 
-# The condition of the triggers on APIs in other words: no product of tables has to be searched.
+# An equivalent of the trigger condition that does not search the product of the tables.
 _IN_USE = " OR ".join(
     f"EXISTS (SELECT 1 FROM {table} WHERE {_SAME_API.format(table)}) AND EXISTS (SELECT 1 FROM {other})"  # noqa: S608 - constant names
     for table, other in (("api_provider", "api_requirer"), ("api_requirer", "api_provider"))
 )
 
-# For the copy that changes are made in, and not part of the schema: without them each row deleted would be looked for
-# in every row of the tables that refer to it.
+# Indexes of the work copy only. Without them each deletion scans all tables with a foreign key to the row.
 _WORK_INDEXES = f"""
 CREATE INDEX work_entry_replaces ON channel_entry (replaces);
 CREATE INDEX work_entry_channel ON channel_entry (channel_name, package_name);
@@ -143,26 +142,26 @@ DROP TRIGGER api_requirer_cleanup;
 
 
 def create_schema(connection: sqlite3.Connection, timestamp: str) -> None:
-    """Make the tables of an empty index in a database without any; ``timestamp`` (UTC) dates the schema."""
+    """Create the tables in an empty database; ``timestamp`` (UTC) is the time of the schema migration."""
     tables = _TABLES + _api_use_table("api_provider") + _api_use_table("api_requirer")
     connection.executescript(f"BEGIN; {tables} COMMIT;")
     connection.execute("INSERT INTO schema_migrations (version, timestamp) VALUES (?, ?)", (SCHEMA_VERSION, timestamp))
 
 
 def create_work_indexes(connection: sqlite3.Connection) -> None:
-    """Prepare a working copy for being changed fast; `write_compact` gives its content the plain schema again."""
+    """Create indexes for fast changes of a work copy; `write_compact` omits them."""
     connection.executescript(_WORK_INDEXES)
 
 
 def has_tables(connection: sqlite3.Connection) -> bool:
-    """Whether anything was ever created in the database."""
+    """Return whether the database contains any object."""
     return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is not None
 
 
 def schema_version(connection: sqlite3.Connection) -> int | None:
-    """The schema version of an index database; ``None`` where the database is something else.
+    """Return the schema version of an index database, None for another database.
 
-    One from before schemas were numbered has schema 0.
+    The version is 0 if the database predates the table ``schema_migrations``.
     """
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "schema_migrations" not in tables:

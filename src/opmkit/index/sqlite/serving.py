@@ -1,8 +1,7 @@
-"""What a server asks of an index database: who is where, who replaces and provides what, what bundles hold.
+"""Queries of a server about an index database: packages, update edges, providers of APIs, and content of bundles.
 
-The tables have few indexes: they are made for those who change them. A server asks the same again and again, so it
-keeps copies of the small columns in temporary tables of its connections, with the indexes that its questions need. The
-database itself is only read.
+The tables have few indexes, since they are optimized for changes. Each connection copies their small columns into
+temporary tables with the indexes that the queries need. The database itself is only read.
 """
 
 from __future__ import annotations
@@ -16,127 +15,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import DatabaseUnavailable
+from opmkit.index.sqlite import serving_queries as sql
 from opmkit.index.sqlite.connect import check_objects, connect
-from opmkit.index.sqlite.files import current_database, replace_database
+from opmkit.index.sqlite.database import current_database
+from opmkit.index.sqlite.replace import replace_database
 from opmkit.index.sqlite.schema import has_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-GVK = "olm.gvk"
-"""The type of the properties and dependencies that name an API."""
-
-_ENTRIES = """
-CREATE TEMP TABLE entry (id INTEGER PRIMARY KEY, package, channel, bundle, replaces, depth);
-INSERT INTO entry SELECT entry_id, package_name, channel_name, operatorbundle_name, replaces, depth FROM channel_entry;
-CREATE INDEX temp.entry_place ON entry (package, channel, bundle);
-CREATE INDEX temp.entry_bundle ON entry (bundle);
-CREATE INDEX temp.entry_replaces ON entry (replaces);
-CREATE TEMP TABLE bundle (number INTEGER PRIMARY KEY, name UNIQUE);
-INSERT INTO bundle (name) SELECT name FROM operatorbundle WHERE name IS NOT NULL ORDER BY name;
-"""
-_PROVIDED = f"""
-CREATE TEMP TABLE provided (api, bundle, PRIMARY KEY (api, bundle)) WITHOUT ROWID;
-INSERT OR IGNORE INTO provided SELECT value, operatorbundle_name FROM properties
-WHERE type = '{GVK}' AND value IS NOT NULL AND operatorbundle_name IS NOT NULL;
-"""  # noqa: S608 - constant names
-_VALUES = """
-CREATE TEMP TABLE property_row (bundle, number, PRIMARY KEY (bundle, number)) WITHOUT ROWID;
-INSERT INTO property_row SELECT operatorbundle_name, rowid FROM properties WHERE operatorbundle_name IS NOT NULL;
-CREATE TEMP TABLE dependency_row (bundle, number, PRIMARY KEY (bundle, number)) WITHOUT ROWID;
-INSERT INTO dependency_row SELECT operatorbundle_name, rowid FROM dependencies WHERE operatorbundle_name IS NOT NULL;
-"""
-
-_PACKAGES = "SELECT DISTINCT name FROM package WHERE name IS NOT NULL ORDER BY name"
-_HEADS = """
-SELECT DISTINCT package.name, coalesce(default_channel, ''), coalesce(channel.name, ''),
-    coalesce(head_operatorbundle_name, '')
-FROM package JOIN channel ON channel.package_name = package.name
-WHERE package.name IS NOT NULL ORDER BY 1, 3, 4"""
-_HEAD_NUMBERS = """
-SELECT coalesce(package_name, ''), coalesce(channel.name, ''), number
-FROM channel JOIN bundle ON bundle.name = head_operatorbundle_name"""
-_PLACED = """
-SELECT number FROM entry JOIN bundle ON name = bundle WHERE package = ? AND channel = ? AND bundle = ? LIMIT 1"""
-_REPLACING = """
-SELECT DISTINCT coalesce(entry.package, ''), coalesce(entry.channel, ''), coalesce(entry.bundle, '')
-FROM entry AS before JOIN entry ON entry.replaces = before.id WHERE before.bundle = ? ORDER BY 1, 2, 3"""
-_REPLACEMENT = """
-SELECT number FROM entry AS before JOIN entry ON entry.replaces = before.id JOIN bundle ON name = entry.bundle
-WHERE before.bundle = ? AND before.package = ? AND before.channel = ?
-ORDER BY entry.depth IS NULL, entry.depth, name LIMIT 1"""
-_PROVIDING = """
-SELECT DISTINCT coalesce(entry.package, ''), coalesce(entry.channel, ''), entry.bundle, coalesce(before.bundle, '')
-FROM provided JOIN entry ON entry.bundle = provided.bundle LEFT JOIN entry AS before ON before.id = entry.replaces
-WHERE api = ? ORDER BY 1, 2, 3, 4"""
-# Of each channel the entry of the smallest depth; of several the first by name.
-_LATEST = """
-SELECT package, channel, bundle, replaces FROM (
-    SELECT coalesce(entry.package, '') AS package, coalesce(entry.channel, '') AS channel, entry.bundle AS bundle,
-        coalesce(before.bundle, '') AS replaces, row_number() OVER (
-            PARTITION BY entry.package, entry.channel
-            ORDER BY entry.depth IS NULL, entry.depth, entry.bundle, before.bundle
-        ) AS place
-    FROM provided JOIN entry ON entry.bundle = provided.bundle LEFT JOIN entry AS before ON before.id = entry.replaces
-    WHERE api = ?
-) WHERE place = 1 ORDER BY 1, 2"""
-_DEFAULT = """
-SELECT package, channel, number FROM (
-    SELECT entry.package AS package, entry.channel AS channel, number, name AS chosen
-    FROM provided JOIN entry ON entry.bundle = provided.bundle JOIN bundle ON name = entry.bundle
-    WHERE api = ? AND (entry.package, entry.channel) IN (SELECT name, default_channel FROM package)
-    ORDER BY 1, entry.depth IS NULL, entry.depth, name LIMIT 1
-) WHERE (SELECT operatorbundle.bundle FROM operatorbundle WHERE operatorbundle.name = chosen) IS NOT NULL"""
-
-# The edge of a bundle in the chain from the tip is what it replaces, its other edges are what it skips. The tip are the
-# entries of the smallest depth in the whole index, as those who write indexes number them from 0 in every channel.
-_LISTED = """
-WITH RECURSIVE chain (id, replaces) AS (
-    SELECT id, replaces FROM entry WHERE depth = (SELECT min(depth) FROM entry)
-    UNION
-    SELECT entry.id, entry.replaces FROM chain JOIN entry ON entry.id = chain.replaces
-), skipped (package, channel, bundle, skips) AS (
-    SELECT coalesce(entry.package, ''), entry.channel, entry.bundle, group_concat(before.bundle, ',')
-    FROM entry JOIN entry AS before ON before.id = entry.replaces
-    WHERE NOT EXISTS (SELECT 1 FROM chain WHERE chain.id = entry.id)
-    GROUP BY 1, 2, 3
-), listed (package, channel, bundle, replaces) AS (
-    SELECT coalesce(entry.package, ''), entry.channel, entry.bundle, max(before.bundle)
-    FROM entry LEFT JOIN chain ON chain.id = entry.id LEFT JOIN entry AS before ON before.id = chain.replaces
-    GROUP BY 1, 2, 3
-)
-SELECT listed.package, listed.channel, number, coalesce(replaces, ''), skips
-FROM listed JOIN bundle ON name = listed.bundle LEFT JOIN skipped
-    ON skipped.package = listed.package AND skipped.channel = listed.channel AND skipped.bundle = listed.bundle
-WHERE listed.channel IS NOT NULL
-ORDER BY 1, 2, listed.bundle"""
-
-_BUNDLE = """
-SELECT name, version, bundlepath, coalesce(skiprange, ''),
-    CASE WHEN ? AND length(coalesce(bundlepath, '')) > 0 THEN NULL ELSE CAST(bundle AS BLOB) END
-FROM operatorbundle WHERE name = (SELECT name FROM temp.bundle WHERE number = ?)"""
-_CSV = """
-SELECT name, CAST(coalesce(csv, '') AS BLOB) FROM operatorbundle
-WHERE name = (SELECT name FROM temp.bundle WHERE number = ?)"""
-_VALUES_OF = """
-SELECT CAST(type AS TEXT), CAST(value AS TEXT), operatorbundle_version, operatorbundle_path
-FROM {0} JOIN {1} ON number = {0}.rowid WHERE bundle = ? ORDER BY 1, 2, 3, 4"""
-_PROPERTIES = _VALUES_OF.format("properties", "property_row")
-_DEPENDENCIES = _VALUES_OF.format("dependencies", "dependency_row")
-_PLURAL = "SELECT plural FROM api WHERE group_name = ? AND version = ? AND kind = ?"
-
 
 @dataclass(frozen=True, slots=True)
 class ServedDatabase:
-    """An index database to be served: the file, how many bundles it has, and whether it has tables at all."""
+    """An index database to serve: the file, its number of bundles, and whether it has any tables."""
 
     path: Path
     bundles: int
     tables: bool
 
 
-class Head(NamedTuple):
-    """A channel of a package, and its head."""
+class ChannelHead(NamedTuple):
+    """A channel with its head and the default channel of its package."""
 
     package: str
     default_channel: str
@@ -144,8 +43,8 @@ class Head(NamedTuple):
     bundle: str
 
 
-class Entry(NamedTuple):
-    """A bundle in a channel, and one that it replaces or skips there ("" for none)."""
+class ChannelEntry(NamedTuple):
+    """A bundle in a channel, and a bundle that it replaces or skips there, "" for none."""
 
     package: str
     channel: str
@@ -153,8 +52,8 @@ class Entry(NamedTuple):
     replaces: str = ""
 
 
-class Listed(NamedTuple):
-    """A bundle, by its number, in a channel, with all that it replaces and skips there."""
+class ListedBundle(NamedTuple):
+    """A bundle, by number, in a channel, with its edges there; ``skips`` are separated by commas."""
 
     package: str
     channel: str
@@ -163,8 +62,8 @@ class Listed(NamedTuple):
     skips: str | None
 
 
-class Value(NamedTuple):
-    """A property or dependency, and the version and image of the bundle that it says it is of."""
+class PropertyValue(NamedTuple):
+    """A property or dependency, with the version and image of a bundle in its row."""
 
     type: str | None
     value: str | None
@@ -172,32 +71,31 @@ class Value(NamedTuple):
     image: str | None
 
 
-class StoredBundle(NamedTuple):
-    """What an index holds of a bundle; ``manifests`` are JSON documents, or None where the index has none."""
+class ServedBundle(NamedTuple):
+    """The stored content of a bundle; ``manifests`` are JSON documents, None if they are not stored."""
 
     name: str
     version: str | None
     image: str | None
     skip_range: str
     manifests: bytes | None
-    properties: list[Value]
-    dependencies: list[Value]
+    properties: list[PropertyValue]
+    dependencies: list[PropertyValue]
 
 
 @contextmanager
 def served_database(path: Path, *, migrate: bool) -> Iterator[ServedDatabase]:
-    """Give the database at ``path`` in the newest schema: the file itself, or where that is older a private copy.
+    """Yield the database at ``path`` in the current schema, migrated in a private copy if necessary.
 
-    An empty file is an empty index. Without ``migrate`` it is the file itself, whatever its schema; what is missing
-    there fails when it is asked for.
+    An empty file is an empty index. Without ``migrate`` yield the file itself; queries of missing tables fail.
 
     Raises:
-        InvalidDatabase: no index database, a damaged one, or a schema that is too new.
-        DatabaseUnavailable: no such file, or it can't be read.
+        InvalidDatabase: the file is not an index database, is damaged, or has a newer schema.
+        DatabaseUnavailable: the file does not exist or cannot be read.
     """
     with (
-        _filled(path) if migrate else nullcontext(path) as filled,
-        current_database(filled, migrate=migrate) as current,
+        _with_tables(path) if migrate else nullcontext(path) as created,
+        current_database(created, migrate=migrate) as current,
     ):
         with closing(_connect(current)) as connection:
             check_objects(connection, path)
@@ -207,20 +105,20 @@ def served_database(path: Path, *, migrate: bool) -> Iterator[ServedDatabase]:
 
 
 @contextmanager
-def _filled(path: Path) -> Iterator[Path]:
-    """The database at ``path``, or where that file is empty a private one without content."""
+def _with_tables(path: Path) -> Iterator[Path]:
+    """Yield ``path``, or a temporary database with empty tables if the file is empty."""
     if not path.is_file() or path.stat().st_size:
         yield path
         return
     with ScratchDirectory("opm-index-") as scratch:
-        made = Path(scratch, "index.db")
-        with replace_database(made, durable=False):
+        created = Path(scratch, "index.db")
+        with replace_database(created, durable=False):
             pass
-        yield made
+        yield created
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open a database to read it for long: others may write to it between two questions."""
+    """Open a long-lived connection for reading; other processes may write between two queries."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = connect(uri, check_same_thread=False)
     try:
@@ -229,113 +127,119 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.close()
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
             raise
-        # A write-ahead log can't be opened in a directory without permission to write: then nobody else has it open.
+        # A database with a write-ahead log needs a writable directory. Without one, no other process can have it open.
         connection = connect(f"{uri}&immutable=1", check_same_thread=False)
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     return connection
 
 
-class ServedIndex:
-    """The questions of a server to an index, over a connection of its own.
+class IndexQueries:
+    """The queries of a server over its own connection.
 
-    All but those for lists and contents are quick. Texts that the database lacks are empty, unless said otherwise. Any
-    may raise DatabaseUnavailable, with SQLite's words for what is wrong.
+    All except those for lists and content are fast. Absent texts are empty unless documented otherwise. Every query
+    may raise DatabaseUnavailable with the message of SQLite.
     """
 
     def __init__(self, database: ServedDatabase) -> None:
         """Open the connection."""
         self._connection = _connect(database.path)
-        self._made: set[str] = set()
+        self._created: set[str] = set()
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
-    def make_tables(self) -> None:
-        """Fill the tables for questions about places now, which otherwise happens at the first one."""
-        self._ask(_PACKAGES, needs=(_ENTRIES, _PROVIDED))
+    def create_tables(self) -> None:
+        """Create the temporary tables of channel entries and APIs now instead of at the first query."""
+        self._query(sql.PACKAGES, needs=(sql.ENTRY_TABLES, sql.PROVIDED_TABLE))
 
     def packages(self) -> list[str]:
-        """The names of all packages."""
-        return [name for (name,) in self._ask(_PACKAGES)]
+        """Return the names of all packages."""
+        return [name for (name,) in self._query(sql.PACKAGES)]
 
-    def heads(self) -> list[Head]:
-        """All channels, by package and name."""
-        return [Head._make(row) for row in self._ask(_HEADS)]
+    def heads(self) -> list[ChannelHead]:
+        """Return all channels, ordered by package and name."""
+        return [ChannelHead._make(row) for row in self._query(sql.HEADS)]
 
     def head_numbers(self) -> list[tuple[str, str, int]]:
-        """The package and name of every channel, and the number of the bundle that heads it, where there is one."""
-        return self._ask(_HEAD_NUMBERS, needs=(_ENTRIES,))
+        """Return the package, name and number of the head of every channel that has one."""
+        return self._query(sql.HEAD_NUMBERS, needs=(sql.ENTRY_TABLES,))
 
-    def placed(self, package: str, channel: str, bundle: str) -> int | None:
-        """The number of a bundle that is in a channel, if only as one that is skipped there."""
-        return self._number(_PLACED, package, channel, bundle)
+    def bundle_in_channel(self, package: str, channel: str, bundle: str) -> int | None:
+        """Return the number of a bundle in a channel, which may only be skipped there."""
+        return self._number(sql.BUNDLE_IN_CHANNEL, package, channel, bundle)
 
-    def replacing(self, bundle: str) -> list[Entry]:
-        """Where a bundle is replaced or skipped, and by which others."""
+    def entries_replacing(self, bundle: str) -> list[ChannelEntry]:
+        """Return the entries that replace or skip a bundle."""
         return [
-            Entry(package, channel, name, bundle)
-            for package, channel, name in self._ask(_REPLACING, bundle, needs=(_ENTRIES,))
+            ChannelEntry(package, channel, name, bundle)
+            for package, channel, name in self._query(sql.ENTRIES_REPLACING, bundle, needs=(sql.ENTRY_TABLES,))
         ]
 
     def replacement(self, bundle: str, package: str, channel: str) -> int | None:
-        """The number of the bundle that replaces or skips one in a channel; of several the nearest to the head."""
-        return self._number(_REPLACEMENT, bundle, package, channel)
+        """Return the number of the bundle nearest to the head of a channel that replaces or skips ``bundle`` there."""
+        return self._number(sql.REPLACEMENT, bundle, package, channel)
 
-    def providing(self, api: str) -> list[Entry]:
-        """Every edge of the bundles with a property of an API; ``api`` is its value."""
-        return [Entry._make(row) for row in self._ask(_PROVIDING, api, needs=(_ENTRIES, _PROVIDED))]
+    def entries_providing(self, api: str) -> list[ChannelEntry]:
+        """Return the entries of the bundles that provide an API; ``api`` is the value of its property."""
+        return [
+            ChannelEntry._make(row)
+            for row in self._query(sql.ENTRIES_PROVIDING, api, needs=(sql.ENTRY_TABLES, sql.PROVIDED_TABLE))
+        ]
 
-    def latest_providing(self, api: str) -> list[Entry]:
-        """The entry nearest to the head in each channel that has bundles with a property of an API."""
-        return [Entry._make(row) for row in self._ask(_LATEST, api, needs=(_ENTRIES, _PROVIDED))]
+    def latest_entries_providing(self, api: str) -> list[ChannelEntry]:
+        """Return the entry nearest to the head in each channel that provides an API."""
+        return [
+            ChannelEntry._make(row)
+            for row in self._query(sql.LATEST_PROVIDING, api, needs=(sql.ENTRY_TABLES, sql.PROVIDED_TABLE))
+        ]
 
-    def default_providing(self, api: str) -> tuple[str, str, int] | None:
-        """Package, channel and bundle of the first default channel, by package, that provides an API.
+    def default_provider(self, api: str) -> tuple[str, str, int] | None:
+        """Return package, channel and bundle number of the first default channel, by package, that provides an API.
 
-        None where there is no such channel, or the index has no manifests of that bundle.
+        Return None if there is no such channel, or if the manifests of the bundle are not stored.
         """
-        rows = self._ask(_DEFAULT, api, needs=(_ENTRIES, _PROVIDED))
+        rows = self._query(sql.DEFAULT_PROVIDER, api, needs=(sql.ENTRY_TABLES, sql.PROVIDED_TABLE))
         return rows[0] if rows else None
 
-    def listed(self) -> list[Listed]:
-        """Every bundle in every channel, by package, channel and name."""
-        return [Listed._make(row) for row in self._ask(_LISTED, needs=(_ENTRIES,))]
+    def list_bundles(self) -> list[ListedBundle]:
+        """Return every bundle in every channel, ordered by package, channel and name."""
+        return [ListedBundle._make(row) for row in self._query(sql.LISTED_BUNDLES, needs=(sql.ENTRY_TABLES,))]
 
-    def bundle(self, number: int, *, omit_manifests: bool = False) -> StoredBundle:
-        """What is said of a bundle itself; ``omit_manifests`` leaves those of bundles with an image out."""
-        ((name, version, image, skip_range, manifests),) = self._ask(
-            _BUNDLE, omit_manifests, number, needs=(_ENTRIES, _VALUES)
+    def bundle(self, number: int, *, omit_manifests: bool = False) -> ServedBundle:
+        """Return the content of a bundle; with ``omit_manifests``, without the manifests if it has an image."""
+        ((name, version, image, skip_range, manifests),) = self._query(
+            sql.BUNDLE, omit_manifests, number, needs=(sql.ENTRY_TABLES, sql.VALUE_TABLES)
         )
-        properties = [Value._make(row) for row in self._ask(_PROPERTIES, name)]
-        dependencies = [Value._make(row) for row in self._ask(_DEPENDENCIES, name)]
-        return StoredBundle(name, version, image, skip_range, manifests, properties, dependencies)
+        properties = [PropertyValue._make(row) for row in self._query(sql.PROPERTIES, name)]
+        dependencies = [PropertyValue._make(row) for row in self._query(sql.DEPENDENCIES, name)]
+        return ServedBundle(name, version, image, skip_range, manifests, properties, dependencies)
 
     def csv(self, number: int) -> tuple[str, bytes]:
-        """The name and the ClusterServiceVersion of a bundle."""
-        ((name, csv),) = self._ask(_CSV, number, needs=(_ENTRIES,))
+        """Return the name and the ClusterServiceVersion of a bundle."""
+        ((name, csv),) = self._query(sql.CSV, number, needs=(sql.ENTRY_TABLES,))
         return name, csv
 
     def plural(self, group: str, version: str, kind: str) -> str:
-        """The plural of an API's kind."""
-        rows = self._ask(_PLURAL, group, version, kind)
+        """Return the plural of a kind."""
+        rows = self._query(sql.PLURAL, group, version, kind)
         return rows[0][0] or "" if rows else ""
 
-    def _number(self, question: str, *values: str) -> int | None:
-        rows = self._ask(question, *values, needs=(_ENTRIES,))
+    def _number(self, query: str, *values: str) -> int | None:
+        rows = self._query(query, *values, needs=(sql.ENTRY_TABLES,))
         return rows[0][0] if rows else None
 
-    def _ask(self, question: str, *values: object, needs: Sequence[str] = ()) -> list[Any]:
+    def _query(self, query: str, *values: object, needs: Sequence[str] = ()) -> list[Any]:
         try:
             for tables in needs:
-                self._make(tables)
-            return self._connection.execute(question, values).fetchall()
+                self._create(tables)
+            return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise DatabaseUnavailable(str(error)) from error
 
-    def _make(self, tables: str) -> None:
-        if tables in self._made:
+    def _create(self, tables: str) -> None:
+        if tables in self._created:
             return
         try:
             self._connection.executescript(f"BEGIN; {tables} COMMIT;")
@@ -343,4 +247,4 @@ class ServedIndex:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        self._made.add(tables)
+        self._created.add(tables)

@@ -23,7 +23,7 @@ from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import TemplateType, render_template
 from opmkit.index.fbc.write import sort_blobs
-from opmkit.index.files import put_files
+from opmkit.index.files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -196,7 +196,7 @@ def _build(component: Component, options: BuildOptions) -> None:
     blobs = _build_blobs(component, options)
     with disk_errors(component.output):
         component.output.parent.mkdir(parents=True, exist_ok=True)
-        put_files(component.output.parent, {component.output.name: options.write(sort_blobs(blobs))})
+        write_files(component.output.parent, {component.output.name: options.write(sort_blobs(blobs))})
     if options.validate:
         raise_findings(check_blobs(read_blobs(component.directory)))
 

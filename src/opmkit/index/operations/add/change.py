@@ -13,7 +13,7 @@ from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.change import Change, ChangeResult, EditResult
-from opmkit.index.sqlite.state import image_of
+from opmkit.index.sqlite.summary import channel_bundle_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -62,7 +62,7 @@ class AddBundles(Change):
         """Add the bundles to a file-based catalog."""
         from opmkit.index.fbc.migrate import migration_level
         from opmkit.index.operations.add.fbc import add_bundles
-        from opmkit.index.operations.add.newbundle import NewBundle
+        from opmkit.index.operations.add.new_bundle import NewBundle
 
         options = self.options
         warnings: list[str] = []
@@ -93,7 +93,7 @@ class AddBundles(Change):
     ) -> Iterator[Bundle]:
         """Yield the bundles that the index does not have from the same image; append other images to ``skipped``."""
         for bundle in bundles:
-            if self._is_same_image(image_of(database, bundle.name), bundle.image):
+            if self._is_same_image(channel_bundle_image(database, bundle.name), bundle.image):
                 skipped.append(bundle.image)
             else:
                 yield bundle
@@ -114,6 +114,6 @@ def _check_image(image: str) -> None:
         Reference.parse(image or "none")
     except ImageToolsError as error:
         raise CatalogError(
-            f"a file-based catalog can't name the image {image}, for no cluster can pull that",
-            advice=f"Name the image to record as SOURCE=IMAGE, such as {image}=quay.io/me/bundle:1.",
+            f"{image}: cannot be recorded in a file-based catalog: clusters cannot pull it",
+            hint=f"pass the bundle as SOURCE=IMAGE with an image to record, such as {image}=quay.io/me/bundle:1",
         ) from error

@@ -13,15 +13,15 @@ PRESENT_HINT = Hint.any_of("omit it", Hint("skip bundles that the index contains
 def missing_package_error(label: str) -> CatalogError:
     """Return the error for a bundle whose annotations name no package."""
     return CatalogError(
-        f"{label} can't be added: the annotation {PACKAGE} is missing or empty",
-        advice="Set it to the package's name in metadata/annotations.yaml, and build and push the bundle again.",
+        f"{label}: cannot be added: the annotation {PACKAGE} is missing or empty",
+        hint="set it to the package's name in metadata/annotations.yaml, then build and push the bundle again",
     )
 
 
 def substitutes_error(label: str, substituted: str) -> CatalogError:
     """Return the error for a bundle with olm.substitutesFor while alpha features are disabled."""
     return CatalogError(
-        f"{label} can't be added: it substitutes {substituted}",
+        f"{label}: cannot be added: it substitutes {substituted}",
         hint=Hint.any_of(
             Hint("enable this alpha feature with {}", Setting.ENABLE_ALPHA),
             "remove the annotation olm.substitutesFor from its ClusterServiceVersion",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import CatalogError, combined
+from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.packages import other_package_warnings, replace_packages, select_packages
 from opmkit.index.modes import UpdateMode
@@ -17,13 +17,13 @@ from opmkit.index.operations.add.fbc_substitutes import Substitution
 from opmkit.index.operations.add.fbc_validation import validate_package
 from opmkit.index.operations.add.options import AddOptions, Placement
 from opmkit.index.operations.change import EditResult
-from opmkit.index.suggestions import instead
+from opmkit.index.suggestions import did_you_mean, join_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.operations.add.newbundle import NewBundle
+    from opmkit.index.operations.add.new_bundle import NewBundle
 
 
 def add_bundles(
@@ -60,7 +60,7 @@ def add_bundles(
             else:
                 errors.append(error)
     if errors and not adder.options.permissive:
-        raise combined(errors)
+        raise combine_errors(errors)
     result = replace_packages(blobs, changed)
     added = [bundle for accepted in checked.accepted.values() for bundle in accepted]
     warnings = (
@@ -87,13 +87,13 @@ class _Adder:
         edges = [self.placement.replaces, self.placement.skips]
         if len(bundles) > 1 and any(given is not None for given in (*edges, self.placement.skip_range)):
             raise CatalogError(
-                "replaces, skips and skip range can be given for one bundle only, and there are several",
-                advice="Add the bundles one by one.",
+                "replaces, skips and skip range: unsupported for several bundles",
+                hint="add the bundles one by one",
             )
         if self.options.mode is not UpdateMode.REPLACES and any(given is not None for given in edges):
             raise CatalogError(
-                f"replaces and skips can't be given in the mode {self.options.mode}, where versions make the updates",
-                advice="Leave them out, or add the bundle in the mode replaces.",
+                f"replaces and skips: unsupported in the mode {self.options.mode}: versions determine the updates",
+                hint="omit them, or add the bundle in the mode replaces",
             )
 
     def place(self, bundles: Sequence[NewBundle]) -> Iterator[NewBundle]:
@@ -151,7 +151,8 @@ def _new_channels(before: Blobs, added: Sequence[NewBundle], placement: Placemen
         known = sorted(channel.name for channel in before.channels if channel.package == package)
         for name in placement.channels or () if known else ():
             if name not in known:
-                yield f'channel "{name}" of package "{package}" is new. {instead("other channels", name, known)}'
+                hint = did_you_mean(name, known) or f"existing channels: {join_names(known)}"
+                yield f'channel "{name}" of package "{package}" is new; {hint}'
 
 
 def _missing_replaces(blobs: Blobs, added: Sequence[NewBundle], mode: UpdateMode) -> Iterator[str]:

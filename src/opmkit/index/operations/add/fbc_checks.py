@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.index.errors import BundleExists, BundleImageExists, BundleVersionExists, CatalogError, GraphError
-from opmkit.index.graph import Node, check_foreign_names, claimed_names
+from opmkit.index.graph import Node, check_name_owners, claim_names
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.errors import PRESENT_HINT, missing_package_error, substitutes_error
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.operations.add.newbundle import NewBundle
+    from opmkit.index.operations.add.new_bundle import NewBundle
     from opmkit.index.operations.add.options import AddOptions
 
 
@@ -106,7 +106,7 @@ def _conflict(bundle: NewBundle, present: _Contents, options: AddOptions) -> Cat
     try:
         claims = _claims(bundle)
         owned = ((name, present.owners.get(name, set())) for name in claims)
-        check_foreign_names(claims, [(name, min(by)) for name, by in owned if by and bundle.package not in by])
+        check_name_owners(claims, [(name, min(by)) for name, by in owned if by and bundle.package not in by])
     except GraphError as error:
         return error
     return None
@@ -114,20 +114,20 @@ def _conflict(bundle: NewBundle, present: _Contents, options: AddOptions) -> Cat
 
 def _claims(bundle: NewBundle) -> dict[str, str]:
     node = Node(bundle.name, bundle.version, bundle.replaces, bundle.skips)
-    return claimed_names([(bundle.package, node)])
+    return claim_names([(bundle.package, node)])
 
 
 def _without_channel(bundle: NewBundle) -> CatalogError:
     return CatalogError(
-        f"{bundle.label} can't be added: it is to be in no channel",
+        f"{bundle.label}: cannot be added: no channel",
         hint=Hint.any_of("set channels in its annotations", Hint("pass {}", Setting.CHANNEL)),
     )
 
 
 def _name_taken(bundle: NewBundle, other: NewBundle) -> BundleExists:
     return BundleExists(
-        f"{bundle.label} can't be added: its name is taken by {other.image or 'another bundle'} of the same command",
-        advice="Give its ClusterServiceVersion a name of its own.",
+        f"{bundle.label}: cannot be added: its name is used by {other.image or 'another bundle'} of the same command",
+        hint="give its ClusterServiceVersion its own name",
     )
 
 
@@ -135,7 +135,7 @@ def _overwrite_conflict(bundle: NewBundle, present: _Contents, options: AddOptio
     """Return the error if the bundle cannot overwrite the existing one of the same name, else None."""
     if not options.overwrite_latest:
         return BundleVersionExists(
-            f"package {bundle.package} has a bundle {bundle.name} already",
+            f"bundle {bundle.name}: already exists in package {bundle.package}",
             hint=Hint.any_of(
                 "give the new bundle's ClusterServiceVersion its own name and version",
                 Hint("replace the existing bundle with {} if it is the head of its channels", Setting.OVERWRITE_LATEST),
@@ -143,14 +143,14 @@ def _overwrite_conflict(bundle: NewBundle, present: _Contents, options: AddOptio
         )
     if options.mode is not UpdateMode.REPLACES:
         return BundleExists(
-            f"{bundle.label} can't be added: its name is taken by a bundle that the catalog has",
-            advice="Overwrite it in the mode replaces.",
+            f"{bundle.label}: cannot be added: its name is used by a bundle of the catalog",
+            hint="overwrite it in the mode replaces",
         )
     updated_by = present.updated_by.get((bundle.package, bundle.name))
     if not updated_by:
         return None
     edges = ", ".join(f"{name} in channel {channel}" for channel, name in sorted(set(updated_by)))
     return GraphError(
-        f"bundle {bundle.name} of package {bundle.package} can't be overwritten: it is updated from by {edges}",
-        advice="Only a bundle that nothing replaces or skips can be; add the change as a new version.",
+        f"bundle {bundle.name} of package {bundle.package}: cannot be overwritten: replaced or skipped by {edges}",
+        hint="add the change as a new version: only a bundle that nothing replaces or skips can be overwritten",
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.graph.version import Precedence
-    from opmkit.index.operations.add.newbundle import NewBundle
+    from opmkit.index.operations.add.new_bundle import NewBundle
 
 _FLOOR = precedence("0.0.0")
 

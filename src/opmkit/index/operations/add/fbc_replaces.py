@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from opmkit.index.fbc.blobs import BundleBlob
-    from opmkit.index.operations.add.newbundle import NewBundle
+    from opmkit.index.operations.add.new_bundle import NewBundle
 
 
 class ChannelEdit(NamedTuple):

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from opmkit.index.fbc.blobs import Blobs, ChannelBlob, EntryBlob
 from opmkit.index.fbc.check.bundle import bundle_version
-from opmkit.index.graph import Member, Placed, semver_graph
+from opmkit.index.graph import ChannelNode, Member, semver_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opmkit.index.graph import ChannelGraph
-    from opmkit.index.operations.add.newbundle import NewBundle
+    from opmkit.index.operations.add.new_bundle import NewBundle
 
 
 def insert_bundles_by_version(
@@ -43,13 +43,13 @@ def insert_bundles_by_version(
     return replace(package, channels=tuple(channels), bundles=blobs), graph.default_channel
 
 
-def _placed(package: Blobs, bundles: Sequence[NewBundle]) -> dict[str, list[Placed]]:
+def _placed(package: Blobs, bundles: Sequence[NewBundle]) -> dict[str, list[ChannelNode]]:
     """Return the present bundles of the channels that get new ones, and an empty list for each other channel."""
     versions = {blob.name: bundle_version(blob) for blob in package.bundles}
     changed = {channel for bundle in bundles for channel in bundle.channels}
     return {
         channel.name: [
-            Placed(entry.name, versions[entry.name], _targets(entry))
+            ChannelNode(entry.name, versions[entry.name], _targets(entry))
             for entry in channel.entries
             if channel.name in changed and entry.name in versions
         ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob, EntryBlob
-    from opmkit.index.operations.add.newbundle import NewBundle
+    from opmkit.index.operations.add.new_bundle import NewBundle
 
 ANNOTATION = "olm.substitutesFor"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import Blobs, ChannelBlob
     from opmkit.index.fbc.compat import Compat
-    from opmkit.index.operations.add.newbundle import NewBundle
+    from opmkit.index.operations.add.new_bundle import NewBundle
 
 MAX_NAMES = 8
 """Names shown of a chain, or suggested as skips."""
@@ -36,7 +36,7 @@ def validate_package(
     if not findings:
         return
     names = " and ".join(bundle.name for bundle in added)
-    lines = [f"package {added[0].package} would not be valid with {names}: {findings[0]}", *map(str, findings[1:])]
+    lines = [f"package {added[0].package}: invalid with {names}: {findings[0]}", *map(str, findings[1:])]
     invalid = {finding.channel for finding in findings if finding.channel}
     channels = [channel for channel in parts.channels if channel.name in invalid and channel.entries]
     lines += [f"channel {channel.name} would be: {'; '.join(_chains(channel))}" for channel in channels]

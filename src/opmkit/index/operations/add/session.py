@@ -11,7 +11,7 @@ from opmkit.index.graph import Member, Node, precedence
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.errors import missing_package_error, substitutes_error
 from opmkit.index.sqlite.bundles import bundle_image, delete_bundle, insert_bundle
-from opmkit.index.sqlite.packages import indexed_package, owners, remove_head, replacing_bundles
+from opmkit.index.sqlite.packages import bundles_replacing, delete_head, indexed_package, name_owners
 
 if TYPE_CHECKING:
     from opmkit.bundle.model import ApiKey, Bundle
@@ -117,7 +117,7 @@ class AddSession:
                 return
             delete_bundle(self.database, same_name.name)
         elif not self._free_name(new):
-            self.failures.append(_name_taken(new, "a bundle that the index has"))
+            self.failures.append(_name_taken(new, "a bundle of the index"))
             return
         insert_bundle(self.database, bundle)
         self.stored[bundle.name] = new
@@ -127,20 +127,20 @@ class AddSession:
         image = bundle_image(self.database, new.name)
         if image is None:
             return True
-        packages = {package for _, package in owners(self.database, [new.name])}
+        packages = {package for _, package in name_owners(self.database, [new.name])}
         if not self.options.overwrite_latest or packages - {new.package}:
             return False
-        updated_by = tuple(replacing_bundles(self.database, new.package, new.name))
+        updated_by = tuple(bundles_replacing(self.database, new.package, new.name))
         self.overwritten[new.name] = OverwrittenBundle(image, updated_by)
         if self.options.mode is not UpdateMode.REPLACES:
             return False
-        remove_head(self.database, new.package, new.name)
+        delete_head(self.database, new.package, new.name)
         return True
 
 
-def _name_taken(bundle: StagedBundle, holder: str) -> BundleExists:
+def _name_taken(bundle: StagedBundle, owner: str) -> BundleExists:
     return BundleExists(
-        f"{bundle.label} can't be added: its name is taken by {holder}",
+        f"{bundle.label}: cannot be added: its name is used by {owner}",
         hint=Hint.any_of(
             "give its ClusterServiceVersion its own name",
             Hint("remove the other bundle with {} if it is in no channel", Operation.PRUNE_STRANDED),

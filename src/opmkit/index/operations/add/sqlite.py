@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import AdditionRefused, CatalogError, GraphError, combined
-from opmkit.index.graph import pruned_members, replaces_graph, semver_graph, substituted_edges
+from opmkit.index.errors import AddRejected, CatalogError, GraphError, combine_errors
+from opmkit.index.graph import pruned_member_errors, replaces_graph, semver_graph, substituted_edges
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.session import AddSession
 from opmkit.index.operations.add.sqlite_checks import conflicts
-from opmkit.index.sqlite.bundles import drop_old_manifests, insert_apis
+from opmkit.index.sqlite.bundles import delete_superseded_manifests, insert_apis
 from opmkit.index.sqlite.packages import (
     all_nodes,
+    channel_nodes,
     default_channel,
     deprecated_bundles,
     nodes,
     package_members,
-    placed_bundles,
     replace_channels,
     replace_package,
-    set_edges,
+    update_edges,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def add_bundles(
     try:
         with database.transaction():
             return _add(database, bundles, options)
-    except AdditionRefused as refusal:
+    except AddRejected as refusal:
         if not options.permissive:
             raise
         return AddResult((), refusal.errors)
@@ -72,7 +72,7 @@ def _add(database: IndexDatabase, bundles: Iterable[Bundle], options: AddOptions
     for incoming in bundles:
         session.add(incoming)
     if errors := conflicts(session):
-        raise AdditionRefused(errors)
+        raise AddRejected(errors)
     added = sorted(session.stored.values(), key=lambda bundle: bundle.order)
     members: dict[str, list[Member]] = {}
     for bundle in added:
@@ -83,13 +83,13 @@ def _add(database: IndexDatabase, bundles: Iterable[Bundle], options: AddOptions
     for graph in graphs:
         (replace_package if options.mode is UpdateMode.REPLACES else replace_channels)(database, graph)
     if not failures:
-        failures += (error for graph in graphs for error in pruned_members(graph, members[graph.name]))
+        failures += (error for graph in graphs for error in pruned_member_errors(graph, members[graph.name]))
     if failures and session.overwritten:
-        raise AdditionRefused(failures)
+        raise AddRejected(failures)
     if failures and not options.permissive:
-        raise combined(failures)
+        raise combine_errors(failures)
     if not failures and options.mode is not UpdateMode.REPLACES:
-        drop_old_manifests(database)
+        delete_superseded_manifests(database)
     return AddResult(tuple(added), tuple(failures))
 
 
@@ -115,7 +115,7 @@ def _graphs(
 def _substitute(database: IndexDatabase, added: Sequence[StagedBundle]) -> None:
     new = {bundle.name for bundle in added}
     present = {name: node for name, node in all_nodes(database).items() if name not in new}
-    set_edges(database, substituted_edges(present, [bundle.node for bundle in added]).values())
+    update_edges(database, substituted_edges(present, [bundle.node for bundle in added]).values())
 
 
 def _graph(database: IndexDatabase, package: str, added: Sequence[Member], mode: UpdateMode) -> PackageGraph:
@@ -126,7 +126,7 @@ def _graph(database: IndexDatabase, package: str, added: Sequence[Member], mode:
     new = {member.name for member in added}
     channels = {
         channel: [bundle for bundle in bundles if bundle.name not in new]
-        for channel, bundles in placed_bundles(database, package).items()
+        for channel, bundles in channel_nodes(database, package).items()
     }
     default = default_channel(database, package)
     return semver_graph(package, default, channels, added, skip_patch=mode is UpdateMode.SEMVER_SKIPPATCH)

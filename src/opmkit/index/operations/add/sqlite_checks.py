@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import BundleImageExists, BundleVersionExists, CatalogError, GraphError
-from opmkit.index.graph import check_foreign_names, claimed_names
+from opmkit.index.graph import check_name_owners, claim_names
 from opmkit.index.operations.add.errors import PRESENT_HINT
-from opmkit.index.sqlite.packages import owners
+from opmkit.index.sqlite.packages import name_owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,8 +34,8 @@ def conflicts(session: AddSession) -> list[CatalogError]:
             errors += _name_exists(session, bundle)
     errors += _overwritten_together(session, received)
     try:
-        claims = claimed_names((bundle.package, bundle.node) for bundle in received)
-        check_foreign_names(claims, owners(session.database, claims))
+        claims = claim_names((bundle.package, bundle.node) for bundle in received)
+        check_name_owners(claims, name_owners(session.database, claims))
     except GraphError as error:
         errors.append(error)
     return errors
@@ -44,8 +44,8 @@ def conflicts(session: AddSession) -> list[CatalogError]:
 def _without_image(session: AddSession) -> list[CatalogError]:
     return [
         CatalogError(
-            f"bundle {name} can't be overwritten: the one that the index has did not come from an image",
-            advice="Remove its package, and add all of its bundles from images.",
+            f"bundle {name}: cannot be overwritten: the existing bundle has no image",
+            hint="remove its package and add all of its bundles from images",
         )
         for name, overwritten in sorted(session.overwritten.items())
         if not overwritten.image
@@ -55,15 +55,15 @@ def _without_image(session: AddSession) -> list[CatalogError]:
 def _name_exists(session: AddSession, bundle: StagedBundle) -> Iterator[CatalogError]:
     if not session.overwritten:
         yield BundleVersionExists(
-            f"package {bundle.package} has a bundle {bundle.name} already",
-            advice="Give the new bundle's ClusterServiceVersion a name and version of its own.",
+            f"bundle {bundle.name}: already exists in package {bundle.package}",
+            hint="give the new bundle's ClusterServiceVersion its own name and version",
         )
     elif bundle.name in session.overwritten and session.overwritten[bundle.name].updated_by:
         updated_by = session.overwritten[bundle.name].updated_by
         edges = ", ".join(f"{above} in channel {channel}" for channel, above in updated_by)
         yield GraphError(
-            f"bundle {bundle.name} of package {bundle.package} can't be overwritten: it is updated from by {edges}",
-            advice="Only a bundle that nothing replaces or skips can be; add the change as a new version.",
+            f"bundle {bundle.name} of package {bundle.package}: cannot be overwritten: replaced or skipped by {edges}",
+            hint="add the change as a new version: only a bundle that nothing replaces or skips can be overwritten",
         )
 
 
@@ -76,8 +76,8 @@ def _overwritten_together(session: AddSession, received: Sequence[StagedBundle])
     for package, together in sorted(names.items()):
         if len(together) > 1:
             yield GraphError(
-                f"several bundles of package {package} would be overwritten: {', '.join(sorted(together))}",
-                advice="Overwrite one bundle of a package at a time.",
+                f"package {package}: several bundles would be overwritten: {', '.join(sorted(together))}",
+                hint="overwrite one bundle of a package at a time",
             )
 
 
@@ -85,7 +85,7 @@ def _image_exists(bundle: StagedBundle, present: Sequence[str]) -> BundleImageEx
     if bundle.image in present:
         return BundleImageExists(f"bundle {bundle.image} already exists in the index", hint=PRESENT_HINT)
     return BundleImageExists(
-        f"bundle {bundle.image} is not added: {', '.join(present)} of the same command already exists in package "
+        f"bundle {bundle.image}: not added: {', '.join(present)} of the same command already exists in package "
         f"{bundle.package}",
         hint=PRESENT_HINT,
     )

@@ -1,4 +1,7 @@
-"""Values of an index state and of the difference between two of them."""
+"""The state of an index, and the difference between two states.
+
+`IndexDiff` is printed as JSON, so its fields and those of the classes below it are part of the command line interface.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from opmkit.index.sqlite.state import StoredBundle
+    from opmkit.index.sqlite.summary import BundleSummary
 
 
-class Kind(StrEnum):
-    """What became of something."""
+class ChangeKind(StrEnum):
+    """The kind of a change."""
 
     ADDED = "added"
     REMOVED = "removed"
     CHANGED = "changed"
 
+    @classmethod
+    def classify(cls, name: str, before: Mapping[str, object], after: Mapping[str, object]) -> ChangeKind:
+        """Return the kind of change of a name that is in ``before``, ``after`` or both."""
+        if name not in before:
+            return cls.ADDED
+        return cls.CHANGED if name in after else cls.REMOVED
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelState:
-    """A channel: its head, and for each bundle in it what that replaces or skips."""
+    """A channel: its head, and for each bundle in it the names that it replaces or skips."""
 
     head: str
     edges: Mapping[str, tuple[str, ...]]
@@ -37,25 +47,23 @@ class PackageState:
 
     @property
     def bundles(self) -> set[str]:
-        """The names in any of its channels."""
+        """The names of the bundles in its channels."""
         return {name for channel in self.channels.values() for name in channel.edges}
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The packages of an index, and its bundles by name."""
+    """The packages and the bundles of an index, by name."""
 
     packages: Mapping[str, PackageState] = field(default_factory=dict)
-    bundles: Mapping[str, StoredBundle] = field(default_factory=dict)
+    bundles: Mapping[str, BundleSummary] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class BundleChange:
-    """A bundle that came, went, or has another image or a deprecation now; the values are those after the change,
-    those before it for one that went.
-    """
+    """A changed bundle, with its values after the change, or before it if the bundle was removed."""
 
-    kind: Kind
+    kind: ChangeKind
     name: str
     version: str
     image: str
@@ -64,9 +72,9 @@ class BundleChange:
 
 @dataclass(frozen=True, slots=True)
 class ChannelChange:
-    """A channel that came, went or changed: its heads before and after, bundles in and out, those with other edges."""
+    """A changed channel: its heads, the added and removed bundles, and the bundles with changed edges."""
 
-    kind: Kind
+    kind: ChangeKind
     name: str
     head_before: str
     head_after: str
@@ -77,22 +85,22 @@ class ChannelChange:
 
 @dataclass(frozen=True, slots=True)
 class DeprecationChange:
-    """What a file-based catalog says of something that is deprecated: ``subject`` is its schema and name."""
+    """A changed deprecation of a file-based catalog; ``subject`` is the schema and name of the deprecated object."""
 
-    kind: Kind
+    kind: ChangeKind
     subject: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class PackageChange:
-    """A package that came, went or changed.
+    """A changed package.
 
-    The last two are of file-based catalogs alone: ``others`` are the fields and further documents of the package that
-    are not the same, by their names.
+    In file-based catalogs, ``others`` lists the names of changed fields of the package and of changed documents with
+    other schemas.
     """
 
-    kind: Kind
+    kind: ChangeKind
     name: str
     default_before: str
     default_after: str
@@ -104,7 +112,7 @@ class PackageChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexDiff:
-    """All that differs; ``stranded`` are bundles in no channel that came or went."""
+    """The changed packages, and the changed bundles that are in no channel."""
 
     packages: tuple[PackageChange, ...]
     stranded: tuple[BundleChange, ...] = ()
@@ -114,43 +122,36 @@ class IndexDiff:
 
 
 def diff_states(before: IndexState, after: IndexState) -> IndexDiff:
-    """What differs, by name."""
-    nothing = PackageState()
+    """Return the difference between two states, ordered by name."""
+    empty = PackageState()
     packages = []
     for name in sorted({*before.packages, *after.packages}):
-        old, new = before.packages.get(name, nothing), after.packages.get(name, nothing)
-        bundles = tuple(_bundles(before, after, old.bundles | new.bundles))
+        old, new = before.packages.get(name, empty), after.packages.get(name, empty)
+        bundles = tuple(_bundle_changes(before, after, old.bundles | new.bundles))
         change = PackageChange(
-            kind_of_change(name, before.packages, after.packages),
+            ChangeKind.classify(name, before.packages, after.packages),
             name,
             old.default_channel,
             new.default_channel,
             tuple(channel_changes(old, new)),
             bundles,
         )
-        if change.kind is not Kind.CHANGED or old != new or bundles:
+        if change.kind is not ChangeKind.CHANGED or old != new or bundles:
             packages.append(change)
-    told = {name for state in (before, after) for package in state.packages.values() for name in package.bundles}
-    strays = {*before.bundles, *after.bundles} - told
-    return IndexDiff(tuple(packages), tuple(_bundles(before, after, strays)))
-
-
-def kind_of_change(name: str, before: Mapping[str, object], after: Mapping[str, object]) -> Kind:
-    """What became of what has that name."""
-    if name not in before:
-        return Kind.ADDED
-    return Kind.CHANGED if name in after else Kind.REMOVED
+    placed = {name for state in (before, after) for package in state.packages.values() for name in package.bundles}
+    stranded = {*before.bundles, *after.bundles} - placed
+    return IndexDiff(tuple(packages), tuple(_bundle_changes(before, after, stranded)))
 
 
 def channel_changes(old: PackageState, new: PackageState) -> Iterator[ChannelChange]:
-    """What became of the channels of a package, by name."""
-    nothing = ChannelState("", {})
+    """Yield the changed channels of a package, ordered by name."""
+    empty = ChannelState("", {})
     for name in sorted({*old.channels, *new.channels}):
-        before, after = old.channels.get(name, nothing), new.channels.get(name, nothing)
+        before, after = old.channels.get(name, empty), new.channels.get(name, empty)
         if before != after:
             both = before.edges.keys() & after.edges.keys()
             yield ChannelChange(
-                kind_of_change(name, old.channels, new.channels),
+                ChangeKind.classify(name, old.channels, new.channels),
                 name,
                 before.head,
                 after.head,
@@ -160,8 +161,8 @@ def channel_changes(old: PackageState, new: PackageState) -> Iterator[ChannelCha
             )
 
 
-def _bundles(before: IndexState, after: IndexState, names: set[str]) -> Iterator[BundleChange]:
+def _bundle_changes(before: IndexState, after: IndexState, names: set[str]) -> Iterator[BundleChange]:
     for name in sorted(names & {*before.bundles, *after.bundles}):
         if before.bundles.get(name) != after.bundles.get(name):
             bundle = after.bundles.get(name) or before.bundles[name]
-            yield BundleChange(kind_of_change(name, before.bundles, after.bundles), *bundle)
+            yield BundleChange(ChangeKind.classify(name, before.bundles, after.bundles), *bundle)

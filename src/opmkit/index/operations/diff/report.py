@@ -1,32 +1,32 @@
-"""A difference between two states of an index, as text for a terminal and as Markdown for a pull request."""
+"""Rendering of a difference as text for a terminal and as Markdown for a pull request."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
-from opmkit.index.operations.diff.model import Kind
+from opmkit.index.operations.diff.model import ChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opmkit.index.operations.diff.model import BundleChange, ChannelChange, IndexDiff, PackageChange
 
-_SIGNS = {Kind.ADDED: "+", Kind.REMOVED: "-", Kind.CHANGED: "~"}
-_TO_DO = {Kind.ADDED: "to add", Kind.REMOVED: "to remove", Kind.CHANGED: "changed"}
-NO_CHANGE = "no difference"
+_SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
+_VERBS = {ChangeKind.ADDED: "to add", ChangeKind.REMOVED: "to remove", ChangeKind.CHANGED: "changed"}
+NO_DIFFERENCE = "no difference"
 
 
 def diff_as_text(diff: IndexDiff) -> str:
-    """Lines with a sign for what came (+), went (-) or changed (~), indented below their packages."""
+    """Return lines with a sign: added (+), removed (-) or changed (~), indented below their packages."""
     lines = [line for package in diff.packages for line in _package_lines(package)]
     lines += [f"{_bundle_text(bundle)} (in no channel)" for bundle in diff.stranded]
-    return "\n".join(map(escape_controls, lines)) or NO_CHANGE
+    return "\n".join(map(escape_controls, lines)) or NO_DIFFERENCE
 
 
 def diff_totals(diff: IndexDiff) -> str:
-    """Return how many packages, channels, bundles and deprecations differ, such as ``3 bundles to add``."""
-    nodes = {
+    """Return the numbers of changed packages, channels, bundles and deprecations, such as ``3 bundles to add``."""
+    kinds_by_noun = {
         "package": [package.kind for package in diff.packages],
         "channel": [channel.kind for package in diff.packages for channel in package.channels],
         "bundle": [
@@ -34,9 +34,9 @@ def diff_totals(diff: IndexDiff) -> str:
         ],
         "deprecation": [deprecation.kind for package in diff.packages for deprecation in package.deprecations],
     }
-    counts = [(noun, kind, kinds.count(kind)) for noun, kinds in nodes.items() for kind in Kind]
-    parts = [f"{count} {noun}{'s' * (count != 1)} {_TO_DO[kind]}" for noun, kind, count in counts if count]
-    return ", ".join(parts) or NO_CHANGE
+    counts = [(noun, kind, kinds.count(kind)) for noun, kinds in kinds_by_noun.items() for kind in ChangeKind]
+    parts = [f"{count} {noun}{'s' * (count != 1)} {_VERBS[kind]}" for noun, kind, count in counts if count]
+    return ", ".join(parts) or NO_DIFFERENCE
 
 
 def _package_lines(package: PackageChange) -> Iterator[str]:
@@ -44,19 +44,19 @@ def _package_lines(package: PackageChange) -> Iterator[str]:
     if package.default_before != package.default_after:
         yield f"    default channel: {_arrow(package.default_before, package.default_after)}"
     for channel in package.channels:
-        yield f"  {_SIGNS[channel.kind]} channel {channel.name}{_details(channel)}"
+        yield f"  {_SIGNS[channel.kind]} channel {channel.name}{_channel_details(channel)}"
     for bundle in package.bundles:
         yield f"  {_bundle_text(bundle)}"
     for deprecation in package.deprecations:
         yield f"  {_SIGNS[deprecation.kind]} deprecation of {deprecation.subject}: {deprecation.message}"
-    if package.others and package.kind is Kind.CHANGED:
+    if package.others and package.kind is ChangeKind.CHANGED:
         yield f"  ~ {', '.join(package.others)}"
 
 
-def _details(channel: ChannelChange) -> str:
+def _channel_details(channel: ChannelChange) -> str:
     parts = [f"head {_arrow(channel.head_before, channel.head_after)}"] * (channel.head_before != channel.head_after)
-    told = (("in", channel.bundles_in), ("out", channel.bundles_out), ("other edges", channel.edges_changed))
-    parts += [f"{label}: {', '.join(names)}" for label, names in told if names]
+    changes = (("in", channel.bundles_in), ("out", channel.bundles_out), ("other edges", channel.edges_changed))
+    parts += [f"{label}: {', '.join(names)}" for label, names in changes if names]
     return f": {'; '.join(parts)}" if parts else ""
 
 
@@ -70,16 +70,16 @@ def _arrow(before: str, after: str) -> str:
 
 
 def diff_as_markdown(diff: IndexDiff) -> str:
-    """Headings and tables for a pull request; names are set as code, so that nothing in them is markup."""
+    """Return headings and tables in Markdown; names are quoted as code, so that they cannot contain markup."""
     if not diff:
-        return f"{NO_CHANGE.capitalize()}."
-    blocks = [block for package in diff.packages for block in _package_blocks(package)]
+        return f"{NO_DIFFERENCE.capitalize()}."
+    sections = [section for package in diff.packages for section in _package_sections(package)]
     if diff.stranded:
-        blocks += ["### Bundles in no channel", _bundle_table(diff.stranded)]
-    return "\n\n".join(blocks)
+        sections += ["### Bundles in no channel", _bundle_table(diff.stranded)]
+    return "\n\n".join(sections)
 
 
-def _package_blocks(package: PackageChange) -> Iterator[str]:
+def _package_sections(package: PackageChange) -> Iterator[str]:
     yield f"### Package {_code(package.name)} {package.kind}"
     if package.default_before != package.default_after:
         yield f"Default channel: {_code(package.default_before)} → {_code(package.default_after)}"
@@ -100,10 +100,10 @@ def _package_blocks(package: PackageChange) -> Iterator[str]:
         yield _bundle_table(package.bundles)
     if package.deprecations:
         header = "| Deprecation of | | Message |\n|---|---|---|"
-        deprecated = (_row(_code(one.subject), one.kind, _code(one.message)) for one in package.deprecations)
-        yield "\n".join([header, *deprecated])
-    if package.others and package.kind is Kind.CHANGED:
-        yield f"Changed, too: {', '.join(map(_code, package.others))}"
+        rows = (_row(_code(change.subject), change.kind, _code(change.message)) for change in package.deprecations)
+        yield "\n".join([header, *rows])
+    if package.others and package.kind is ChangeKind.CHANGED:
+        yield f"Also changed: {', '.join(map(_code, package.others))}"
 
 
 def _bundle_table(bundles: tuple[BundleChange, ...]) -> str:
@@ -125,7 +125,7 @@ def _row(*cells: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Text in backticks, more of them than it has itself; a bar in a table's cell is escaped."""
+    """Quote text in more backticks than it contains; escape bars for table cells."""
     if not text:
         return ""
     text = escape_controls(text).replace("|", "\\|")

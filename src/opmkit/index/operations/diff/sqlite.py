@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from opmkit.index.operations.diff.model import ChannelState, IndexState, PackageState
-from opmkit.index.sqlite.state import channel_edges, channel_heads, stored_bundles
+from opmkit.index.sqlite.summary import bundle_summaries, channel_edges, channel_summaries
 
 if TYPE_CHECKING:
     from opmkit.index.sqlite import IndexDatabase
@@ -16,10 +16,10 @@ def read_state(database: IndexDatabase) -> IndexState:
     """Read the state of a database, which need not be a valid catalog."""
     edges: defaultdict[tuple[str, str], defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for edge in channel_edges(database):
-        edges[edge.package, edge.channel][edge.bundle] |= {edge.before} - {""}
+        edges[edge.package, edge.channel][edge.bundle] |= {edge.target} - {""}
     defaults: dict[str, str] = {}
     channels: defaultdict[str, dict[str, ChannelState]] = defaultdict(dict)
-    for row in channel_heads(database):
+    for row in channel_summaries(database):
         defaults[row.package] = row.default_channel
         if row.channel:
             targets = edges[row.package, row.channel]
@@ -27,4 +27,4 @@ def read_state(database: IndexDatabase) -> IndexState:
                 row.head, {name: tuple(sorted(names)) for name, names in sorted(targets.items())}
             )
     packages = {name: PackageState(default, channels[name]) for name, default in defaults.items()}
-    return IndexState(packages, {bundle.name: bundle for bundle in stored_bundles(database)})
+    return IndexState(packages, {bundle.name: bundle for bundle in bundle_summaries(database)})

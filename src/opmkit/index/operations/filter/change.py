@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opmkit.index.fbc.blobs import Blobs
-    from opmkit.index.operations.filter.packagefilter import PackageFilter
+    from opmkit.index.operations.filter.package_filter import PackageFilter
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import CatalogError, combined
+from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.blobs import Blobs, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.packages import select_packages
 from opmkit.index.operations.filter.package import filter_package
-from opmkit.index.operations.filter.packagefilter import PackageFilter
+from opmkit.index.operations.filter.package_filter import PackageFilter
 from opmkit.index.operations.filter.requirements import unmet_requirements
 from opmkit.index.operations.filter.result import FilterResult, RemovedCounts, RetainedBundle
-from opmkit.index.suggestions import instead, packages_not_found
+from opmkit.index.suggestions import suggest_names, unknown_packages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -87,10 +87,10 @@ def _filter_packages(
         by_package[wanted.package].append(wanted)
     names = sorted(by_package)
     known = {blob.package for blob in blobs if not isinstance(blob, OtherBlob)}
-    errors: list[CatalogError] = [*packages_not_found(names, known)]
+    errors: list[CatalogError] = [*unknown_packages(names, known)]
     errors += [_default_of_removed(name, names) for name in default_channels if name not in names]
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     packages = select_packages(blobs, names)
     raise_findings(fault for package in packages.values() for fault in check_blobs(package))
     filtered = []
@@ -100,14 +100,14 @@ def _filter_packages(
         except CatalogError as error:
             errors.append(error)
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     return filtered
 
 
 def _default_of_removed(package: str, names: Sequence[str]) -> CatalogError:
     return CatalogError(
-        f'package "{package}" is given a default channel, but is not to be kept',
-        advice=instead("packages that are kept", package, names),
+        f'package "{package}": default channel given for a package that is not kept',
+        hint=suggest_names("kept packages", package, names),
     )
 
 

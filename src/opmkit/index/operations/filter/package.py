@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.imagetools.hints import Hint, Setting
-from opmkit.index.errors import CatalogError, combined
+from opmkit.index.errors import CatalogError, combine_errors
 from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, Blobs
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.operations.deprecate import remove_references
 from opmkit.index.operations.filter.result import RetainedBundle, RetainedChannel
 from opmkit.index.operations.filter.subgraph import needed_entries
-from opmkit.index.suggestions import instead, listed
+from opmkit.index.suggestions import join_names, suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from semver import Version
 
     from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
-    from opmkit.index.operations.filter.packagefilter import PackageFilter
+    from opmkit.index.operations.filter.package_filter import PackageFilter
 
 Versions: TypeAlias = "Mapping[str, Version]"
 """The versions of bundles by name, in ascending order."""
@@ -87,7 +87,7 @@ def _select(
         for name, entries in matches.items():
             selected[name] |= entries
     if errors:
-        raise combined(errors)
+        raise combine_errors(errors)
     return {name: entries for name, entries in selected.items() if entries}
 
 
@@ -129,7 +129,7 @@ def _compare(before: ChannelBlob, after: ChannelBlob) -> RetainedChannel:
 
 def _unknown_channel(package: str, name: str, known: Iterable[str]) -> CatalogError:
     return CatalogError(
-        f'package "{package}" has no channel "{name}"', advice=instead("channels of the package", name, sorted(known))
+        f'package "{package}": channel "{name}" not found', hint=suggest_names("channels", name, sorted(known))
     )
 
 
@@ -138,8 +138,8 @@ def _nothing_in_range(wanted: PackageFilter, channels: Sequence[ChannelBlob], ve
     names = {entry.name for channel in channels for entry in channel.entries}
     available = [str(version) for name, version in versions.items() if name in names]
     return CatalogError(
-        f'{named}package "{wanted.package}" has no version in the range "{wanted.version_range}"',
-        advice=f"The versions, the highest first, are: {listed(available[::-1])}.",
+        f'{named}package "{wanted.package}": no version in the range "{wanted.version_range}"',
+        hint=f"choose a range that includes one of the versions: {join_names(available[::-1])}",
     )
 
 
@@ -149,10 +149,10 @@ def _default_removed(
     if all(channel.name != name for channel in channels):
         return _unknown_channel(package, name, remaining)
     return CatalogError(
-        f'"{name}", the default channel of package "{package}", is not among the channels that would be left',
+        f'package "{package}": its default channel "{name}" would be removed',
         hint=Hint(
             "keep it, or select another default channel, such as {} (remaining channels: {})",
             Setting.DEFAULT_CHANNEL.with_value(f"{package}={remaining[0]}"),
-            listed(remaining),
+            join_names(remaining),
         ),
     )

@@ -9,7 +9,7 @@ from opmkit.bundle.manifest import ManifestCache
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.change import ChangeResult
 from opmkit.index.operations.initialize.loader import InitializeResult, Loader
-from opmkit.index.operations.packagemanifest import read_bundle, read_package, walk
+from opmkit.index.operations.package_manifest import read_bundle, read_package, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def initialize(database: IndexDatabase, directory: Path, *, permissive: bool = F
         CatalogError: one or more errors.
     """
     if not directory.is_dir():
-        missing = CatalogError(f"{directory} is no directory", advice="Give the directory that holds the manifests.")
+        missing = CatalogError(f"{directory}: not a directory", hint="pass the directory of the manifests")
         if not permissive:
             raise missing
         return InitializeResult((), (), (missing,))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ParamSpec
 
-from opmkit.index.errors import BundleExists, CatalogError, GraphError, combined
+from opmkit.index.errors import BundleExists, CatalogError, GraphError, combine_errors
 from opmkit.index.graph import Member, PackageGraph, replaces_graph
-from opmkit.index.operations.packagemanifest import missing_apis
+from opmkit.index.operations.package_manifest import missing_apis
 from opmkit.index.sqlite.bundles import insert_apis, insert_bundle
 from opmkit.index.sqlite.packages import deprecated_bundles, nodes, replace_package
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.model import Bundle
     from opmkit.index.graph import ChannelGraph
-    from opmkit.index.operations.packagemanifest import PackageManifest
+    from opmkit.index.operations.package_manifest import PackageManifest
     from opmkit.index.sqlite import IndexDatabase
 
 P = ParamSpec("P")
@@ -48,7 +48,7 @@ class Loader:
         with self.database.transaction():
             self.attempt(load_all)
             if self.failures and not permissive:
-                raise combined(self.failures)
+                raise combine_errors(self.failures)
         return InitializeResult(tuple(self.bundles), tuple(self.packages), tuple(self.failures))
 
     def attempt(self, load: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
@@ -66,21 +66,21 @@ class Loader:
         """
         if bundle.csv.substitutes_for:
             raise CatalogError(
-                f"{where}: bundle {bundle.name} can't be added: it substitutes {bundle.csv.substitutes_for}",
-                advice="Remove the annotation olm.substitutesFor: only bundle images can have that.",
+                f"{where}: bundle {bundle.name} cannot be added: it substitutes {bundle.csv.substitutes_for}",
+                hint="remove the annotation olm.substitutesFor, which is supported only in bundle images",
             )
         if nodes(self.database, [bundle.name]):
             raise BundleExists(
-                f"{where}: bundle {bundle.name} can't be added: there is another of that name",
-                advice="Keep one of them.",
+                f"{where}: bundle {bundle.name} already exists",
+                hint="remove one of them",
             )
         insert_bundle(self.database, bundle)
         insert_apis(self.database, bundle.name, bundle.provided_apis, bundle.required_apis)
         self.bundles.append(bundle.name)
         if missing := missing_apis(bundle):
             raise CatalogError(
-                f"{where}: no CRD beside it for {', '.join(missing)}, which {bundle.name} owns",
-                advice="Add the CRD, or correct group, version, kind and plural where they differ.",
+                f"{where}: missing CRDs owned by {bundle.name}: {', '.join(missing)}",
+                hint="add the CRDs, or correct their group, version, kind and plural",
             )
 
     def store_package(self, package: PackageManifest, where: str) -> None:
@@ -92,7 +92,7 @@ class Loader:
         try:
             replace_package(self.database, _graph(self.database, package))
         except GraphError as error:
-            raise GraphError(f"{where}: {error.message}", advice=error.advice) from error
+            raise GraphError(f"{where}: {error.message}", hint=error.hint) from error
         self.packages[package.name] = None
 
 
@@ -104,15 +104,15 @@ def _graph(database: IndexDatabase, package: PackageManifest) -> PackageGraph:
     if default not in heads:
         raise GraphError(
             f"no default channel specified for {package.name}: its channels are: {', '.join(heads) or 'none'}",
-            advice="Name one of them as defaultChannel.",
+            hint="set defaultChannel to one of them",
         )
     known = nodes(database, set(heads.values()))
     channels: list[ChannelGraph] = []
     for channel, head in heads.items():
         if head not in known:
             raise GraphError(
-                f"channel {channel} of package {package.name} has the head {head}, which is not there",
-                advice="Add the manifests of that version, or correct currentCSV.",
+                f"channel {channel} of package {package.name}: head {head} not found",
+                hint="add the manifests of that version, or correct currentCSV",
             )
         # One channel at a time with the head as the only member: its version need not be valid then.
         member = Member(head, "", (channel,), channel)

@@ -1,4 +1,4 @@
-"""What a person wants to install from an index, and whether the index has it."""
+"""The installation of a package from a catalog, and its validation against an index."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
-from opmkit.index.errors import CatalogError, UnknownPackage
+from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.display_name import csv_specs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.operations.manifests.names import as_label, check_name
-from opmkit.index.rendering.from_database import load_catalog
-from opmkit.index.sqlite.catalog import cluster_service_version
+from opmkit.index.rendering.database_catalog import load_catalog
+from opmkit.index.sqlite.rows import cluster_service_version
+from opmkit.index.suggestions import suggest_names, unknown_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,18 +24,26 @@ if TYPE_CHECKING:
     from opmkit.index.sqlite import IndexDatabase
 
 SHARED_NAMESPACES = frozenset({"operators", "openshift-operators"})
-"""Namespaces that come with OLM, with an OperatorGroup of theirs that targets all namespaces."""
+"""Namespaces of OLM with an OperatorGroup that targets all namespaces."""
 
 ALL, OWN, SINGLE, MULTI = "AllNamespaces", "OwnNamespace", "SingleNamespace", "MultiNamespace"
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A package to be installed in a namespace. Without a ``channel`` OLM takes the default one.
+    """A package to install in a namespace.
 
-    The operator watches ``targets``: all namespaces where there is none, or where that is None and nothing else is
-    known. ``existing`` says that the namespace is there with its OperatorGroup. Making one raises CatalogError for
-    names that the cluster would raise_findings.
+    Creating an instance raises CatalogError for names that the cluster would reject.
+
+    Attributes:
+        package: name of the package.
+        namespace: namespace of the Subscription.
+        channel: name of the channel, "" for the default channel.
+        starting_csv: name of the first bundle to install, "" for the head of the channel.
+        approval: ``Automatic`` or ``Manual``.
+        targets: namespaces that the operator watches: all for an empty tuple; None for all, or for the own namespace
+            if the operator does not support all.
+        existing: whether the namespace exists with its OperatorGroup.
     """
 
     package: str
@@ -46,28 +55,30 @@ class Installation:
     existing: bool = False
 
     def __post_init__(self) -> None:
-        """Check the names."""
+        """Validate the names."""
         if not as_label(self.package):
-            raise CatalogError(f"package {self.package!r}: no object can be named after it", advice="see its spelling")
+            raise CatalogError(
+                f"package {self.package!r}: cannot derive the name of an object", hint="check the spelling"
+            )
         check_name("install namespace", self.namespace, dns1123_label)
         for target in self.targets or ():
             check_name("target namespace", target, dns1123_label)
-        if self.targets and not self.makes_namespace:
+        if self.targets and not self.creates_namespace:
             raise CatalogError(
-                f"namespace {self.namespace!r} has its OperatorGroup, which has target namespaces already",
-                advice="leave them out, or install in another namespace",
+                f"namespace {self.namespace!r}: target namespaces unsupported: its OperatorGroup already exists",
+                hint="omit them, or install in another namespace",
             )
         if self.starting_csv:
             check_name("starting CSV", self.starting_csv, dns1123_subdomain)
 
     @property
-    def makes_namespace(self) -> bool:
-        """Whether the namespace and its OperatorGroup are to be made."""
+    def creates_namespace(self) -> bool:
+        """Whether the namespace and its OperatorGroup are created."""
         return not self.existing and self.namespace not in SHARED_NAMESPACES
 
     @property
     def install_mode(self) -> str:
-        """The install mode that the operator has to support."""
+        """The install mode that the operator must support."""
         targets = self.targets or ()
         if len(targets) > 1:
             return MULTI
@@ -75,26 +86,29 @@ class Installation:
 
 
 def resolve_in_database(installation: Installation, database: IndexDatabase) -> Installation:
-    """The installation with what a database says: the default channel, and targets that the operator supports.
+    """Set the channel and targets of an installation from an index database.
 
     Raises:
-        UnknownPackage: the index does not have the package.
-        CatalogError: it does not have the channel or the bundle to start with, or the operator does not support the
-            targets.
+        UnknownPackage: the package does not exist.
+        CatalogError: the channel or starting CSV does not exist, or the operator does not support the targets.
     """
-    return _resolve(
-        installation,
-        load_catalog(database),
-        lambda _, bundle: _install_modes(_spec(cluster_service_version(database, bundle))),
-    )
+
+    def install_modes(_: Package, bundle: str) -> Mapping[str, bool]:
+        return _install_modes(_spec(cluster_service_version(database, bundle)))
+
+    return _resolve(installation, load_catalog(database), install_modes)
 
 
 def resolve_in_catalog(installation: Installation, blobs: Blobs) -> Installation:
-    """The same with what a file-based catalog says, which has to be valid; raises InvalidCatalog, too."""
+    """Set the channel and targets of an installation from a file-based catalog.
+
+    Raises:
+        InvalidCatalog: the catalog is invalid.
+        CatalogError: see `resolve_in_database`.
+    """
 
     def install_modes(package: Package, bundle: str) -> Mapping[str, bool]:
-        told = map(_install_modes, csv_specs(package.bundles[bundle]))
-        return next(filter(None, told), {})
+        return next(filter(None, map(_install_modes, csv_specs(package.bundles[bundle]))), {})
 
     return _resolve(installation, Catalog.from_blobs(blobs), install_modes)
 
@@ -102,49 +116,45 @@ def resolve_in_catalog(installation: Installation, blobs: Blobs) -> Installation
 def _resolve(
     installation: Installation, catalog: Catalog, install_modes: Callable[[Package, str], Mapping[str, bool]]
 ) -> Installation:
-    packages = catalog.packages
-    if installation.package not in packages:
-        known = ", ".join(packages) or "none"
-        raise UnknownPackage(
-            f'package "{installation.package}" not found', advice=f"The packages of this index are: {known}."
-        )
-    package = packages[installation.package]
-    bundle, channel = _chosen(installation, package)
-    return _supported(replace(installation, channel=channel), bundle, install_modes(package, bundle))
+    for error in unknown_packages([installation.package], catalog.packages):
+        raise error
+    package = catalog.packages[installation.package]
+    bundle, channel = _first_bundle(installation, package)
+    return _select_targets(replace(installation, channel=channel), bundle, install_modes(package, bundle))
 
 
-def _chosen(installation: Installation, package: Package) -> tuple[str, str]:
-    """The bundle that is installed first, and the channel that it is in."""
+def _first_bundle(installation: Installation, package: Package) -> tuple[str, str]:
+    """Return the bundle that is installed first, and its channel."""
     name = installation.channel or package.default_channel
     channel = package.channels.get(name)
     if channel is None:
         raise CatalogError(
-            f'package "{package.name}" has no channel "{name}"',
-            advice=f"its channels are: {', '.join(package.channels)}",
+            f'package "{package.name}": channel "{name}" not found',
+            hint=suggest_names("channels", name, list(package.channels)),
         )
     start = installation.starting_csv
     if start and start not in channel.entries:
         raise CatalogError(
-            f'channel "{name}" of package "{package.name}" has no bundle "{start}"',
-            advice=f"its bundles are: {', '.join(sorted(channel.entries))}",
+            f'channel "{name}" of package "{package.name}": bundle "{start}" not found',
+            hint=suggest_names("bundles", start, sorted(channel.entries)),
         )
     return start or channel.heads[0], name
 
 
-def _supported(installation: Installation, bundle: str, modes: Mapping[str, bool]) -> Installation:
-    """The installation with targets that fit the install modes of the bundle.
+def _select_targets(installation: Installation, bundle: str, modes: Mapping[str, bool]) -> Installation:
+    """Return the installation with targets that the install modes of the bundle support.
 
-    Nothing is known where it has no modes, nor of an OperatorGroup that exists.
+    Without install modes, or with an existing OperatorGroup, the installation is not checked.
     """
     if not modes or installation.existing:
         return installation
-    if installation.targets is None and installation.makes_namespace and not modes.get(ALL) and modes.get(OWN):
+    if installation.targets is None and installation.creates_namespace and not modes.get(ALL) and modes.get(OWN):
         installation = replace(installation, targets=(installation.namespace,))
     if not modes.get(installation.install_mode):
-        supported = ", ".join(sorted(mode for mode, on in modes.items() if on)) or "none"
+        supported = ", ".join(sorted(mode for mode, is_supported in modes.items() if is_supported)) or "none"
         raise CatalogError(
-            f"{bundle} does not support the install mode {installation.install_mode}",
-            advice=f"it supports: {supported}; choose target namespaces and an install namespace that fit",
+            f"{bundle}: unsupported install mode {installation.install_mode}",
+            hint=f"choose target and install namespaces for one of its modes: {supported}",
         )
     return installation
 
@@ -158,8 +168,8 @@ def _spec(csv: bytes) -> JsonValue:
 
 
 def _install_modes(spec: Any) -> dict[str, bool]:
-    """Whether each install mode is supported; empty where the ClusterServiceVersion does not tell."""
+    """Return whether each install mode is supported, nothing if the ClusterServiceVersion does not declare them."""
     try:
-        return {str(one["type"]): one["supported"] is True for one in spec["installModes"]}
+        return {str(mode["type"]): mode["supported"] is True for mode in spec["installModes"]}
     except (KeyError, TypeError):
         return {}

@@ -1,4 +1,4 @@
-"""Names of objects in a cluster."""
+"""Names of Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def as_label(text: str) -> str:
-    """A name for an object, made of what ``text`` has of the letters, digits and dashes that are allowed in one."""
+    """Convert text to a DNS label: lower case, with other characters replaced by dashes, at most 63 characters."""
     return re.sub("[^a-z0-9]+", "-", text.lower())[:63].strip("-")
 
 
-def check_name(what: str, name: str, problems_of: Callable[[str], Iterable[str]]) -> None:
-    """Raise CatalogError for a name that ``problems_of`` finds something wrong with; ``what`` is the name of it."""
-    problems = "; ".join(problems_of(name))
+def check_name(kind: str, name: str, find_problems: Callable[[str], Iterable[str]]) -> None:
+    """Raise CatalogError for an invalid name; ``find_problems`` is a function of `opmkit.bundle.kubernetes_names`."""
+    problems = "; ".join(find_problems(name))
     if problems:
-        raise CatalogError(f"{what} {name!r}: {problems}", advice="choose another name")
+        raise CatalogError(f"{kind} {name!r}: {problems}", hint="choose another name")

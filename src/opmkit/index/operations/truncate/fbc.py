@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from opmkit.index.errors import CatalogError, GraphError, combined
+from opmkit.index.errors import CatalogError, GraphError, combine_errors
 from opmkit.index.fbc.blobs import CHANNEL, DEPRECATED, BlobProperty, Blobs
 from opmkit.index.fbc.check.graph import channel_heads
 from opmkit.index.fbc.compat import Compat
@@ -79,7 +79,7 @@ def truncate_bundles(
         failures += errors
     failures += _truncate_all(packages, targets)
     if failures and not permissive:
-        raise combined(failures)
+        raise combine_errors(failures)
     changed = {name: package for name, package in packages.items() if package is not before[name]}
     result = replace_packages(blobs, changed)
     validate_packages(result, changed, compat)

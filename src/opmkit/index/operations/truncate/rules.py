@@ -67,9 +67,9 @@ def removed_twice(packages: Sequence[str]) -> Iterator[CatalogError]:
     for package, times in Counter(packages).items():
         if times > 1:
             yield CatalogError(
-                f"error removing package {package}: no package found for packagename {package}: it went with the "
-                "head of its default channel, which is named twice",
-                advice="Name each bundle image once.",
+                f"error removing package {package}: no package found for packagename {package}: the head "
+                "of its default channel was passed twice",
+                hint="pass each bundle image once",
             )
 
 
@@ -102,5 +102,5 @@ def remaining_head(package: str, channel: str, image: str) -> GraphError:
     return GraphError(
         "cannot deprecate default channel head from package without removing all other channel heads in "
         f"package {package}: must deprecate {image}, head of channel {channel}",
-        advice="Deprecate the heads of all channels of a package to remove it.",
+        hint="deprecate the heads of all channels of a package to remove it",
     )

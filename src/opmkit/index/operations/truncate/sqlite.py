@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import GraphError, combined
+from opmkit.index.errors import GraphError, combine_errors
 from opmkit.index.operations.truncate.rules import (
     DefaultChannelRemoval,
     default_channel_removal,
@@ -20,12 +20,12 @@ from opmkit.index.sqlite.channels import channel_heads, default_heads
 from opmkit.index.sqlite.deprecation import (
     default_heads_around,
     edges_around,
-    leave_shared_channels,
     listed_images,
     mark_deprecated,
+    remove_from_shared_channels,
 )
 from opmkit.index.sqlite.packages import nodes
-from opmkit.index.sqlite.removal import remove_bundle, remove_homeless_bundles, remove_package
+from opmkit.index.sqlite.removal import remove_bundle, remove_orphans, remove_package
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -69,7 +69,7 @@ def truncate_bundles(
     with database.transaction():
         result = _truncate_all(database, images, listed, allow_package_removal)
         if result.failures and not permissive:
-            raise combined(result.failures)
+            raise combine_errors(result.failures)
     return result
 
 
@@ -102,7 +102,7 @@ def _truncate_all(
             failures.append(error)
             break
     if deprecated:
-        remove_homeless_bundles(database)
+        remove_orphans(database)
     return TruncateResult(tuple(deprecated), tuple(dict.fromkeys(removed)), tuple(failures))
 
 
@@ -135,7 +135,7 @@ def _truncate(database: IndexDatabase, target: str) -> bool:
     if removed := heads & set(tail):
         raise default_channel_removal(target, min(removed))
     for name in tail[1:]:
-        leave_shared_channels(database, name, target)
+        remove_from_shared_channels(database, name, target)
         if infos[name].channels <= infos[target].channels and infos[name].replaced_by <= set(tail):
             remove_bundle(database, name)
     mark_deprecated(database, target)

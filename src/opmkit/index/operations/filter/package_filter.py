@@ -8,7 +8,7 @@ from opmkit.bundle.versions import VersionRange
 from opmkit.index.errors import CatalogError
 
 FORMAT = "PACKAGE[:CHANNEL[,CHANNEL...]][@RANGE]"
-_ADVICE = f'Write {FORMAT}, such as lagoon, lagoon:alpha,beta or "lagoon:alpha@>=1.0.0 <2.0.0".'
+_HINT = f'write {FORMAT}, such as lagoon, lagoon:alpha,beta or "lagoon:alpha@>=1.0.0 <2.0.0"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class PackageFilter:
         package, colon, rest = named.partition(":")
         channels = rest.split(",") if colon else []
         if not package:
-            raise _invalid(text, 0, "the name of a package is missing")
+            raise _invalid(text, 0, "missing package name")
         for number, channel in enumerate(channels):
             if not channel:
                 start = len(package) + 1 + len(",".join(channels[:number])) + bool(number)
-                raise _invalid(text, start, "the name of a channel is missing")
+                raise _invalid(text, start, "missing channel name")
         if at:
             _check_range(text, version_range, len(named) + 1)
         return cls(package, tuple(dict.fromkeys(channels)), version_range)
@@ -49,10 +49,10 @@ def _check_range(text: str, version_range: str, start: int) -> None:
     try:
         complete = VersionRange.parse(version_range).is_complete
     except ValueError as error:
-        raise _invalid(text, start, f"there is no range of versions: {error}") from error
+        raise _invalid(text, start, f"invalid version range: {error}") from error
     if not complete:
-        raise _invalid(text, start, "the range has an alternative without a version")
+        raise _invalid(text, start, "the version range has an alternative without a version")
 
 
 def _invalid(text: str, start: int, problem: str) -> CatalogError:
-    return CatalogError(f'what to keep, "{text}", can\'t be read at {start + 1}: {problem}', advice=_ADVICE)
+    return CatalogError(f'invalid filter "{text}" at position {start + 1}: {problem}', hint=_HINT)

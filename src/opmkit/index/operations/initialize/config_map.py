@@ -1,4 +1,4 @@
-"""A database from a ConfigMap that holds package manifests, as catalogs were before bundle images."""
+"""Load a ConfigMap with package manifests into an index database."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.manifest import manifest_from_value
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
-from opmkit.index.files import put_files
+from opmkit.index.files import write_files
 from opmkit.index.operations.initialize.loader import Loader
-from opmkit.index.operations.packagemanifest import PackageManifest, assemble_bundle, located
+from opmkit.index.operations.package_manifest import PackageManifest, assemble_bundle, located
 from opmkit.index.sqlite import replace_database
 
 if TYPE_CHECKING:
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 DEFINITIONS = "customResourceDefinitions"
 VERSIONS = "clusterServiceVersions"
 PACKAGES = "packages"
-"""The keys of the ConfigMap; each holds a list in YAML or JSON."""
+"""Keys of the ConfigMap, whose values are lists in YAML or JSON."""
 
 
 def write_config_map_database(
     path: Path, data: Mapping[str, str], name: str, *, permissive: bool = False
 ) -> InitializeResult:
-    """Make a database of what `load_config_map` reads, and put it in the place of the file at ``path``, whole.
+    """Replace the file at ``path`` atomically by a database with the content of a ConfigMap.
 
     Raises:
-        CatalogError: if it can't be read; then there is the file that was there before.
-        StoreError: if the disk says no.
+        CatalogError: see `load_config_map`; the file is unchanged.
+        StoreError: the file cannot be written.
     """
     with ScratchDirectory("opm-configmap-") as scratch:
-        made = Path(scratch, "index.db")
-        with replace_database(made, durable=False) as database:
+        new = Path(scratch, "index.db")
+        with replace_database(new, durable=False) as database:
             result = load_config_map(database, data, name, permissive=permissive)
-        put_files(path.absolute().parent, {path.name: made})
+        write_files(path.absolute().parent, {path.name: new})
     return result
 
 
@@ -55,13 +55,13 @@ def load_config_map(
 ) -> InitializeResult:
     """Store every bundle and package in the ``data`` of the ConfigMap called ``name``.
 
-    A bundle is a ClusterServiceVersion with the CRDs of the list that it owns, each as it is written there.
+    A bundle is a ClusterServiceVersion with the CRDs that it owns, unmodified.
 
-    All or nothing, unless ``permissive``: then what can't be stored is told as one of the ``failures``; where a key is
-    missing or its list can't be read, nothing of the keys after it is stored.
+    Atomic unless permissive; then bundles and packages that cannot be stored are returned as failures. A missing key or
+    an invalid list ends the operation.
 
     Raises:
-        CatalogError: what went wrong, several errors in one where there are.
+        CatalogError: one or more errors.
     """
     loader = Loader(database)
     definitions = _Definitions()
@@ -79,7 +79,7 @@ def load_config_map(
 
 @dataclass(frozen=True, slots=True)
 class _Definitions:
-    """The CRDs by the APIs that they provide."""
+    """The CRDs by provided API."""
 
     manifests: dict[ApiKey, Manifest] = field(default_factory=dict)
 
@@ -90,8 +90,8 @@ class _Definitions:
         for api in manifest.apis:
             if api in self.manifests:
                 raise CatalogError(
-                    f"{where}: the CRD {api.plural}.{api.group} is there twice, in version {api.version}",
-                    advice="Keep one of them.",
+                    f"{where}: duplicate CRD {api.plural}.{api.group} in version {api.version}",
+                    hint="remove one of them",
                 )
         self.manifests.update(dict.fromkeys(manifest.apis, manifest))
 
@@ -101,7 +101,7 @@ def _load_bundle(loader: Loader, definitions: _Definitions, where: str, value: J
     try:
         csv = read_csv(manifest.json)
         owned = [definitions.manifests[api] for api in csv.owned_crds if api in definitions.manifests]
-        bundle = assemble_bundle(csv, list({each.json: each for each in (manifest, *owned)}.values()))
+        bundle = assemble_bundle(csv, list({part.json: part for part in (manifest, *owned)}.values()))
     except BundleError as error:
         raise located(where, error) from error
     loader.store_bundle(bundle, where)
@@ -111,19 +111,19 @@ def _load_package(loader: Loader, where: str, value: JsonValue) -> None:
     try:
         package = PackageManifest.parse(value)
         if package is None:
-            raise InvalidBundle("the entry has no packageName", advice="Name the package.")
+            raise InvalidBundle("missing packageName", hint="set the name of the package")
     except BundleError as error:
         raise located(where, error) from error
     loader.store_package(package, where)
 
 
 def _entries(data: Mapping[str, str], key: str, name: str) -> Iterator[tuple[str, JsonValue]]:
-    """The values of a list, each with its place, counted from 0."""
+    """Yield the values of a list with their locations, counted from 0."""
     where = f"ConfigMap {name}: {key}"
     if key not in data:
         raise CatalogError(
             f"ConfigMap {name}: couldn't find expected key {key} in configmap",
-            advice=f"It has to have the keys {DEFINITIONS}, {VERSIONS} and {PACKAGES}.",
+            hint=f"add the keys {DEFINITIONS}, {VERSIONS} and {PACKAGES}",
         )
     try:
         values = fields.items(read_document(data[key].encode()).value, "the document")
@@ -139,5 +139,5 @@ def _manifest(where: str, value: JsonValue, kind: str) -> Manifest:
     except BundleError as error:
         raise located(where, error) from error
     if manifest.kind != kind:
-        raise CatalogError(f"{where}: a {manifest.kind}, not a {kind}", advice="Keep it elsewhere.")
+        raise CatalogError(f"{where}: unexpected kind {manifest.kind}, not {kind}", hint="remove the object")
     return manifest

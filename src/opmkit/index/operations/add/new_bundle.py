@@ -14,7 +14,7 @@ from opmkit.index.fbc.check.bundle import version_and_release
 from opmkit.index.fbc.from_bundle import bundle_to_blob
 from opmkit.index.fbc.migrate import MigrationLevel, migrate_bundle
 from opmkit.index.graph import precedence
-from opmkit.index.rendering.database_blobs import icon_of
+from opmkit.index.rendering.database_blobs import decode_icon
 
 if TYPE_CHECKING:
     from opmkit.bundle.model import Bundle
@@ -58,7 +58,7 @@ class NewBundle:
             tuple(dict.fromkeys(filter(None, csv.skips))),
             csv.skip_range,
             csv.substitutes_for,
-            icon_of(spec.get("icon")),
+            decode_icon(spec.get("icon")),
             fields.text(spec.get("description"), "spec.description"),
         )
 

@@ -1,4 +1,4 @@
-"""The package manifest format: a directory for each version of an operator, and a file on the package's channels."""
+"""The package manifest format: a directory per version of an operator, and a file with the channels of the package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PackageManifest:
-    """A package: the (name, head) pairs of its channels; the default channel is "" where none is named."""
+    """A package with the (name, head) pairs of its channels; the default channel may be ""."""
 
     name: str
     default_channel: str
@@ -34,10 +34,10 @@ class PackageManifest:
 
     @classmethod
     def parse(cls, value: JsonValue) -> PackageManifest | None:
-        """Read a package from what its file has; None if that is something else, which has no name of a package.
+        """Parse a document; return None if it has no package name.
 
         Raises:
-            BundleError: if it is no mapping, or a field that is read has the wrong type.
+            BundleError: the document is not a mapping, or a field has the wrong type.
         """
         members = fields.mapping(value, "the document")
         name = fields.text(fields.member(members, "packageName"), "packageName")
@@ -46,34 +46,34 @@ class PackageManifest:
         return cls(name, default, heads) if name else None
 
     def to_yaml(self) -> bytes:
-        """The content of its file."""
+        """Return the content of the package file."""
         channels = [{"currentCSV": head, "name": channel} for channel, head in self.heads]
         content = {"channels": channels, "defaultChannel": self.default_channel, "packageName": self.name}
         return yaml.safe_dump(content, allow_unicode=True).encode()
 
 
 def read_package(path: Path) -> PackageManifest | None:
-    """The package that a file describes; None if it is a file of another kind.
+    """Read a package file; return None for another document.
 
     Raises:
-        CatalogError: naming the file, if it can't be read or is no mapping.
+        CatalogError: the file cannot be read or is not a mapping.
     """
     content = _content(path)
     try:
         if not content:
-            raise InvalidBundle("the file is empty", advice="Fill it in or remove it.")
+            raise InvalidBundle("the file is empty", hint="fill it in or remove it")
         return PackageManifest.parse(read_document(content).value)
     except BundleError as error:
         raise located(str(path), error) from error
 
 
 def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
-    """The bundle of the ClusterServiceVersion in a file and the objects in the files beside it; None if it has none.
+    """Read the bundle of a ClusterServiceVersion file, with the objects in the same directory.
 
-    The CRDs that it owns may be missing, see `missing_apis`.
+    Return None for another file. CRDs that the bundle owns may be missing, see `missing_apis`.
 
     Raises:
-        CatalogError: naming the file, if no catalog can hold it.
+        CatalogError: the bundle is invalid.
     """
     manifest = _manifest(path, cache)
     if manifest is None or manifest.kind != CSV_KIND:
@@ -81,10 +81,10 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
     try:
         csv = read_csv(manifest.json)
         objects = [
-            beside
+            sibling
             for other in sorted(path.parent.iterdir())
-            if _is_shown(other) and other.is_file() and (beside := _manifest(other, cache))
-            if beside.kind != CSV_KIND or read_csv(beside.json).name == csv.name
+            if _is_visible(other) and other.is_file() and (sibling := _manifest(other, cache))
+            if sibling.kind != CSV_KIND or read_csv(sibling.json).name == csv.name
         ]
         return assemble_bundle(csv, objects)
     except BundleError as error:
@@ -92,20 +92,20 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
 
 
 def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[Manifest]) -> Bundle:
-    """Make a bundle of a ClusterServiceVersion and all its objects, itself among them; it belongs to no package.
+    """Build a bundle without a package from a ClusterServiceVersion and all its objects, including itself.
 
     Raises:
-        InvalidBundle: if the APIs of an object can't be told.
+        InvalidBundle: the APIs of an object are invalid.
     """
-    for each in objects:
-        if each.crd_error:
-            raise InvalidBundle(each.crd_error.message, advice=each.crd_error.advice)
-    provided = dict.fromkeys([*(api for each in objects for api in each.apis), *csv.owned_services])
+    for manifest in objects:
+        if manifest.crd_error:
+            raise InvalidBundle(manifest.crd_error.message, hint=manifest.crd_error.hint)
+    provided = dict.fromkeys([*(api for manifest in objects for api in manifest.apis), *csv.owned_services])
     required = dict.fromkeys(csv.required_crds + csv.required_services)
     return Bundle(
         annotations=BundleAnnotations("", (), ""),
         csv=csv,
-        objects=tuple(each.json for each in objects),
+        objects=tuple(manifest.json for manifest in objects),
         provided_apis=tuple(provided),
         required_apis=tuple(required),
         dependencies=tuple(map(gvk_value, required)),
@@ -114,15 +114,15 @@ def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[Manifest]) -> 
 
 
 def missing_apis(bundle: Bundle) -> list[str]:
-    """The APIs that a bundle's ClusterServiceVersion owns and no CRD in the bundle provides."""
+    """Return the APIs that the ClusterServiceVersion owns and no CRD in the bundle provides."""
     missing = [api for api in bundle.csv.owned_crds if api not in bundle.provided_apis]
     return [f"{api.group}/{api.version}/{api.kind} ({api.plural})" for api in missing]
 
 
 def walk(directory: Path) -> Iterator[Path]:
-    """The files below a directory in the order of their paths, without those hidden."""
+    """Yield the files below a directory, ordered by path, without hidden ones."""
     for path in sorted(directory.iterdir()):
-        if not _is_shown(path):
+        if not _is_visible(path):
             continue
         if path.is_dir() and not path.is_symlink():
             yield from walk(path)
@@ -130,7 +130,7 @@ def walk(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _is_shown(path: Path) -> bool:
+def _is_visible(path: Path) -> bool:
     return not path.name.startswith(".")
 
 
@@ -141,7 +141,7 @@ def _head(channel: JsonValue) -> tuple[str, str]:
 
 
 def _manifest(path: Path, cache: ManifestCache) -> Manifest | None:
-    """The object in a file; None if it holds something else."""
+    """Return the object in a file, None for other content."""
     try:
         return cache.read(_content(path))
     except InvalidDocument:
@@ -151,13 +151,13 @@ def _manifest(path: Path, cache: ManifestCache) -> Manifest | None:
 def _content(path: Path) -> bytes:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise CatalogError(f"{path} has more than {MAX_BYTES} bytes", advice="Keep nothing but manifests there.")
+            raise CatalogError(f"{path}: larger than {MAX_BYTES} bytes", hint="keep only manifests in the directory")
         return path.read_bytes()
     except OSError as error:
-        raise CatalogError(f"{path}: {error.strerror}", advice="Check the permissions there.") from error
+        raise CatalogError(f"{path}: {error.strerror}", hint="check the permissions") from error
 
 
 def located(where: str, error: BundleError) -> CatalogError:
-    """The error of a catalog for what is wrong with a manifest at a place."""
+    """Return the error with its location."""
     message = error.located(where) if isinstance(error, InvalidDocument) else f"{where}: {error.message}"
-    return CatalogError(message, advice=error.advice or "Correct the file, or keep it elsewhere.")
+    return CatalogError(message, hint=error.hint or "correct the file, or move it")

@@ -1,4 +1,4 @@
-"""Reading an index database as a catalog."""
+"""Loading of index databases as catalogs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.from_bundle import parse_json
 from opmkit.index.fbc.model import Catalog, Package
-from opmkit.index.sqlite import catalog as stored
+from opmkit.index.sqlite import rows as stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 def load_catalog(database: IndexDatabase) -> Catalog:
-    """The catalog that an index database holds, with all names in order.
+    """Load the catalog of an index database, sorted by name.
 
-    Deprecated bundles are left out, and so are entries whose bundle the database does not have.
+    Deprecated bundles are omitted, and so are entries whose bundle does not exist.
 
     Raises:
-        InvalidCatalog: it breaks the rules that the releases of the reference that write such databases have.
+        InvalidCatalog: the catalog is invalid by the rules of operator-registry 1.26.
     """
-    catalog = Catalog.from_blobs(_Rows.of(database).blobs(), Compat.OPM_1_26)
+    catalog = Catalog.from_blobs(_Rows.read(database).to_blobs(), Compat.OPM_1_26)
     named = {
         name: replace(package, display_name=_display_name(database, package))
         for name, package in catalog.packages.items()
@@ -48,7 +48,7 @@ def load_catalog(database: IndexDatabase) -> Catalog:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What the database holds of its bundles and channels, without manifests."""
+    """The rows of bundles and channels, without manifests."""
 
     bundles: Mapping[str, stored.BundleRow]
     properties: Mapping[str, Sequence[stored.PropertyRow]]
@@ -56,18 +56,18 @@ class _Rows:
     entries: Mapping[tuple[str, str], Sequence[EntryBlob]]
 
     @classmethod
-    def of(cls, database: IndexDatabase) -> _Rows:
+    def read(cls, database: IndexDatabase) -> _Rows:
         properties = properties_by_bundle(stored.property_rows(database))
         bundles = {
             row.name: row
             for row in stored.bundle_rows(database)
-            if all(known.type != DEPRECATED for known in properties[row.name])
+            if all(prop.type != DEPRECATED for prop in properties[row.name])
         }
         return cls(bundles, properties, stored.channel_rows(database), _entries(database, bundles))
 
-    def blobs(self) -> Blobs:
-        """The catalog; raises InvalidCatalog for properties that are no JSON."""
-        faults: list[CatalogFinding] = []
+    def to_blobs(self) -> Blobs:
+        """Convert the rows; raise InvalidCatalog for properties that are not JSON."""
+        findings: list[CatalogFinding] = []
         defaults = {row.package: row.default_channel for row in self.channels}
         channels = [
             ChannelBlob(row.channel, row.package, tuple(self.entries[row.package, row.channel]))
@@ -75,37 +75,38 @@ class _Rows:
         ]
         members = sorted({(channel.package, entry.name) for channel in channels for entry in channel.entries})
         bundles = [
-            BundleBlob(name, package, self.bundles[name].image, tuple(self._properties(package, name, faults)))
+            BundleBlob(name, package, self.bundles[name].image, tuple(self._properties(package, name, findings)))
             for package, name in members
         ]
-        raise_findings(faults)
+        raise_findings(findings)
         return Blobs(tuple(map(PackageBlob, defaults, defaults.values())), tuple(channels), tuple(bundles))
 
-    def _properties(self, package: str, name: str, faults: list[CatalogFinding]) -> Iterator[BlobProperty]:
+    def _properties(self, package: str, name: str, findings: list[CatalogFinding]) -> Iterator[BlobProperty]:
         for number, row in enumerate(self.properties[name]):
             try:
                 yield BlobProperty(row.type, parse_json(row.value))
             except ValueError as error:
-                told = f'parse property[{number}] of type "{row.type}": {error}'
-                faults.append(CatalogFinding(told, package=package, bundle=name))
+                message = f'parse property[{number}] of type "{row.type}": {error}'
+                findings.append(CatalogFinding(message, package=package, bundle=name))
         if self.bundles[name].has_manifests:
-            yield BlobProperty(BUNDLE_OBJECT, {"data": ""})  # stands for them
+            # checks only need to know that the bundle has objects
+            yield BlobProperty(BUNDLE_OBJECT, {"data": ""})
 
 
 def properties_by_bundle(rows: Iterable[stored.PropertyRow]) -> defaultdict[str, list[stored.PropertyRow]]:
-    """The properties or dependencies of each bundle."""
-    found: defaultdict[str, list[stored.PropertyRow]] = defaultdict(list)
+    """Group properties or dependencies by bundle."""
+    grouped: defaultdict[str, list[stored.PropertyRow]] = defaultdict(list)
     for row in rows:
-        found[row.bundle].append(row)
-    return found
+        grouped[row.bundle].append(row)
+    return grouped
 
 
 def _entries(
     database: IndexDatabase, bundles: Mapping[str, stored.BundleRow]
 ) -> Mapping[tuple[str, str], list[EntryBlob]]:
-    """The entries of each (package, channel), sorted by name, with what the stored entries say of their edges.
+    """Return the entries of each (package, channel), sorted by name.
 
-    An entry on the chain from a head shows what the bundle replaces; any other that points at one, what it skips.
+    The targets of rows on the chain from a head are replaced, those of other rows are skipped.
     """
     rows = stored.entry_rows(database)
     names = {row.entry_id: row.bundle for row in rows}
@@ -113,24 +114,24 @@ def _entries(
     replaced: dict[tuple[str, str, str], str] = {}
     skipped: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for row in rows:
-        place = (row.package, row.channel, row.bundle)
+        key = (row.package, row.channel, row.bundle)
         target = names.get(row.replaces) if row.replaces is not None else None
         if target is None:
             continue
         if row.entry_id in on_chain:
-            replaced[place] = max(replaced.get(place, ""), target)
+            replaced[key] = max(replaced.get(key, ""), target)
         else:
-            skipped[place].append(target)
+            skipped[key].append(target)
     entries: defaultdict[tuple[str, str], list[EntryBlob]] = defaultdict(list)
-    for place in sorted({(row.package, row.channel, row.bundle) for row in rows if row.bundle in bundles}):
-        package, channel, name = place
-        entry = EntryBlob(name, replaced.get(place, ""), tuple(skipped[place]), bundles[name].skip_range)
+    for key in sorted({(row.package, row.channel, row.bundle) for row in rows if row.bundle in bundles}):
+        package, channel, name = key
+        entry = EntryBlob(name, replaced.get(key, ""), tuple(skipped[key]), bundles[name].skip_range)
         entries[package, channel].append(entry)
     return entries
 
 
 def _chain_entries(rows: Sequence[stored.EntryRow]) -> set[int]:
-    """The ids of the entries that can be reached from those of the least depth, the heads."""
+    """Return the ids of the entries that can be reached from the heads, which have the smallest depth."""
     targets = {row.entry_id: row.replaces for row in rows}
     least = min((row.depth for row in rows), default=0)
     reached: set[int] = set()
@@ -148,7 +149,7 @@ def _display_name(database: IndexDatabase, package: Package) -> str:
 
 
 def head_spec(database: IndexDatabase, package: Package) -> Mapping[str, JsonValue]:
-    """The spec in the ClusterServiceVersion that heads the default channel, empty where the database has none."""
+    """Return the ClusterServiceVersion spec of the default channel's head, empty if it is not stored."""
     channel = package.channels.get(package.default_channel)
     if channel is None or len(channel.heads) != 1:
         return {}

@@ -1,15 +1,15 @@
-"""The content of the database as a catalog sees it: packages, channels, their entries and the bundles in them."""
+"""Reading packages, channels, entries and bundles as rows."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from opmkit.index.sqlite.files import IndexDatabase
+    from opmkit.index.sqlite.database import IndexDatabase
 
 
 class ChannelRow(NamedTuple):
-    """A channel of a package, with the package's default channel."""
+    """A channel and the default channel of its package."""
 
     package: str
     default_channel: str
@@ -17,7 +17,7 @@ class ChannelRow(NamedTuple):
 
 
 class EntryRow(NamedTuple):
-    """An entry of a channel, in the order they are stored. ``replaces`` and ``depth`` as in the table."""
+    """A row of ``channel_entry``."""
 
     entry_id: int
     package: str
@@ -28,7 +28,7 @@ class EntryRow(NamedTuple):
 
 
 class BundleRow(NamedTuple):
-    """A bundle that some channel has an entry for."""
+    """A bundle in a channel."""
 
     name: str
     image: str
@@ -38,7 +38,7 @@ class BundleRow(NamedTuple):
 
 
 class PropertyRow(NamedTuple):
-    """A property or dependency of a bundle; ``value`` is JSON text."""
+    """A property or dependency of a bundle, with its value as JSON text."""
 
     bundle: str
     type: str
@@ -46,7 +46,7 @@ class PropertyRow(NamedTuple):
 
 
 def channel_rows(database: IndexDatabase) -> list[ChannelRow]:
-    """Every channel of every package."""
+    """Return all channels, ordered by package and name."""
     rows = database.connection.execute(
         "SELECT package.name, coalesce(default_channel, ''), channel.name FROM package "
         "JOIN channel ON channel.package_name = package.name ORDER BY 1, 3"
@@ -55,7 +55,7 @@ def channel_rows(database: IndexDatabase) -> list[ChannelRow]:
 
 
 def entry_rows(database: IndexDatabase) -> list[EntryRow]:
-    """Every entry of every channel."""
+    """Return all channel entries, in storage order."""
     rows = database.connection.execute(
         "SELECT entry_id, package_name, channel_name, operatorbundle_name, replaces, depth FROM channel_entry "
         "ORDER BY entry_id"
@@ -64,7 +64,7 @@ def entry_rows(database: IndexDatabase) -> list[EntryRow]:
 
 
 def bundle_rows(database: IndexDatabase) -> list[BundleRow]:
-    """Every bundle with an entry, an image (which may be empty) and a version (likewise)."""
+    """Return all bundles with a channel entry whose image and version are not NULL, ordered by name."""
     rows = database.connection.execute(
         "SELECT name, bundlepath, coalesce(skiprange, ''), coalesce(length(bundle), 0) > 0, version "
         "FROM operatorbundle WHERE bundlepath IS NOT NULL AND version IS NOT NULL "
@@ -74,7 +74,7 @@ def bundle_rows(database: IndexDatabase) -> list[BundleRow]:
 
 
 def property_rows(database: IndexDatabase) -> list[PropertyRow]:
-    """The properties of all bundles, each once."""
+    """Return the distinct properties of all bundles."""
     rows = database.connection.execute(
         "SELECT DISTINCT operatorbundle_name, type, CAST(value AS TEXT) FROM properties WHERE value IS NOT NULL "
         "ORDER BY 1, 2, 3"
@@ -83,7 +83,7 @@ def property_rows(database: IndexDatabase) -> list[PropertyRow]:
 
 
 def dependency_rows(database: IndexDatabase) -> list[PropertyRow]:
-    """The dependencies of all bundles, each once."""
+    """Return the distinct dependencies of all bundles."""
     rows = database.connection.execute(
         "SELECT DISTINCT operatorbundle_name, type, CAST(value AS TEXT) FROM dependencies WHERE value IS NOT NULL "
         "ORDER BY 1, 2, 3"
@@ -92,7 +92,7 @@ def dependency_rows(database: IndexDatabase) -> list[PropertyRow]:
 
 
 def related_image_rows(database: IndexDatabase) -> list[tuple[str, str]]:
-    """The names of bundles, each with an image that it is known to use, each pair once."""
+    """Return the distinct (bundle, related image) pairs."""
     return database.connection.execute(
         "SELECT DISTINCT operatorbundle_name, image FROM related_image "
         "WHERE operatorbundle_name IS NOT NULL AND image IS NOT NULL ORDER BY 1, 2"
@@ -100,7 +100,7 @@ def related_image_rows(database: IndexDatabase) -> list[tuple[str, str]]:
 
 
 def bundle_manifests(database: IndexDatabase, bundle: str) -> bytes:
-    """The manifests of a bundle as JSON documents; empty where the database does not keep them."""
+    """Return the manifests of a bundle as JSON documents, empty if they are not stored."""
     row = database.connection.execute(
         "SELECT CAST(coalesce(bundle, '') AS BLOB) FROM operatorbundle WHERE name = ?", (bundle,)
     ).fetchone()
@@ -108,7 +108,7 @@ def bundle_manifests(database: IndexDatabase, bundle: str) -> bytes:
 
 
 def cluster_service_version(database: IndexDatabase, bundle: str) -> bytes:
-    """The ClusterServiceVersion of a bundle as JSON; empty where the database does not keep it."""
+    """Return the ClusterServiceVersion of a bundle as JSON, empty if it is not stored."""
     row = database.connection.execute(
         "SELECT CAST(coalesce(csv, '') AS BLOB) FROM operatorbundle WHERE name = ?", (bundle,)
     ).fetchone()

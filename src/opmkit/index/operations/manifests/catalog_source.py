@@ -1,0 +1,86 @@
+"""The catalog that a CatalogSource refers to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_label, dns1123_subdomain
+from opmkit.index.errors import CatalogError
+from opmkit.index.operations.manifests.names import check_name
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.reference import Reference
+    from opmkit.index.client.address import Address
+
+_UNIT = r"(?:ns|us|µs|μs|ms|s|m|h)"
+_DURATION = re.compile(rf"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+){_UNIT})+")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSource:
+    """A catalog in a cluster: an image that OLM runs, or the address of a running server.
+
+    Creating an instance raises CatalogError for values that the cluster would reject or ignore.
+
+    Attributes:
+        name: name of the CatalogSource, which is also that of a Service.
+        namespace: namespace of the CatalogSource.
+        image: image of the index; either this or ``address`` is set.
+        address: address of a running server.
+        display_name: name for users.
+        publisher: publisher for users.
+        poll_interval: interval at which OLM checks the tag for changes, as a Go duration such as ``30m``.
+        secrets: names of the pull secrets of the image.
+        security_context: ``legacy``, ``restricted`` or "" for the default of OLM.
+    """
+
+    name: str
+    namespace: str
+    image: Reference | None = None
+    address: Address | None = None
+    display_name: str = ""
+    publisher: str = ""
+    poll_interval: str = ""
+    secrets: tuple[str, ...] = ()
+    security_context: str = ""
+
+    def __post_init__(self) -> None:
+        """Validate the fields."""
+        check_name("catalog source name", self.name, dns1035_label)
+        check_name("namespace", self.namespace, dns1123_label)
+        for secret in self.secrets:
+            check_name("pull secret", secret, dns1123_subdomain)
+        if self.poll_interval:
+            _check_interval(self.poll_interval)
+        if self.image is None:
+            self._check_address()
+        elif self.poll_interval and self.image.digest:
+            raise CatalogError(
+                f"{self.image}: polling unsupported: an image referenced by digest never changes",
+                hint="reference the image by tag, or omit the interval",
+            )
+
+    def _check_address(self) -> None:
+        """Check that the address is set, without settings of the catalog pod."""
+        if self.address is None:
+            raise CatalogError("no image and no address of the catalog", hint="set one of them")
+        pod_settings = {
+            "polling interval": self.poll_interval,
+            "pull secrets": self.secrets,
+            "security context": self.security_context,
+        }
+        for setting, value in pod_settings.items():
+            if value:
+                raise CatalogError(
+                    f"{self.address}: {setting} unsupported for a catalog with an address",
+                    hint="omit it: it applies to the pod that OLM creates for an image",
+                )
+
+
+def _check_interval(interval: str) -> None:
+    if not _DURATION.fullmatch(interval):
+        raise CatalogError(f"invalid polling interval {interval!r}", hint="write a Go duration: 30m, 1h30m, 45s")
+    if not re.search("[1-9]", interval):
+        raise CatalogError(f"invalid polling interval {interval!r}: zero", hint="set a longer one, such as 30m")

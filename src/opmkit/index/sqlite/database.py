@@ -1,0 +1,165 @@
+"""Opening index databases for reading."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.imagetools.scratch import ScratchDirectory
+from opmkit.index.errors import InvalidDatabase
+from opmkit.index.sqlite.compaction import write_compact
+from opmkit.index.sqlite.connect import Budget, check_objects, connect, drop_triggers
+from opmkit.index.sqlite.errors import damaged, file_errors, schema_errors, sqlite_errors
+from opmkit.index.sqlite.schema import SCHEMA_VERSION, schema_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAGIC = b"SQLite format 3\0"
+_HEADER_SIZE = 100
+_INDEX_HINT = "pass the file of an index database"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDatabase:
+    """An open index database with enforced foreign keys."""
+
+    connection: sqlite3.Connection
+    path: Path
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Roll back the changes of the body if it raises. Transactions can be nested."""
+        self.connection.execute("SAVEPOINT step")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite rolls back by itself if the disk is full
+                self.connection.execute("ROLLBACK TO step")
+                self.connection.execute("RELEASE step")
+            raise
+        self.connection.execute("RELEASE step")
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[IndexDatabase]:
+    """Open an index database for reading, migrated to the current schema in a private copy if necessary.
+
+    Raises:
+        InvalidDatabase: the file is not an index database, is damaged, or has a newer schema.
+        DatabaseUnavailable: the file does not exist or cannot be read.
+    """
+    with current_database(path) as current, closing(_connect_to_read(current, path)) as connection:
+        yield IndexDatabase(connection, path)
+
+
+@contextmanager
+def current_database(path: Path, *, migrate: bool = True) -> Iterator[Path]:
+    """Yield a file with the content of an index database in the current schema: itself or a migrated copy.
+
+    Without ``migrate`` yield ``path``, whatever its schema, even if the file is empty. SQLite errors in the body are
+    translated.
+
+    Raises:
+        InvalidDatabase: the file is not an index database, is damaged, or has a newer schema.
+        DatabaseUnavailable: the file does not exist or cannot be read.
+    """
+    with file_errors(path):
+        if migrate or path.stat().st_size:
+            check_file(path)
+    with sqlite_errors(path), _migrated(path) if migrate else nullcontext(path) as current:
+        if migrate:
+            with closing(_connect_to_read(current, path)) as connection:
+                check_schema(connection, path)
+        yield current
+
+
+def connect_to(path: Path, named: Path, query: str = "") -> sqlite3.Connection:
+    """Connect to the database at ``path``, which errors call ``named``.
+
+    Raises:
+        InvalidDatabase: the database contains forbidden objects.
+        sqlite3.Error: the database cannot be opened.
+    """
+    connection = connect(f"{path.absolute().as_uri()}{query}", budget=Budget.for_file(path))
+    try:
+        check_objects(connection, named)
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect_to_read(path: Path, named: Path) -> sqlite3.Connection:
+    return connect_to(path, named, "?mode=ro&immutable=1")
+
+
+@contextmanager
+def _migrated(path: Path) -> Iterator[Path]:
+    """Yield the database if its schema is current, else a migrated copy."""
+    with closing(_connect_to_read(path, path)) as connection:
+        version = schema_version(connection)
+    if version is None or version >= SCHEMA_VERSION:
+        yield path
+        return
+    with ScratchDirectory("opm-index-") as scratch:
+        copy = Path(scratch, "index.db")
+        with file_errors(path):
+            shutil.copyfile(path, copy)
+        migrate_copy(copy, Path(scratch, "new.db"), path)
+        yield copy
+
+
+def migrate_copy(copy: Path, temporary: Path, path: Path) -> None:
+    """Migrate a private copy of the database at ``path`` to the current schema; ``temporary`` must not exist."""
+    with closing(connect_to(copy, path)) as connection:
+        version = schema_version(connection)
+        if version is None or version >= SCHEMA_VERSION:
+            return
+        from opmkit.index.sqlite.migrations import migrate  # imports modules that current databases do not need
+
+        with schema_errors(path, version):
+            drop_triggers(connection)
+            migrate(connection, version)
+    with schema_errors(path, version):
+        write_compact(copy, temporary, schema_timestamp())
+    with file_errors(path):
+        shutil.copyfile(temporary, copy)
+        temporary.unlink()
+
+
+def check_file(path: Path) -> None:
+    """Raise InvalidDatabase unless the header is that of a complete SQLite database."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_SIZE)
+    if len(header) < _HEADER_SIZE or not header.startswith(_MAGIC):
+        raise InvalidDatabase(f"{path}: not a database", hint=_INDEX_HINT)
+    page_size = int.from_bytes(header[16:18], "big")
+    expected = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32], "big")
+    size = path.stat().st_size
+    if size < expected:
+        raise damaged(path, f"truncated: {size} of {expected} bytes")
+
+
+def check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise InvalidDatabase unless the schema is that of an index database in a supported version."""
+    version = schema_version(connection)
+    if version is None:
+        raise InvalidDatabase(f"{path}: not an index database", hint=_INDEX_HINT)
+    if version > SCHEMA_VERSION:
+        raise InvalidDatabase(
+            f"{path}: unsupported schema version {version}: this release supports versions up to {SCHEMA_VERSION}",
+            hint="use a newer release of opmkit",
+        )
+
+
+def schema_timestamp() -> str:
+    """Return the time of the schema migration as SQLite formats it (see SOURCE_DATE_EPOCH)."""
+    return datetime.fromtimestamp(source_date_epoch(), UTC).strftime("%Y-%m-%d %H:%M:%S")
