@@ -37,7 +37,7 @@ POD: FieldPath = ("spec", "template", "spec")
 class Csv:
     """A ClusterServiceVersion. Values have the type of their field; those of the wrong type are absent.
 
-    ``mode`` is the mode in which it was decoded, None for that of the dialect's loader.
+    ``mode`` is the mode in which it was decoded, None for the default of the compatibility mode.
     """
 
     content: Content
@@ -49,7 +49,7 @@ class Csv:
     def from_bundle(cls, bundle: BundleView) -> Csv | None:
         """Return the first ClusterServiceVersion of a bundle, or None.
 
-        The Go validators stop at a value of the wrong type, so in their dialects such a one is None too.
+        The Go validators stop at a value of the wrong type, so in their compatibility modes the result is None too.
         """
         if cls not in bundle.memo:
             bundle.memo[cls] = cls._decode(bundle)
@@ -133,7 +133,7 @@ class Csv:
 def csv_check(check_csv: Callable[[Csv], Iterable[Finding]]) -> Check:
     """Turn a check of a ClusterServiceVersion into a check of the bundle. Results are stored with the content.
 
-    The result must depend only on content and dialect. ``file`` of the findings is filled in here.
+    The result must depend only on the content and the compatibility mode. ``file`` of the findings is set here.
     """
 
     @wraps(check_csv)

@@ -49,7 +49,7 @@ def _join(pairs: Iterable[OsArch]) -> str:
     good="container-tools=podman",
 )
 def option_invalid(bundle: BundleView) -> Iterator[Finding]:
-    """The tool that inspects images; with ``none``, opmkit inspects them in their registries itself."""
+    """The option selects the tool that inspects images; with ``none``, opmkit asks their registries itself."""
     images = OperatorImages.from_bundle(bundle) if not _is_known_tool(bundle) else None
     if images is not None:
         message = f"container-tools is {bundle.options.container_tools!r}, not one of {', '.join(CONTAINER_TOOLS)}"
