@@ -1,4 +1,4 @@
-"""The recorded bundles: what an index holds of each must be what the reference tool stored."""
+"""Recorded bundles: an index must contain the same data as Go opm stored."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ pytestmark = needs_shared
 
 _CORPUS = SHARED / "corpus" / "bundles"
 _CACHE = ManifestCache()
-_REFUSED = {
+_REJECTED = {
     "syn-apis": ["1.3.0", "1.4.0", "1.5.0"],
     "syn-files": ["1.10.0", "1.11.0", "1.12.0", "1.2.0", "1.3.0", "1.7.0", "1.8.0", "1.9.0"],
     "syn-props": ["1.1.0", "1.2.0", "1.6.0"],
     "syn-text": ["1.2.0"],
     "syn-version": ["number"],
 }
-"""The bundles that the reference tool refuses for what is in them, seen in the recorded add-scenarios."""
+"""Bundles whose content Go opm rejects in the recorded scenarios."""
 
 
 @cache
 def corpus_bundle(path: str) -> Bundle | None:
-    """The bundle of ``{registry}/PACKAGE:TAG``, None if it is refused."""
+    """Return the bundle ``{registry}/PACKAGE:TAG``, or None if it is rejected."""
     package, _, tag = path.removeprefix("{registry}/").partition(":")
     try:
         return load_bundle_directory(_CORPUS / package / tag.replace("_", "+"), cache=_CACHE)
@@ -42,7 +42,7 @@ def corpus_bundle(path: str) -> Bundle | None:
 
 
 def stored(group: str) -> list[Case]:
-    """The cases of a group whose database is the same in every run."""
+    """Return the cases of a group whose database does not differ between runs."""
     return [case for case in cases(group) if case.record.get("compare") == "exact" and case.record["index"]]
 
 
@@ -55,7 +55,7 @@ def stored(group: str) -> list[Case]:
     ],
     ids=str,
 )
-def test_the_rows_of_every_bundle(case: Case) -> None:
+def test_rows_of_every_bundle(case: Case) -> None:
     tables = case.record["index"]["tables"]
     rows = {row["bundlepath"]: row for row in tables["operatorbundle"]}
     for path, row in rows.items():
@@ -64,9 +64,11 @@ def test_the_rows_of_every_bundle(case: Case) -> None:
         assert column_values(bundle) == {key: row[key] for key in column_values(bundle)}, path
         if row["bundle"] is not None:
             assert manifests(bundle) == (row["csv"], row["bundle"]), path
-        assert images(bundle, path) == of_bundle(tables["related_image"], row, "image"), path
+        assert images(bundle, path) == rows_of_bundle(tables["related_image"], row, "image"), path
         for table in ("provider", "requirer"):
-            assert apis(bundle, table) == of_bundle(tables[f"api_{table}"], row, "group_name", "version", "kind"), path
+            assert apis(bundle, table) == rows_of_bundle(
+                tables[f"api_{table}"], row, "group_name", "version", "kind"
+            ), path
         assert values(bundle.dependencies) == typed(tables["dependencies"], row), path
         assert_properties(bundle, typed(tables["properties"], row))
 
@@ -93,21 +95,21 @@ def images(bundle: Bundle, path: str) -> list[tuple[str, ...]]:
 
 
 def apis(bundle: Bundle, table: str) -> list[tuple[str, ...]]:
-    found = bundle.provided_apis if table == "provider" else bundle.required_apis
-    return sorted((api.group, api.version, api.kind) for api in found)
+    keys = bundle.provided_apis if table == "provider" else bundle.required_apis
+    return sorted((api.group, api.version, api.kind) for api in keys)
 
 
-def of_bundle(rows: list[dict[str, Any]], bundle: dict[str, Any], *columns: str) -> list[tuple[str, ...]]:
+def rows_of_bundle(rows: list[dict[str, Any]], bundle: dict[str, Any], *columns: str) -> list[tuple[str, ...]]:
     return sorted(tuple(row[c] for c in columns) for row in rows if row["operatorbundle_name"] == bundle["name"])
 
 
 def values(typed_values: tuple[Any, ...]) -> Counter[tuple[str, str]]:
-    return Counter((each.type, canonical(json.loads(each.value))) for each in typed_values)
+    return Counter((value.type, canonical(json.loads(value.value))) for value in typed_values)
 
 
 def typed(rows: list[dict[str, Any]], bundle: dict[str, Any]) -> Counter[tuple[str, str]]:
-    own = (row for row in rows if row["operatorbundle_name"] == bundle["name"])
-    return Counter((row["type"], canonical(row["value"])) for row in own)
+    matching = (row for row in rows if row["operatorbundle_name"] == bundle["name"])
+    return Counter((row["type"], canonical(row["value"])) for row in matching)
 
 
 def canonical(value: Any) -> str:
@@ -115,19 +117,19 @@ def canonical(value: Any) -> str:
 
 
 def assert_properties(bundle: Bundle, recorded: Counter[tuple[str, str]]) -> None:
-    """The reference adds an olm.package for each channel walked, which is no property of the bundle itself."""
-    walked = ("olm.package", canonical({"packageName": bundle.package, "version": bundle.version}))
-    own = values(bundle.properties)
-    assert own <= recorded
-    assert set(recorded - own) <= {walked}
+    """Check the properties; Go opm also stores an olm.package for each channel."""
+    added = ("olm.package", canonical({"packageName": bundle.package, "version": bundle.version}))
+    expected = values(bundle.properties)
+    assert expected <= recorded
+    assert set(recorded - expected) <= {added}
 
 
-def test_the_bundles_that_are_refused() -> None:
-    refused: dict[str, list[str]] = {}
+def test_rejected_bundles() -> None:
+    rejected: dict[str, list[str]] = {}
     for directory in bundle_directories():
         if corpus_bundle(f"{directory.parent.name}:{directory.name}") is None:
-            refused.setdefault(directory.parent.name, []).append(directory.name)
-    assert refused == _REFUSED
+            rejected.setdefault(directory.parent.name, []).append(directory.name)
+    assert rejected == _REJECTED
 
 
 def bundle_directories() -> Iterator[Path]:
@@ -135,7 +137,7 @@ def bundle_directories() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("case", cases("add-scenarios"), ids=str)
-def test_a_bundle_that_the_reference_adds_is_read(case: Case) -> None:
+def test_bundles_that_go_opm_adds_are_accepted(case: Case) -> None:
     for step in case.record["steps"]:
         added = [part for part in step["argv"] if part.startswith("{registry}/")]
         bundles = [corpus_bundle(path) for paths in added for path in paths.split(",")]

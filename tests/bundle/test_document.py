@@ -1,4 +1,4 @@
-"""The first document of a file."""
+"""Decoding of the first document of a file."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from opmkit.bundle import document
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import InvalidDocument
 
 
 @pytest.mark.parametrize(
-    ("content", "value", "is_json", "more"),
+    ("content", "value", "is_json", "has_more"),
     [
         (b"a: 1\n", {"a": 1}, False, False),
         (b"---\na: 1\n", {"a": 1}, False, False),
@@ -31,24 +30,24 @@ from opmkit.bundle.errors import InvalidDocument
         (b'{"\\udc00": ["\\ud800x", "\\ud83d\\ude00", 1]}', {"\ufffd": ["\ufffdx", "\U0001f600", 1]}, True, False),
     ],
 )
-def test_which_document_counts(content: bytes, value: Any, is_json: bool, more: bool) -> None:
+def test_first_document(content: bytes, value: Any, is_json: bool, has_more: bool) -> None:
     if is_json and value is None:
         with pytest.raises(InvalidDocument):
             read_document(content)
         return
-    read = read_document(content)
-    assert (read.value, read.is_json, read.has_more) == (value, is_json, more)
+    document = read_document(content)
+    assert (document.value, document.is_json, document.has_more) == (value, is_json, has_more)
 
 
 @pytest.mark.parametrize("separator", [b"--- |", b"---\x20x", b"---{a: 1}", b"----"])
-def test_a_separator_stands_alone(separator: bytes) -> None:
+def test_text_after_a_separator_is_rejected(separator: bytes) -> None:
     with pytest.raises(InvalidDocument) as raised:
         read_document(b"a: 1\n" + separator + b"\nb: 2\n")
     assert raised.value.located("f").startswith("f:2:4: ")
 
 
 @pytest.mark.parametrize(
-    ("content", "place"),
+    ("content", "location"),
     [
         (b'{"a": 1,\n "b" 2}', "f:2:6: "),
         (b"{a: 1}", "f:1:2: "),
@@ -57,13 +56,13 @@ def test_a_separator_stands_alone(separator: bytes) -> None:
         (b'{"a":' * 100_000, "f: "),
     ],
 )
-def test_broken_json_is_located(content: bytes, place: str) -> None:
+def test_invalid_json_is_located(content: bytes, location: str) -> None:
     with pytest.raises(InvalidDocument) as raised:
         read_document(content)
-    assert raised.value.located("f").startswith(place)
+    assert raised.value.located("f").startswith(location)
 
 
-def test_the_size_of_a_file_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(document, "MAX_BYTES", 10)
+def test_size_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opmkit.bundle.document.MAX_BYTES", 10)
     with pytest.raises(InvalidDocument, match="11 bytes"):
         read_document(b"a: 12345678")

@@ -1,9 +1,9 @@
-"""Annotations and Dockerfiles."""
+"""Generation of annotations and Dockerfiles."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -18,7 +18,7 @@ from tests.bundle.samples import FIXTURE, LABEL, crd, csv
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PLACE = AnnotationsInput("op", "alpha,beta", "beta")
+GIVEN = AnnotationsInput("op", "alpha,beta", "beta")
 DOCKERFILE = f"""\
 FROM scratch
 
@@ -45,7 +45,7 @@ annotations:
 
 @pytest.fixture
 def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of manifests, ``op/manifests`` in the working directory."""
+    """Return a directory of manifests, ``op/manifests`` in the working directory."""
     monkeypatch.chdir(tmp_path)
     directory = Path("op/manifests")
     directory.mkdir(parents=True)
@@ -53,12 +53,12 @@ def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def texts(directory: Path = Path()) -> dict[str, str]:
+def file_texts(directory: Path = Path()) -> dict[str, str]:
     return {path.relative_to(directory).as_posix(): path.read_text() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_both_files_are_written_beside_the_manifests_and_here(manifests: Path) -> None:
-    generated = generate(manifests, PLACE)
+def test_annotations_and_dockerfile_are_written(manifests: Path) -> None:
+    generated = generate(manifests, GIVEN)
 
     assert Path("bundle.Dockerfile").read_text() == DOCKERFILE
     assert Path("op/metadata/annotations.yaml").read_text() == ANNOTATIONS
@@ -66,10 +66,10 @@ def test_both_files_are_written_beside_the_manifests_and_here(manifests: Path) -
     assert generated.metadata == Path("op/metadata").absolute()
     assert generated.annotations == yaml.safe_load(ANNOTATIONS)["annotations"]
     assert generated.warnings == ()
-    assert len(texts()) == 3
+    assert len(file_texts()) == 3
 
 
-def test_without_a_default_channel_there_is_neither_label_nor_gap(manifests: Path) -> None:
+def test_without_a_default_channel(manifests: Path) -> None:
     generate(manifests, AnnotationsInput("op", "alpha"), base_image="example.com/base:1")
 
     lines = Path("bundle.Dockerfile").read_text().splitlines()
@@ -82,16 +82,16 @@ def test_without_a_default_channel_there_is_neither_label_nor_gap(manifests: Pat
     assert "default" not in Path("op/metadata/annotations.yaml").read_text()
 
 
-def test_an_output_directory_gets_a_copy(manifests: Path) -> None:
+def test_manifests_are_copied_to_the_output_directory(manifests: Path) -> None:
     (manifests / "sub").mkdir()
     (manifests / "sub" / "nested.yaml").write_text("kind: Nested\n")
     (manifests / "op.csv.yaml").chmod(0o444)
 
-    for _ in range(2):  # read-only files of the first time are no obstacle to the second
-        generated = generate(manifests, PLACE, output=Path("out"))
+    for _ in range(2):  # the second run replaces read-only files
+        generated = generate(manifests, GIVEN, output=Path("out"))
 
     assert generated.manifests == Path("out/manifests").absolute()
-    assert texts(Path("out")) == {
+    assert file_texts(Path("out")) == {
         "manifests/op.csv.yaml": csv().decode(),
         "manifests/manifests/nested.yaml": "kind: Nested\n",
         "metadata/annotations.yaml": ANNOTATIONS,
@@ -103,21 +103,21 @@ def test_an_output_directory_gets_a_copy(manifests: Path) -> None:
     assert not Path("op/metadata").exists()
 
 
-def test_the_output_may_be_where_the_manifests_are(manifests: Path) -> None:
-    before = texts(manifests)
-    generate(manifests, PLACE, output=Path("op"))
-    assert texts(manifests) == before
+def test_output_directory_can_be_that_of_the_manifests(manifests: Path) -> None:
+    before = file_texts(manifests)
+    generate(manifests, GIVEN, output=Path("op"))
+    assert file_texts(manifests) == before
 
 
-def test_a_copy_within_itself_is_refused(manifests: Path) -> None:
-    before = texts()
+def test_output_directory_in_the_manifests_is_rejected(manifests: Path) -> None:
+    before = file_texts()
     with pytest.raises(InvalidBundle, match="into itself"):
-        generate(manifests, PLACE, output=manifests / "out")
-    assert texts() == before
+        generate(manifests, GIVEN, output=manifests / "out")
+    assert file_texts() == before
 
 
-def test_paths_with_dots_are_understood(manifests: Path) -> None:
-    generate(manifests / "sub" / "..", PLACE)
+def test_paths_are_normalized(manifests: Path) -> None:
+    generate(manifests / "sub" / "..", GIVEN)
     assert Path("op/metadata/annotations.yaml").exists()
 
 
@@ -131,42 +131,42 @@ def test_paths_with_dots_are_understood(manifests: Path) -> None:
         ({"op.csv.yaml": "kind: Secret\n"}, "plain"),
     ],
 )
-def test_the_media_type_is_told_from_the_files(manifests: Path, extra: dict[str, str], media_type: str) -> None:
+def test_media_type(manifests: Path, extra: dict[str, str], media_type: str) -> None:
     for name, text in extra.items():
         (manifests / name).write_text(text)
-    assert generate(manifests, PLACE).annotations[LABEL + "mediatype.v1"] == media_type
+    assert generate(manifests, GIVEN).annotations[LABEL + "mediatype.v1"] == media_type
 
 
-def test_a_csv_that_does_not_parse_is_told(manifests: Path) -> None:
+def test_invalid_csv_is_a_warning(manifests: Path) -> None:
     (manifests / "op.csv.yaml").write_text("kind: ClusterServiceVersion\nspec: [\n")
-    first, second = generate(manifests, PLACE).warnings
+    first, second = generate(manifests, GIVEN).warnings
     assert "the media type is plain" in first
     assert second.startswith(f"ignored {(manifests / 'op.csv.yaml').absolute()}:3:1: ")
 
 
-def test_what_is_there_is_overwritten(manifests: Path) -> None:
+def test_existing_files_are_replaced(manifests: Path) -> None:
     Path("op/metadata").mkdir()
     for path in (Path("bundle.Dockerfile"), Path("op/metadata/annotations.yaml")):
         path.write_text("old")
-    generate(manifests, PLACE)
+    generate(manifests, GIVEN)
     assert Path("bundle.Dockerfile").read_text() == DOCKERFILE
     assert Path("op/metadata/annotations.yaml").read_text() == ANNOTATIONS
 
 
-def test_without_overwriting_files_that_agree_stay(manifests: Path) -> None:
+def test_without_overwrite_existing_files_are_kept(manifests: Path) -> None:
     annotations = ANNOTATIONS + "  more: kept\n"
     Path("op/metadata").mkdir()
     Path("op/metadata/annotations.yaml").write_text(annotations)
     Path("bundle.Dockerfile").write_text("FROM mine\n")
 
-    generate(manifests, PLACE, overwrite=False)
+    generate(manifests, GIVEN, overwrite=False)
 
     assert Path("op/metadata/annotations.yaml").read_text() == annotations
     assert Path("bundle.Dockerfile").read_text() == "FROM mine\n"
 
 
-def test_without_overwriting_files_that_are_missing_are_made(manifests: Path) -> None:
-    generate(manifests, PLACE, overwrite=False)
+def test_without_overwrite_missing_files_are_written(manifests: Path) -> None:
+    generate(manifests, GIVEN, overwrite=False)
     assert Path("op/metadata/annotations.yaml").read_text() == ANNOTATIONS
     assert Path("bundle.Dockerfile").read_text() == DOCKERFILE
 
@@ -180,16 +180,16 @@ def test_without_overwriting_files_that_are_missing_are_made(manifests: Path) ->
         ("annotations: []\n", "annotations is a list"),
     ],
 )
-def test_without_overwriting_annotations_must_agree(manifests: Path, text: str, message: str) -> None:
+def test_without_overwrite_conflicting_annotations_are_rejected(manifests: Path, text: str, message: str) -> None:
     Path("op/metadata").mkdir()
     Path("op/metadata/annotations.yaml").write_text(text)
     with pytest.raises(InvalidBundle, match=message):
-        generate(manifests, PLACE, overwrite=False)
+        generate(manifests, GIVEN, overwrite=False)
     assert not Path("bundle.Dockerfile").exists()
 
 
-def existing(manifests: Path, **values: str) -> Path:
-    """Write an annotations file next to the manifests: package demo, channels, and one further annotation."""
+def write_annotations(manifests: Path, **values: str) -> Path:
+    """Write an annotations file next to the manifests, with a package, channels and one other annotation."""
     values = {"package": "demo", "channels": "alpha,stable", "channel.default": "stable", **values}
     lines = [f"  {LABEL}{name}.v1: {value}\n" for name, value in values.items() if value]
     path = manifests.absolute().parent / "metadata" / "annotations.yaml"
@@ -198,13 +198,13 @@ def existing(manifests: Path, **values: str) -> Path:
     return path
 
 
-def placing(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
+def package_and_channels(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
     names = ("package", "channels", "channel.default")
     return tuple(annotations.get(f"{LABEL}{name}.v1") for name in names)
 
 
 @pytest.mark.parametrize(
-    ("flags", "expected"),
+    ("given_values", "expected"),
     [
         (AnnotationsInput(), ("demo", "alpha,stable", "stable")),
         (AnnotationsInput(package="other"), ("other", "alpha,stable", "stable")),
@@ -214,17 +214,17 @@ def placing(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
         (AnnotationsInput("other", "beta"), ("other", "beta", None)),
     ],
 )
-def test_flags_take_precedence_over_the_existing_annotations(
-    manifests: Path, flags: AnnotationsInput, expected: tuple[str | None, ...]
+def test_given_values_take_precedence_over_existing_annotations(
+    manifests: Path, given_values: AnnotationsInput, expected: tuple[str | None, ...]
 ) -> None:
-    path = existing(manifests)
-    generated = generate(manifests, flags)
-    assert placing(generated.annotations) == expected
-    assert placing(yaml.safe_load(path.read_text())["annotations"]) == expected
+    path = write_annotations(manifests)
+    generated = generate(manifests, given_values)
+    assert package_and_channels(generated.annotations) == expected
+    assert package_and_channels(yaml.safe_load(path.read_text())["annotations"]) == expected
 
 
-def test_further_annotations_are_retained_and_become_labels(manifests: Path) -> None:
-    path = existing(manifests)
+def test_other_annotations_are_kept_and_become_labels(manifests: Path) -> None:
+    path = write_annotations(manifests)
     generate(manifests, AnnotationsInput())
     assert yaml.safe_load(path.read_text())["annotations"]["com.example/range"] == 'v4.9-v4."12 $x'
     assert r'LABEL "com.example/range"="v4.9-v4.\"12 \$x"' in Path("bundle.Dockerfile").read_text()
@@ -233,16 +233,19 @@ def test_further_annotations_are_retained_and_become_labels(manifests: Path) -> 
     assert path.read_text().startswith("# by hand\n")
 
 
-def test_annotations_of_the_source_are_used_with_an_output_directory(manifests: Path) -> None:
-    existing(manifests)
+def test_annotations_next_to_the_manifests_are_used_with_an_output_directory(manifests: Path) -> None:
+    write_annotations(manifests)
     generated = generate(manifests, AnnotationsInput(), output=Path("out"))
-    assert placing(yaml.safe_load(Path("out/metadata/annotations.yaml").read_text())["annotations"])[0] == "demo"
+    assert (
+        package_and_channels(yaml.safe_load(Path("out/metadata/annotations.yaml").read_text())["annotations"])[0]
+        == "demo"
+    )
     assert generated.metadata == Path("out/metadata").absolute()
 
 
 @pytest.mark.parametrize("missing", ["package", "channels"])
-def test_incomplete_annotations_are_an_error_that_names_the_setting(manifests: Path, missing: str) -> None:
-    path = existing(manifests, **{missing: ""})
+def test_error_about_incomplete_annotations_names_the_setting(manifests: Path, missing: str) -> None:
+    path = write_annotations(manifests, **{missing: ""})
     with pytest.raises(InvalidBundle, match=rf"bundle\.{missing}\.v1 is missing") as failure:
         generate(manifests, AnnotationsInput())
     assert failure.value.message.startswith(f"{path}: ")
@@ -250,38 +253,39 @@ def test_incomplete_annotations_are_an_error_that_names_the_setting(manifests: P
 
 
 @pytest.mark.parametrize(("name", "message"), [("nothing", "no such directory"), ("op", "no files found")])
-def test_there_must_be_manifests(manifests: Path, name: str, message: str) -> None:
+def test_manifests_are_required(manifests: Path, name: str, message: str) -> None:
     with pytest.raises(InvalidBundle, match=message):
-        generate(Path(name), PLACE)
-    assert texts() == {"op/manifests/op.csv.yaml": csv().decode()}
+        generate(Path(name), GIVEN)
+    assert file_texts() == {"op/manifests/op.csv.yaml": csv().decode()}
 
 
-def test_labels_have_no_control_characters(manifests: Path) -> None:
+def test_control_characters_are_rejected(manifests: Path) -> None:
     with pytest.raises(InvalidBundle, match="control characters"):
         generate(manifests, AnnotationsInput("op", "alpha\nRUN x"))
     assert not Path("bundle.Dockerfile").exists()
 
 
-def test_a_disk_that_refuses_is_told(manifests: Path) -> None:
+def test_write_errors(manifests: Path) -> None:
     Path("op/metadata").write_text("a file")
     with pytest.raises(StoreError):
-        generate(manifests, PLACE)
+        generate(manifests, GIVEN)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Zl", "Zp"]), min_size=1))
-def test_every_reader_gets_the_texts_back(value: str) -> None:
+def test_values_survive_a_round_trip(value: str) -> None:
     if not value.isprintable():
         return
     text = annotations_yaml(bundle_annotations(value, AnnotationsInput(value, value, value)))
 
-    for read in (yaml.safe_load(text), go_yaml.load(text.encode())):
-        assert read["annotations"][LABEL + "package.v1"] == value
+    decoded: Any
+    for decoded in (yaml.safe_load(text), go_yaml.load(text.encode())):
+        assert decoded["annotations"][LABEL + "package.v1"] == value
 
 
 @pytest.mark.parametrize(
     "value", ["yes", "1.0", "4.12", "0x1", "null", "~", "2020-01-01", "1:30", "a: b", "#a", " a", "-", "="]
 )
-def test_texts_that_look_like_something_else_are_quoted(value: str) -> None:
+def test_ambiguous_values_are_quoted(value: str) -> None:
     text = annotations_yaml({"a": value})
     assert yaml.safe_load(text) == {"annotations": {"a": value}}
     assert go_yaml.load(text.encode()) == {"annotations": {"a": value}}
@@ -289,7 +293,7 @@ def test_texts_that_look_like_something_else_are_quoted(value: str) -> None:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package-manifest directory: v1 and v2 in alpha, v2 alone in beta, v0 in none."""
+    """Return a package manifest directory: v1 and v2 in alpha, v2 also in beta, v0 in no channel."""
     monkeypatch.chdir(tmp_path)
     directory = Path("package")
     versions = {"v0": {}, "v1": {"skips": ["op.gone"]}, "v2": {"replaces": "op.v1"}, "v3": {"replaces": "op.gone"}}
@@ -306,7 +310,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("version", "given_", "expected"),
+    ("version", "values", "expected"),
     [
         ("v2", AnnotationsInput(), ("op", "alpha,beta", "alpha")),
         ("v1", AnnotationsInput(), ("op", "alpha,beta,old", "alpha")),
@@ -315,24 +319,24 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("v2", AnnotationsInput(channels="x", default_channel="y"), ("op", "x", "y")),
     ],
 )
-def test_the_place_is_told_from_the_package_directory(
-    package: Path, version: str, given_: AnnotationsInput, expected: tuple[str, str, str] | None
+def test_package_and_channels_are_inferred_from_the_package_directory(
+    package: Path, version: str, values: AnnotationsInput, expected: tuple[str, str, str] | None
 ) -> None:
     if expected is None:
         with pytest.raises(InvalidBundle, match=r"no channel contains op\.v0"):
-            generate(package / version, given_)
+            generate(package / version, values)
         return
-    annotations = generate(package / version, given_).annotations
+    annotations = generate(package / version, values).annotations
     names = ("package.v1", "channels.v1", "channel.default.v1")
     assert tuple(annotations[LABEL + name] for name in names) == expected
 
 
-def test_a_second_run_tells_the_same(package: Path) -> None:
+def test_second_run_infers_the_same(package: Path) -> None:
     first = generate(package / "v1", AnnotationsInput()).annotations
     assert generate(package / "v1", AnnotationsInput()).annotations == first
 
 
-def test_the_only_channel_is_the_default(package: Path) -> None:
+def test_single_channel_is_the_default(package: Path) -> None:
     (package / "op.package.yaml").write_text("packageName: op\nchannels: [{name: only, currentCSV: op.v1}]\n")
     assert generate(package / "v1", AnnotationsInput()).annotations[LABEL + "channel.default.v1"] == "only"
 
@@ -346,7 +350,7 @@ def test_the_only_channel_is_the_default(package: Path) -> None:
         ("v1/op.yaml", b"kind: Secret\n", "no ClusterServiceVersion found in .*v1"),
     ],
 )
-def test_a_place_that_cannot_be_told_has_to_be_given(package: Path, path: str, content: bytes, message: str) -> None:
+def test_errors_in_the_package_directory(package: Path, path: str, content: bytes, message: str) -> None:
     (package / path).write_bytes(content)
     with pytest.raises(InvalidBundle, match=message) as raised:
         generate(package / "v1", AnnotationsInput())
@@ -354,7 +358,7 @@ def test_a_place_that_cannot_be_told_has_to_be_given(package: Path, path: str, c
     assert not Path("bundle.Dockerfile").exists()
 
 
-def test_the_sample_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sample_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     generated = generate(
         FIXTURE / "0.3.0" / "manifests", AnnotationsInput("lagoon-operator", "alpha,stable"), output=tmp_path / "out"

@@ -1,4 +1,4 @@
-"""YAML as Kubernetes tools read it."""
+"""YAML decoding with the semantics of go-yaml."""
 
 from __future__ import annotations
 
@@ -44,11 +44,10 @@ from opmkit.bundle.errors import InvalidDocument
         ("1e-400", 0.0),
     ],
 )
-def test_plain_scalars_have_the_types_of_go(scalar: str, value: Any) -> None:
-    read = go_yaml.load(f"a: {scalar}".encode())
-
-    assert read == {"a": value}
-    assert type(read["a"]) is type(value)  # type: ignore[index, call-overload]
+def test_plain_scalars(scalar: str, value: Any) -> None:
+    decoded: Any = go_yaml.load(f"a: {scalar}".encode())
+    assert decoded == {"a": value}
+    assert type(decoded["a"]) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -83,13 +82,14 @@ def test_plain_scalars_have_the_types_of_go(scalar: str, value: Any) -> None:
         "nan",
     ],
 )
-def test_what_looks_like_a_number_to_others_stays_text(scalar: str) -> None:
+def test_strings_that_other_decoders_convert(scalar: str) -> None:
     assert go_yaml.load(f"a: {scalar}".encode()) == {"a": scalar}
 
 
 @pytest.mark.parametrize("scalar", [".inf", "+.Inf", "-.INF", ".nan"])
-def test_infinities_are_floats(scalar: str) -> None:
-    value = go_yaml.load(f"- {scalar}".encode())[0]  # type: ignore[index, call-overload]
+def test_infinity_and_nan(scalar: str) -> None:
+    decoded: Any = go_yaml.load(f"- {scalar}".encode())
+    value = decoded[0]
     assert isinstance(value, float)
     assert not math.isfinite(value)
 
@@ -116,13 +116,13 @@ def test_infinities_are_floats(scalar: str) -> None:
     ],
 )
 def test_tags_and_styles(text: str, value: Any) -> None:
-    read = go_yaml.load(f"a: {text}".encode())
-    assert read == {"a": value}
-    assert type(read["a"]) is type(value)  # type: ignore[index, call-overload]
+    decoded: Any = go_yaml.load(f"a: {text}".encode())
+    assert decoded == {"a": value}
+    assert type(decoded["a"]) is type(value)
 
 
 @pytest.mark.parametrize("text", ["!!int x", "!!float x", "!!bool 3", "!!null x", "!!binary '*'", "!!int 1.5"])
-def test_a_value_that_is_not_of_its_tag_is_refused(text: str) -> None:
+def test_values_that_do_not_match_their_tag_are_rejected(text: str) -> None:
     with pytest.raises(InvalidDocument) as raised:
         go_yaml.load(f"a:\n  b: {text}".encode())
     assert raised.value.located("f").startswith("f:2:6: ")
@@ -144,22 +144,22 @@ def test_a_value_that_is_not_of_its_tag_is_refused(text: str) -> None:
         (".nan", ".nan"),
     ],
 )
-def test_keys_become_texts(key: str, text: str) -> None:
+def test_keys_become_strings(key: str, text: str) -> None:
     assert go_yaml.load(f"{key}: x".encode()) == {text: "x"}
 
 
 @pytest.mark.parametrize("key", ["~", "[a]", "{a: b}", "18446744073709551615"])
-def test_other_keys_are_refused(key: str) -> None:
+def test_other_keys_are_rejected(key: str) -> None:
     with pytest.raises(InvalidDocument, match="a key must be"):
         go_yaml.load(f"? {key}\n: x".encode())
 
 
-def test_of_equal_keys_the_last_wins() -> None:
+def test_last_duplicate_key_wins() -> None:
     assert go_yaml.load(b"{a: 1, b: 2, a: 3}") == {"a": 3, "b": 2}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("a: 1\nb: 2\na: 3\na: 4", [("a", 3, 1), ("a", 4, 1)]),
         ("x:\n- {b: 1, 'b': 2}\n- {b: 1}", [("b", 2, 10)]),
@@ -168,13 +168,13 @@ def test_of_equal_keys_the_last_wins() -> None:
         ("m: &m {a: 1}\nn:\n  <<: *m\n  a: 2\n  b: 1\n  b: 2", [("b", 6, 3)]),
     ],
 )
-def test_duplicate_keys_are_told_with_their_places(text: str, told: list[tuple[str, int, int]]) -> None:
+def test_duplicate_keys_are_reported_with_their_locations(text: str, expected: list[tuple[str, int, int]]) -> None:
     duplicates: list[go_yaml.DuplicateKey] = []
     go_yaml.load(text.encode(), duplicates)
-    assert duplicates == told
+    assert duplicates == expected
 
 
-def test_not_all_duplicates_of_a_bomb_are_told() -> None:
+def test_number_of_reported_duplicates_is_limited() -> None:
     duplicates: list[go_yaml.DuplicateKey] = []
     go_yaml.load(b"{" + b"a: 1, " * 10_000 + b"}", duplicates)
     assert len(duplicates) == go_yaml.MAX_DUPLICATES
@@ -196,28 +196,28 @@ def test_merge_keys(text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["<<: 3", "<<: [1]", "a: &l [{b: 1}]\nc:\n  <<: *l"])
-def test_only_mappings_merge(text: str) -> None:
+def test_only_mappings_can_be_merged(text: str) -> None:
     with pytest.raises(InvalidDocument, match="merge key"):
         go_yaml.load(text.encode())
 
 
-def test_aliases_repeat_their_anchor() -> None:
+def test_aliases() -> None:
     assert go_yaml.load(b"[&a [1], *a, &a 2, *a]") == [[1], [1], 2, 2]
 
 
 @pytest.mark.parametrize(("text", "problem"), [("&a [*a]", "contains itself"), ("[*a]", "unknown anchor a")])
-def test_aliases_without_a_value(text: str, problem: str) -> None:
+def test_invalid_aliases(text: str, problem: str) -> None:
     with pytest.raises(InvalidDocument, match=problem):
         go_yaml.load(text.encode())
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n", "--- # nothing", "%YAML 1.1\n---\n"])
-def test_an_empty_document_is_null(text: str) -> None:
+def test_empty_document_is_null(text: str) -> None:
     assert go_yaml.load(text.encode()) is None
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "location"),
     [
         (b"a: b\nc: d: e\n", "f:2:5: "),
         (b"a: b\n\tc: d\n", "f:2:1: "),
@@ -228,19 +228,19 @@ def test_an_empty_document_is_null(text: str) -> None:
         (b"a: |\n  text\n@\n", "f:3:1: "),
     ],
 )
-def test_broken_yaml_is_located(text: bytes, place: str) -> None:
+def test_invalid_yaml_is_located(text: bytes, location: str) -> None:
     with pytest.raises(InvalidDocument) as raised:
         go_yaml.load(text)
-    assert raised.value.located("f").startswith(place)
+    assert raised.value.located("f").startswith(location)
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
-def test_nesting_is_bounded(opening: str) -> None:
+def test_nesting_limit(opening: str) -> None:
     with pytest.raises(InvalidDocument, match="200 levels"):
         go_yaml.load(opening.encode() * 100_000)
 
 
-def test_nesting_within_the_bound_is_read() -> None:
+def test_nesting_up_to_the_limit() -> None:
     value = go_yaml.load(b"[" * 200 + b"]" * 200)
     for _ in range(199):
         assert isinstance(value, list)
@@ -249,7 +249,7 @@ def test_nesting_within_the_bound_is_read() -> None:
 
 
 @pytest.mark.parametrize("leaf", [b"x", b"[]", b"{}", b"''"])
-def test_an_alias_bomb_is_refused(leaf: bytes) -> None:
+def test_alias_bomb_is_rejected(leaf: bytes) -> None:
     levels = [b"a0: &a0 [%s]" % b",".join([leaf] * 9)]
     levels += [b"a%d: &a%d [%s]" % (n, n, b",".join([b"*a%d" % (n - 1)] * 9)) for n in range(1, 12)]
     with pytest.raises(InvalidDocument, match="aliases expanded"):
@@ -257,10 +257,10 @@ def test_an_alias_bomb_is_refused(leaf: bytes) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=30))
-def test_any_text_is_a_value_or_an_error_with_a_place(text: str) -> None:
-    place = 1
+def test_any_text_is_decoded_or_located(text: str) -> None:
+    line = 1
     try:
         go_yaml.load(text.encode())
     except InvalidDocument as error:
-        place = error.line
-    assert place > 0
+        line = error.line
+    assert line > 0

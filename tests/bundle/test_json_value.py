@@ -1,4 +1,4 @@
-"""JSON in the encoding of Go."""
+"""JSON in the encoding of Go's encoding/json."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ _VALUES = st.recursive(_SCALARS, lambda inner: st.lists(inner) | st.dictionaries
         ([{"a": 2.50}], '[{"a":2.5}]'),
     ],
 )
-def test_known_texts(value: Any, text: str) -> None:
+def test_encode(value: Any, text: str) -> None:
     assert encode(value).decode() == text
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, "\ud800", {"a": [math.inf]}])
-def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+def test_values_without_a_json_equivalent_are_rejected(value: Any) -> None:
     with pytest.raises(ValueError):
         encode(value)
 
 
-def test_unsigned_integers_are_kept_where_asked_for() -> None:
+def test_unsigned_integers() -> None:
     assert encode([2**64 - 1, 2**63, -1], UINT64) == b"[18446744073709551615,9223372036854775808,-1]"
 
 
 @given(_VALUES)
-def test_what_is_written_reads_back(value: Any) -> None:
+def test_values_survive_a_round_trip(value: Any) -> None:
     assert json.loads(encode(value)) == value
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_floats_keep_their_value(value: float) -> None:
+def test_floats_survive_a_round_trip(value: float) -> None:
     assert float(go_float(value)) == value
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_float_texts_keep_a_single_precision_value(value: float) -> None:
+def test_float_text_has_single_precision(value: float) -> None:
     text = float_text(value)
     assert math.isclose(float(text), value, rel_tol=1e-7, abs_tol=1e-45)
 
@@ -84,5 +84,5 @@ def test_float_texts_keep_a_single_precision_value(value: float) -> None:
         (1e300, ".inf"),
     ],
 )
-def test_known_float_texts(value: float, text: str) -> None:
+def test_float_text(value: float, text: str) -> None:
     assert float_text(value) == text

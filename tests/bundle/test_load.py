@@ -1,4 +1,4 @@
-"""Bundles out of directories and images."""
+"""Loading of bundles from directories and images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tool(tmp_path: Path) -> RegistryTool:
 
 
 def save(tool: RegistryTool, directory: Path, content: Mapping[str, bytes], changes: ConfigChanges) -> str:
-    """Save an image of one layer in a layout below ``directory``, and give its reference."""
+    """Save an image with one layer in a layout below ``directory``, and return its reference."""
     layer = write_layer([LayerFile(path, data) for path, data in content.items()], directory)
     reference = f"oci:{directory / 'layout'}:1"
     tool.push(Image.scratch().append([layer], changes), parse_image_reference(reference))
@@ -44,7 +44,7 @@ def write(directory: Path, content: Mapping[str, bytes]) -> Path:
     return directory
 
 
-def test_a_directory_and_its_image_give_the_same_bundle(tool: RegistryTool, tmp_path: Path) -> None:
+def test_directory_and_image_contain_the_same_bundle(tool: RegistryTool, tmp_path: Path) -> None:
     content = {**files(), CRD: crd("v1"), "manifests/sub/x.yaml": b"kind: X"}
     reference = save(tool, tmp_path, content, ConfigChanges())
 
@@ -57,7 +57,7 @@ def test_a_directory_and_its_image_give_the_same_bundle(tool: RegistryTool, tmp_
 
 
 @pytest.mark.parametrize(
-    ("changes", "what"),
+    ("changes", "kind"),
     [
         (ConfigChanges(labels={INDEX + "database.v1": "/database/index.db"}), "an index image with a database"),
         (ConfigChanges(labels={INDEX + "configs.v1": "/configs"}), "an index image with a file-based catalog"),
@@ -66,14 +66,14 @@ def test_a_directory_and_its_image_give_the_same_bundle(tool: RegistryTool, tmp_
         (ConfigChanges(labels={"a": "b"}), "an image of unknown kind"),
     ],
 )
-def test_error_says_what_an_image_is_that_is_not_a_bundle(
-    tool: RegistryTool, tmp_path: Path, changes: ConfigChanges, what: str
+def test_error_names_the_kind_of_other_images(
+    tool: RegistryTool, tmp_path: Path, changes: ConfigChanges, kind: str
 ) -> None:
     reference = save(tool, tmp_path, {"etc/file": b"x"}, changes)
     with pytest.raises(NotABundle) as raised:
         load_bundle_image(tool, reference)
     assert raised.value.message.startswith(f"{reference} is not a bundle: it ")
-    assert what in raised.value.message
+    assert kind in raised.value.message
     assert str(raised.value.hint)
 
 

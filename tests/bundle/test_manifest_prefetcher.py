@@ -1,4 +1,4 @@
-"""DecodeMode manifests in other processes."""
+"""Parsing of manifests in worker processes."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ spec:
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _start_processes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest_prefetcher, "MIN_TOTAL_BYTES", 0)
     monkeypatch.setattr(manifest_prefetcher, "_MIN_BYTES", 0)
 
 
-def read_ahead(contents: list[bytes], processes: int = 1) -> ManifestCache:
-    """A cache that was filled by other processes."""
+def prefetch(contents: list[bytes], processes: int = 1) -> ManifestCache:
+    """Return a cache that worker processes have filled."""
     cache = ManifestCache()
-    with ManifestPrefetcher(cache, processes) as ahead:
+    with ManifestPrefetcher(cache, processes) as prefetcher:
         for content in contents:
-            ahead.submit([content])
-        assert ahead._threads is not None
-        ahead._threads.shutdown()  # waits until all is read
+            prefetcher.submit([content])
+        assert prefetcher._threads is not None
+        prefetcher._threads.shutdown()  # waits until all are parsed
     return cache
 
 
-def test_what_is_read_elsewhere_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     contents = [
         CRD,
         b"kind: Service\nspec: {clusterIP: None, on: 0644}\n---\nkind: Two\n",
@@ -54,16 +54,16 @@ def test_what_is_read_elsewhere_is_the_same(monkeypatch: pytest.MonkeyPatch) -> 
         b'{"kind":"A"}',
     ]
     expected = [read_manifest(content) for content in contents]
-    cache = read_ahead(contents, processes=2)
-    monkeypatch.setattr("opmkit.bundle.manifest.read_manifest", None)  # nothing is left to be read here
+    cache = prefetch(contents, processes=2)
+    monkeypatch.setattr("opmkit.bundle.manifest.read_manifest", None)  # nothing is parsed in this process
     assert [cache.read(content) for content in contents] == expected
 
 
 @pytest.mark.parametrize("content", [b"a: b: c\n", b"[1]\n", b"kind: [\n", b"kind: A\nx: .inf\n"])
-def test_errors_come_to_who_asks(content: bytes) -> None:
+def test_errors_are_raised_in_the_consumer(content: bytes) -> None:
     with pytest.raises(InvalidDocument) as expected:
         read_manifest(content)
-    cache = read_ahead([content])
+    cache = prefetch([content])
     with pytest.raises(InvalidDocument) as raised:
         cache.read(content)
     error = raised.value
@@ -74,10 +74,10 @@ def test_errors_come_to_who_asks(content: bytes) -> None:
     )
 
 
-def test_a_flawed_definition_stays_flawed() -> None:
+def test_crd_errors_are_transferred() -> None:
     content = CRD.replace(b"group: example.com", b"group: 7")
     expected = read_manifest(content)
-    manifest = read_ahead([content]).read(content)
+    manifest = prefetch([content]).read(content)
     assert expected is not None
     assert manifest is not None
     assert expected.crd_error is not None
@@ -89,37 +89,37 @@ def test_a_flawed_definition_stays_flawed() -> None:
 
 
 @pytest.mark.parametrize("program", ["/nonexistent/python", "/bin/false", "/bin/echo", ""])
-def test_without_a_usable_process_manifests_are_read_here(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_usable_process_this_one_parses_all(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", program)
-    assert read_ahead([CRD]).read(CRD) == read_manifest(CRD)
+    assert prefetch([CRD]).read(CRD) == read_manifest(CRD)
 
 
-def test_a_process_that_dies_is_made_up_for() -> None:
+def test_failed_worker_is_compensated() -> None:
     contents = [CRD + b"# %d\n" % number for number in range(40)]
     cache = ManifestCache()
-    with ManifestPrefetcher(cache, 1) as ahead:
-        ahead.submit(contents[:1])
-        while not ahead._idle or ahead._idle[0]._process is None:
+    with ManifestPrefetcher(cache, 1) as prefetcher:
+        prefetcher.submit(contents[:1])
+        while not prefetcher._idle or prefetcher._idle[0]._process is None:
             time.sleep(0.01)
-        ahead._idle[0]._process.kill()
-        ahead.submit(contents[1:])
+        prefetcher._idle[0]._process.kill()
+        prefetcher.submit(contents[1:])
         manifests: list[Manifest | None] = [cache.read(content) for content in contents]
     assert manifests == [read_manifest(content) for content in contents]
 
 
-def test_the_process_ends_with_the_one_that_asks() -> None:
+def test_worker_ends_with_its_parent() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", manifest_prefetcher.__name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    os.kill(process.pid, signal.SIGINT)  # an interrupt of the terminal goes to all; this one waits for its end
-    assert process.communicate(b"", timeout=30) == (b"", None)
-    assert process.returncode in (0, -signal.SIGINT)  # the signal may come before the process is up
+    os.kill(process.pid, signal.SIGINT)  # as from the terminal; the worker waits for its parent
+    assert process.communicate(b"", timeout=30)[0] == b""
+    assert process.returncode in (0, -signal.SIGINT)  # the signal can arrive before the handler is set
 
 
-def test_little_work_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_manifests_start_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest_prefetcher, "MIN_TOTAL_BYTES", 1 << 20)
     cache = ManifestCache()
-    with ManifestPrefetcher(cache, 1) as ahead:
-        ahead.submit([CRD])
+    with ManifestPrefetcher(cache, 1) as prefetcher:
+        prefetcher.submit([CRD])
         assert cache.read(CRD) == read_manifest(CRD)
-        assert ahead._idle[0]._process is None
+        assert prefetcher._idle[0]._process is None

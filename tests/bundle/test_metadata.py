@@ -1,4 +1,4 @@
-"""The files below ``metadata/``."""
+"""Parsing of the files in ``metadata/``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_annotations(content: bytes, expected: tuple[str, tuple[str, ...], str])
     assert read_metadata({"metadata/x": content}).annotations == BundleAnnotations(*expected)
 
 
-def test_the_labels_are_all_annotations_that_have_text() -> None:
+def test_labels_are_all_scalar_annotations() -> None:
     content = yaml(package="p", channels="a") + b"  extra: kept\n  number: 1.0\n  nothing:\n  list: []\n"
     assert read_metadata({"metadata/x": content}).labels == {
         LABEL + "package.v1": "p",
@@ -40,7 +40,7 @@ def test_the_labels_are_all_annotations_that_have_text() -> None:
     }
 
 
-def test_of_each_part_the_first_file_that_has_it_counts_whatever_its_name() -> None:
+def test_first_file_with_each_part_is_used() -> None:
     metadata = read_metadata(
         {
             "metadata/z.yaml": annotations_file("last") + b"",
@@ -55,7 +55,7 @@ def test_of_each_part_the_first_file_that_has_it_counts_whatever_its_name() -> N
     assert metadata.warnings == ()
 
 
-def test_numbers_become_texts_in_yaml_alone() -> None:
+def test_numbers_become_strings_only_in_yaml() -> None:
     good = {"metadata/annotations.yaml": annotations_file()}
     assert read_metadata({**good, "metadata/d.yaml": b"dependencies: [{type: 1.50}]"}).dependencies[0].type == "1.5"
     metadata = read_metadata({**good, "metadata/d.json": b'{"dependencies": [{"type": 1}]}'})
@@ -66,13 +66,13 @@ def test_numbers_become_texts_in_yaml_alone() -> None:
 @pytest.mark.parametrize(
     "content", [b"annotations: []", b"[]", b"text", b"annotations: {%spackage.v1: []}" % LABEL.encode(), b"a: b: c"]
 )
-def test_a_file_of_another_shape_is_left_out_with_a_warning(content: bytes) -> None:
+def test_other_files_are_ignored_with_a_warning(content: bytes) -> None:
     metadata = read_metadata({"metadata/a.yaml": content, "metadata/b.yaml": annotations_file("p")})
     assert metadata.annotations.package == "p"
     assert len(metadata.warnings) == 1
     assert metadata.warnings[0].startswith("ignored metadata/a.yaml")
 
 
-def test_without_annotations_there_is_no_place_for_the_bundle() -> None:
+def test_annotations_are_required() -> None:
     with pytest.raises(InvalidBundle, match="no annotations"):
         read_metadata({})

@@ -19,7 +19,7 @@ def gvk(version: str, kind: str = "Thing", group: str = "example.com") -> TypedV
     return TypedValue("olm.gvk", f'{{"group":"{group}","kind":"{kind}","version":"{version}"}}')
 
 
-def test_the_objects_are_in_the_order_of_their_files() -> None:
+def test_objects_are_sorted_by_file_name() -> None:
     bundle = parse_bundle(
         {
             "manifests/b.yaml": b"kind: B\n",
@@ -32,7 +32,7 @@ def test_the_objects_are_in_the_order_of_their_files() -> None:
     assert bundle.warnings == ("manifests/z.txt: only the first document is used",)
 
 
-def test_hidden_nested_and_empty_files_do_not_count() -> None:
+def test_hidden_nested_and_empty_files_are_ignored() -> None:
     bundle = parse_bundle(
         {
             **files(),
@@ -61,14 +61,14 @@ def test_hidden_nested_and_empty_files_do_not_count() -> None:
         (b"kind: A\nx: .inf\n", ": cannot be encoded as JSON: inf is not a JSON number"),
     ],
 )
-def test_a_file_that_is_no_object_is_left_out_with_a_warning(content: bytes, warning: str) -> None:
+def test_other_files_than_objects_are_ignored_with_a_warning(content: bytes, warning: str) -> None:
     bundle = parse_bundle({**files(), "manifests/x.yaml": content})
 
     assert bundle.objects == (bundle.csv.json,)
     assert bundle.warnings == (f"ignored manifests/x.yaml{warning}",)
 
 
-def test_of_two_csvs_the_first_counts() -> None:
+def test_first_csv_is_used() -> None:
     bundle = parse_bundle({**files(), "manifests/second.yaml": b"kind: ClusterServiceVersion\n"})
 
     assert bundle.name == "op.v1.0.0"
@@ -94,10 +94,10 @@ def test_too_deeply_nested_json_is_ignored(depth: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("manifest", "what"), [(b"kind: Secret\n", "no ClusterServiceVersion"), (b"", "no Kubernetes object")]
+    ("manifest", "missing"), [(b"kind: Secret\n", "no ClusterServiceVersion"), (b"", "no Kubernetes object")]
 )
-def test_a_bundle_requires_a_csv(manifest: bytes, what: str) -> None:
-    with pytest.raises(InvalidBundle, match=f"^{what} found in manifests/$") as raised:
+def test_csv_is_required(manifest: bytes, missing: str) -> None:
+    with pytest.raises(InvalidBundle, match=f"^{missing} found in manifests/$") as raised:
         parse_bundle({"manifests/a.yaml": manifest, "metadata/annotations.yaml": annotations_file()})
     assert str(raised.value.hint)
 
@@ -121,7 +121,7 @@ def test_a_bundle_requires_a_csv(manifest: bytes, what: str) -> None:
         ),
     ],
 )
-def test_a_field_of_the_wrong_type_is_an_error_that_names_it(spec: Any, message: str) -> None:
+def test_fields_of_wrong_types(spec: Any, message: str) -> None:
     with pytest.raises(InvalidBundle) as raised:
         parse_bundle(files(spec=spec))
     assert raised.value.message.startswith(f"{CSV}: ")
@@ -141,17 +141,17 @@ def test_a_field_of_the_wrong_type_is_an_error_that_names_it(spec: Any, message:
         ({"metadata": {"name": "a", "labels": []}, "spec": {}}, "metadata.labels is a list"),
     ],
 )
-def test_a_csv_has_a_name_a_spec_and_texts_for_annotations(text: Any, message: str) -> None:
+def test_required_fields_of_a_csv(text: Any, message: str) -> None:
     content = json.dumps({"kind": "ClusterServiceVersion", **text}).encode()
     with pytest.raises(InvalidBundle) as raised:
         parse_bundle({CSV: content, "metadata/annotations.yaml": annotations_file()})
     assert message in raised.value.message
 
 
-def test_the_place_in_the_graph() -> None:
+def test_update_graph_fields() -> None:
     spec = {"version": "1.0.0+b", "replaces": "op.v0.9.0", "skips": ["op.v0.9.1", "op.v0.9.2"]}
-    marks = {"olm.skipRange": "<1.0.0", "olm.substitutesFor": "op.v0.8.0"}
-    bundle = parse_bundle(files(spec=spec, annotations=marks), image="example.com/op:1")
+    annotations = {"olm.skipRange": "<1.0.0", "olm.substitutesFor": "op.v0.8.0"}
+    bundle = parse_bundle(files(spec=spec, annotations=annotations), image="example.com/op:1")
 
     assert (bundle.name, bundle.version, bundle.csv.replaces) == ("op.v1.0.0", "1.0.0+b", "op.v0.9.0")
     assert bundle.csv.skips == ("op.v0.9.1", "op.v0.9.2")
@@ -159,15 +159,16 @@ def test_the_place_in_the_graph() -> None:
     assert bundle.image == "example.com/op:1"
 
 
-def test_what_is_null_or_absent_is_empty() -> None:
+def test_null_fields_are_empty() -> None:
     spec = dict.fromkeys(["version", "replaces", "skips", "relatedImages", "install", "customresourcedefinitions"])
     bundle = parse_bundle(files(spec=spec))
 
     assert (bundle.version, bundle.csv.replaces, bundle.csv.skips) == ("", "", ())
-    assert bundle.related_images == bundle.provided_apis == bundle.required_apis == ()
+    assert bundle.related_images == ()
+    assert (bundle.provided_apis, bundle.required_apis) == ((), ())
 
 
-def test_every_version_of_every_crd_is_provided() -> None:
+def test_all_versions_of_crds_are_provided() -> None:
     beta = {
         "apiVersion": "apiextensions.k8s.io/v1beta1",
         "kind": "CustomResourceDefinition",
@@ -189,7 +190,7 @@ def test_every_version_of_every_crd_is_provided() -> None:
     assert {gvk("v1"), gvk("v2"), gvk("v1", "K", "g"), gvk("v1", "S", "s")} <= set(bundle.properties)
 
 
-def test_an_owned_crd_must_be_in_the_bundle() -> None:
+def test_owned_crds_are_required() -> None:
     spec = {"customresourcedefinitions": {"owned": [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]}}
 
     assert parse_bundle({**files(spec=spec), CRD: crd("v1")}).provided_apis == (THING,)
@@ -207,19 +208,19 @@ def test_an_owned_crd_must_be_in_the_bundle() -> None:
         ({"apiVersion": "example.com/v1"}, "unknown API group 'example.com'"),
     ],
 )
-def test_a_broken_crd_is_an_error_that_names_its_file(change: Any, message: str) -> None:
+def test_invalid_crds(change: Any, message: str) -> None:
     with pytest.raises(InvalidBundle) as raised:
         parse_bundle({**files(), CRD: orjson.dumps({**orjson.loads(crd("v1")), **change})})
     assert raised.value.message.startswith(f"{CRD}: ")
     assert message in raised.value.message
 
 
-def test_a_crd_of_another_version_provides_nothing() -> None:
+def test_crd_of_unknown_version_provides_no_api() -> None:
     other = orjson.loads(crd("v1")) | {"apiVersion": "apiextensions.k8s.io/v2"}
     assert parse_bundle({**files(), CRD: orjson.dumps(other)}).provided_apis == ()
 
 
-def test_required_apis_are_dependencies_after_those_of_the_file() -> None:
+def test_required_apis_are_dependencies() -> None:
     required = {"name": "needs.example.com", "version": "v1", "kind": "Need"}
     spec = {
         "customresourcedefinitions": {"required": [required, required]},
@@ -243,10 +244,12 @@ def test_required_apis_are_dependencies_after_those_of_the_file() -> None:
     assert bundle.required_apis == (ApiKey("example.com", "v1", "Need", "needs"), ApiKey("s", "v1", "S", "esses"))
 
 
-def test_properties_are_a_set_of_type_and_text() -> None:
-    written = '[{"type": "t", "value": {"b": 1.0, "a": "<"}}, {"type": "t", "value": {"b": 1.0, "a": "<"}}, {}, null]'
+def test_duplicate_properties_are_removed() -> None:
+    annotation = (
+        '[{"type": "t", "value": {"b": 1.0, "a": "<"}}, {"type": "t", "value": {"b": 1.0, "a": "<"}}, {}, null]'
+    )
     file = b"properties:\n- {type: t, value: {b: 1.0, a: <}}\n- {type: f}\n- {type: f, value: ~}\n"
-    bundle = parse_bundle({**files(annotations={"olm.properties": written}), "metadata/properties.yaml": file})
+    bundle = parse_bundle({**files(annotations={"olm.properties": annotation}), "metadata/properties.yaml": file})
 
     assert bundle.properties == (
         TypedValue("t", '{"a":"\\u003c","b":1}'),
@@ -271,13 +274,13 @@ def test_properties_are_a_set_of_type_and_text() -> None:
         "[" * 100_000,
     ],
 )
-def test_an_annotation_with_bad_properties_is_an_error(annotation: str) -> None:
+def test_invalid_properties_annotation(annotation: str) -> None:
     with pytest.raises(InvalidBundle, match=r"olm\.properties"):
         parse_bundle(files(annotations={"olm.properties": annotation}))
 
 
 @pytest.mark.parametrize("annotation", ["[]", "null", '[{"type": "olm.gvk", "value": null}]', '[{"TYPE": "t"}]'])
-def test_an_annotation_that_go_reads_is_read(annotation: str) -> None:
+def test_properties_annotations_that_go_accepts(annotation: str) -> None:
     parse_bundle(files(annotations={"olm.properties": annotation}))
 
 
@@ -303,7 +306,7 @@ def test_images_of_the_install_strategy(install: Any, images: set[str]) -> None:
     assert bundle.related_images == tuple(sorted({"own", "rel", "rel2", "", *images}))
 
 
-def test_a_cache_reads_equal_content_once() -> None:
+def test_cache_parses_equal_content_once() -> None:
     cache = ManifestCache()
     first = parse_bundle({**files(), CRD: crd("v1")}, cache=cache)
     second = parse_bundle({**files(name="op.v2"), CRD: crd("v1")}, cache=cache)
@@ -312,7 +315,7 @@ def test_a_cache_reads_equal_content_once() -> None:
     assert first.objects[0] != second.objects[0]
 
 
-def test_a_cache_keeps_to_its_bound() -> None:
+def test_cache_size_is_limited() -> None:
     cache = ManifestCache(max_bytes=100)
     contents = [b"kind: A\nx: %s" % (bytes([letter]) * 30) for letter in b"abcdefgh"]
     manifests = [cache.read(content) for content in contents]
@@ -322,14 +325,14 @@ def test_a_cache_keeps_to_its_bound() -> None:
     assert cache.read(contents[0]) == manifests[0]
 
 
-def test_no_catalog_can_hold_a_bundle_without_annotations() -> None:
+def test_annotations_are_required() -> None:
     with pytest.raises(InvalidBundle, match="no annotations for the package and channels") as raised:
         parse_bundle({CSV: csv(), "metadata/annotations.yaml": b"annotations: {x: y}", "metadata/b.yaml": b"a: b: c"})
     assert "metadata/b.yaml:1:5: " in raised.value.message
     assert "generate_bundle" in str(raised.value.hint)
 
 
-def test_the_labels_are_those_of_the_format() -> None:
+def test_annotations_in_json() -> None:
     bundle = parse_bundle(
         {CSV: csv(), "metadata/a.json": json.dumps({"annotations": {LABEL + "package.v1": "p"}}).encode()}
     )

@@ -1,4 +1,4 @@
-"""JSON taken apart as text."""
+"""Splitting of JSON text."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _JSON = st.recursive(
 )
 
 
-def test_numbers_keys_and_escapes_stay_as_written() -> None:
+def test_compact_keeps_numbers_keys_and_escapes() -> None:
     assert (
         compact(' { "b" : 1.0e3 ,\n"a":"\\u00e9 <&> \\" x" } ')
         == '{"b":1.0e3,"a":"\\u00e9 \\u003c\\u0026\\u003e \\" x"}'
     )
 
 
-def test_elements_and_members_are_slices_of_the_text() -> None:
+def test_elements_and_members() -> None:
     assert elements(' [ {"a" : 1.0} , 2 ,"x,]" ]') == ['{"a" : 1.0}', "2", '"x,]"']
     assert members('{ "a" : [1 , 2] , "b\\"" :"}", "a": 3 }') == {"a": "3", 'b"': '"}"'}
     assert elements("[]") == elements("null") == []
@@ -32,7 +32,7 @@ def test_elements_and_members_are_slices_of_the_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nonsense", "[1", "[1] 2", "{}", "3", "[1,]"])
-def test_what_is_no_list_is_refused(text: str) -> None:
+def test_other_text_than_a_list_is_rejected(text: str) -> None:
     with pytest.raises(ValueError):
         elements(text)
 
@@ -43,6 +43,6 @@ def test_compact_keeps_the_value(value: object, indent: int | None) -> None:
 
 
 @given(st.lists(_JSON), st.dictionaries(st.text(), _JSON))
-def test_parts_have_the_values_of_the_whole(items: list[object], mapping: dict[str, object]) -> None:
+def test_parts_have_the_same_values(items: list[object], mapping: dict[str, object]) -> None:
     assert [json.loads(part) for part in elements(json.dumps(items, indent=2))] == items
     assert {name: json.loads(part) for name, part in members(json.dumps(mapping, indent=2)).items()} == mapping

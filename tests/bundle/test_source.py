@@ -1,3 +1,5 @@
+"""Sources of bundles."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,7 +14,7 @@ DIGEST = "sha256:" + "0" * 64
 
 
 @pytest.mark.parametrize(
-    ("text", "image", "remarked"),
+    ("text", "image", "warns"),
     [
         ("quay.io/me/lagoon:1", "quay.io/me/lagoon:1", False),
         ("me/lagoon", "me/lagoon", False),
@@ -26,10 +28,10 @@ DIGEST = "sha256:" + "0" * 64
         ("docker-archive:a.tar:quay.io/me/lagoon:1", "docker-archive:a.tar:quay.io/me/lagoon:1", True),
     ],
 )
-def test_images(text: str, image: str, remarked: bool) -> None:
+def test_images(text: str, image: str, warns: bool) -> None:
     source = BundleSource.parse(text)
     assert (source.text, source.location, source.image) == (text, parse_image_reference(text), image)
-    assert bool(source.warning) is remarked
+    assert bool(source.warning) is warns
     named = BundleSource.parse(f"{text}=quay.io/x/y:2")
     assert (named.location, named.image, named.warning) == (source.location, "quay.io/x/y:2", "")
     assert BundleSource.parse(f"{text}=docker://x/y").image == "x/y"
@@ -44,12 +46,12 @@ def test_directories(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "=x", "a=", "./a=", "x=oci:dir:1", "x=./y", "dir:x", "A", "./a=B"])
-def test_what_is_no_source(text: str) -> None:
+def test_invalid_sources(text: str) -> None:
     with pytest.raises(InvalidReference):
         BundleSource.parse(text)
 
 
-def test_what_an_index_records_is_never_a_directory() -> None:
+def test_recorded_image_is_never_a_directory() -> None:
     assert BundleSource.from_image("x:1").location == parse_image_reference("x:1")
     with pytest.raises(InvalidReference, match="path"):
         BundleSource.from_image("/etc")

@@ -1,4 +1,4 @@
-"""Versions, strict and tolerant, and ranges of them with all their quirks."""
+"""Parsing and comparison of versions and version ranges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opmkit.bundle.versions import VersionRange, strict_version, tolerant_versio
 
 
 @pytest.mark.parametrize("text", ["0.0.0", "1.2.3", "1.2.3-rc.1+build.5", f"{2**64 - 1}.0.0", "1.0.0+001", "1.0.0-0a"])
-def test_strict_versions_stay_as_they_are(text: str) -> None:
+def test_strict_versions(text: str) -> None:
     assert str(strict_version(text)) == text
 
 
@@ -20,7 +20,7 @@ TOO_LARGE = [f"{2**64}.0.0", f"1.0.0-{2**64}", "9" * 10_000 + ".0.0", "1.0.0-" +
 @pytest.mark.parametrize(
     "text", ["", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3-", "1.2.3-01", "1.2.3\n", "1.2.3-é", *TOO_LARGE]
 )
-def test_other_versions_are_refused_with_a_reason(text: str) -> None:
+def test_invalid_strict_versions(text: str) -> None:
     with pytest.raises(ValueError, match=r"'"):
         strict_version(text)
 
@@ -35,12 +35,12 @@ def test_other_versions_are_refused_with_a_reason(text: str) -> None:
         ("\xa00.10", "0.10.0"),
     ],
 )
-def test_tolerant_versions_are_completed(text: str, version: str) -> None:
+def test_tolerant_versions(text: str, version: str) -> None:
     assert str(tolerant_version(text)) == version
 
 
 @pytest.mark.parametrize("text", ["", "1.2-rc", "vv1", "1..2", "1.2.3.4", "x"])
-def test_what_no_tolerance_makes_a_version(text: str) -> None:
+def test_invalid_tolerant_versions(text: str) -> None:
     with pytest.raises(ValueError, match=r"version|has a"):
         tolerant_version(text)
 
@@ -60,9 +60,9 @@ def test_what_no_tolerance_makes_a_version(text: str) -> None:
     ],
 )
 def test_ranges(text: str, inside: list[str], outside: list[str]) -> None:
-    wanted = VersionRange.parse(text)
-    assert all(strict_version(version) in wanted for version in inside)
-    assert not any(strict_version(version) in wanted for version in outside)
+    parsed = VersionRange.parse(text)
+    assert all(strict_version(version) in parsed for version in inside)
+    assert not any(strict_version(version) in parsed for version in outside)
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_ranges(text: str, inside: list[str], outside: list[str]) -> None:
         ("<=1." + "9" * 10_000 + ".x", r"digits"),
     ],
 )
-def test_invalid_ranges_are_rejected_with_a_reason(text: str, reason: str) -> None:
+def test_invalid_ranges(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         VersionRange.parse(text)
 
 
-def test_alternatives_without_terms_and_dropped_tokens_are_told() -> None:
+def test_empty_alternatives_and_dropped_tokens() -> None:
     gap = VersionRange.parse("1.0.0 || || 2.0.0")
     assert not gap.is_complete
     assert strict_version("3.0.0") not in gap
