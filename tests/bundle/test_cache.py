@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cache import ResultCache, code_digest
+from opmkit.bundle.cache import ResultCache, code_digest, files_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,3 +38,8 @@ def test_write_errors_are_ignored(tmp_path: Path) -> None:
 
 def test_code_digest() -> None:
     assert code_digest("opmkit.bundle") == code_digest("opmkit.bundle") != code_digest("opmkit.index.fbc")
+
+
+def test_files_digest_depends_on_names_and_contents() -> None:
+    digests = {files_digest(files) for files in ({"a": b"bc"}, {"ab": b"c"}, {"a": b"b", "c": b""}, {})}
+    assert len(digests) == 4

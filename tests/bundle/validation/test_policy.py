@@ -17,7 +17,7 @@ RULES = ("CSV-A", "CSV-B", "GP-C")
 A = Finding("a", rule="CSV-A", validator="csv", subject="one", file="manifests/csv.yaml", line=3)
 B = Finding("b", rule="CSV-B", validator="csv", severity=Severity.WARNING, file="manifests/csv.yaml")
 C = Finding("c", rule="GP-C", validator="good-practices", severity=Severity.WARNING, subject="manager")
-VERDICT = ValidationResult("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
+RESULT = ValidationResult("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -26,7 +26,7 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_policy_says_what_counts(tmp_path: Path) -> None:
+def test_policy(tmp_path: Path) -> None:
     text = """
 profile: operatorhub
 fail-on: warning
@@ -41,11 +41,13 @@ optional-values: {k8s-version: 1.25}
     policy = read_policy(write(tmp_path, text), RULES)
     assert (policy.profile, policy.fail_on, policy.baseline) == ("operatorhub", Severity.WARNING, "known.json")
     assert (policy.optional, policy.optional_values) == (("good-practices",), (("k8s-version", "1.25"),))
-    assert [(one.rule, one.severity) for one in policy.apply(VERDICT).findings] == [("CSV-B", Severity.ERROR)]
+    assert [(finding.rule, finding.severity) for finding in policy.apply(RESULT).findings] == [
+        ("CSV-B", Severity.ERROR)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("ignore", "left"),
+    ("ignore", "remaining"),
     [
         ("rule: CSV-A", "CSV-B GP-C"),
         ("rule: CSV-A, subject: two", "CSV-A CSV-B GP-C"),
@@ -54,13 +56,13 @@ optional-values: {k8s-version: 1.25}
         ("rule: '*', bundle: demo.v2*", "CSV-A CSV-B GP-C"),
     ],
 )
-def test_ignores_cover_what_they_say(ignore: str, left: str, tmp_path: Path) -> None:
+def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
     policy = read_policy(write(tmp_path, f"ignore: [{{{ignore}, reason: so}}]"), RULES)
-    assert " ".join(one.rule for one in policy.apply(VERDICT).findings) == left
+    assert " ".join(finding.rule for finding in policy.apply(RESULT).findings) == remaining
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "says"),
+    ("text", "location", "message"),
     [
         ("a: b: c", ":1:5", ""),
         ("- a", ":1:1", "mapping"),
@@ -76,13 +78,13 @@ def test_ignores_cover_what_they_say(ignore: str, left: str, tmp_path: Path) -> 
         ("optional-values: {a: [1]}", ":1:19", "string"),
     ],
 )
-def test_what_is_no_policy_is_told_with_its_line(text: str, place: str, says: str, tmp_path: Path) -> None:
+def test_invalid_policies_are_located(text: str, location: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, text)
     with pytest.raises(InvalidPolicy) as raised:
         read_policy(path, RULES)
-    assert str(raised.value).startswith(f"{path}{place}")
-    assert says in f"{raised.value} {raised.value.hint!s}"
+    assert str(raised.value).startswith(f"{path}{location}")
+    assert message in f"{raised.value} {raised.value.hint!s}"
 
 
-def test_an_empty_policy_changes_nothing(tmp_path: Path) -> None:
-    assert read_policy(write(tmp_path, "# nothing yet\n"), RULES).apply(VERDICT) == VERDICT
+def test_empty_policy(tmp_path: Path) -> None:
+    assert read_policy(write(tmp_path, "# nothing yet\n"), RULES).apply(RESULT) == RESULT

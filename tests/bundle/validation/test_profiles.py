@@ -1,4 +1,4 @@
-"""The sequences in which validators run, and what ends them."""
+"""Profiles: order of the validators, end of the run and reported findings."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ apiVersion: operators.coreos.com/v1alpha1
 metadata: {name: demo.v1.0.0, annotations: {certified: true}}
 spec: {version: 1.0.0, minKubeVersion: '1.16'}
 """
-UNFORMED = {"manifests/csv.yaml": CSV, "manifests/README.md": "text", "metadata/annotations.yaml": "annotations: {}"}
+INVALID = {"manifests/csv.yaml": CSV, "manifests/README.md": "text", "metadata/annotations.yaml": "annotations: {}"}
 
 
-def ran(profile: str, compat: Compat = Compat.OPMKIT, optional: tuple[str, ...] = ()) -> set[str]:
-    """The validators that found something in a bundle with a fault for each."""
-    return {one.validator for one in run_profile(view(UNFORMED, compat), profile_named(profile), optional)}
+def validators_with_findings(profile: str, compat: Compat = Compat.OPMKIT, optional: tuple[str, ...] = ()) -> set[str]:
+    """Return the validators with findings in a bundle that has a problem for each of them."""
+    return {finding.validator for finding in run_profile(view(INVALID, compat), profile_named(profile), optional)}
 
 
 @pytest.mark.parametrize("compat", Compat)
-def test_opm_looks_at_manifests_only_if_the_format_is_right(compat: Compat) -> None:
-    assert ran("opm", compat) == {"format"}
+def test_opm_validates_manifests_only_if_the_format_is_valid(compat: Compat) -> None:
+    assert validators_with_findings("opm", compat) == {"format"}
 
 
-def test_opm_shows_errors_alone() -> None:
-    formed = {**UNFORMED, "metadata/annotations.yaml": _annotations(), "manifests/README.md": "kind: ConfigMap"}
-    found = run_profile(view(formed), profile_named("opm"))
-    assert {one.validator for one in found} == {"opm-content"}
-    assert {one.severity for one in found} == {Severity.ERROR}
-    assert Severity.WARNING in {one.severity for one in run_profile(view(formed), profile_named("operator-sdk"))}
+def test_opm_reports_only_errors() -> None:
+    valid_format = {**INVALID, "metadata/annotations.yaml": _annotations(), "manifests/README.md": "kind: ConfigMap"}
+    findings = run_profile(view(valid_format), profile_named("opm"))
+    assert {finding.validator for finding in findings} == {"opm-content"}
+    assert {finding.severity for finding in findings} == {Severity.ERROR}
+    sdk_findings = run_profile(view(valid_format), profile_named("operator-sdk"))
+    assert Severity.WARNING in {finding.severity for finding in sdk_findings}
 
 
 def _annotations() -> str:
@@ -46,38 +47,38 @@ def _annotations() -> str:
 
 
 @pytest.mark.parametrize("compat", Compat)
-def test_operator_sdk_ends_if_the_bundle_cannot_be_loaded(compat: Compat) -> None:
-    assert ran("operator-sdk", compat) == {"load"}
+def test_operator_sdk_ends_if_the_bundle_does_not_load(compat: Compat) -> None:
+    assert validators_with_findings("operator-sdk", compat) == {"load"}
 
 
-def test_nothing_ends_the_profile_of_everything() -> None:
-    assert {"load", "format", "csv"} <= ran("all")
+def test_profile_all_does_not_end_early() -> None:
+    assert {"load", "format", "csv"} <= validators_with_findings("all")
 
 
-def test_the_profile_of_everything_has_all_rules_but_those_asked_for() -> None:
+def test_profile_all_runs_all_validators_except_those_on_request() -> None:
     steps = PROFILES["all"].select_steps(Compat.OPMKIT, known=[*validators(), "third-party"])
     names = {name for step in steps for name in step.validators}
-    apart = {"operatorhub", "opm-content-optional", "multiarch", "packagemanifest"}
-    assert set(validators()) - names == apart & set(validators())
+    on_request = {"operatorhub", "opm-content-optional", "multiarch", "packagemanifest"}
+    assert set(validators()) - names == on_request & set(validators())
     assert "third-party" in names
 
 
-def test_what_validators_repeat_is_told_once_by_ours_alone() -> None:
-    found = run_profile(view(UNFORMED), profile_named("all"))
-    places = [(one.rule, one.subject, one.location, one.message) for one in found]
-    assert len(places) == len(set(places))
-    # the four annotations that are missing have one place, and each is told
-    assert [one.rule for one in found if one.validator == "format"].count("ANN-MISSING") == 5
+def test_findings_of_several_validators_are_reported_once() -> None:
+    findings = run_profile(view(INVALID), profile_named("all"))
+    keys = [(finding.rule, finding.subject, finding.location, finding.message) for finding in findings]
+    assert len(keys) == len(set(keys))
+    # findings of one validator at the same location are all reported
+    assert [finding.rule for finding in findings if finding.validator == "format"].count("ANN-MISSING") == 5
 
 
-def test_a_directory_of_manifests_has_no_format() -> None:
+def test_bare_manifests_have_no_format() -> None:
     bundle = BundleView("demo", {"csv.yaml": CSV.encode()}, bare=True)
-    assert "format" not in {one.validator for one in run_profile(bundle, profile_named("all"))}
+    assert "format" not in {finding.validator for finding in run_profile(bundle, profile_named("all"))}
 
 
 def test_optional_validators() -> None:
     with pytest.raises(UnknownName) as caught:
-        ran("operator-sdk", optional=("nonsense",))
+        validators_with_findings("operator-sdk", optional=("nonsense",))
     assert "good-practices" in str(caught.value.hint)
     with pytest.raises(UnknownName):
         profile_named("nonsense")
@@ -88,9 +89,9 @@ def test_optional_validators() -> None:
     assert names[-2:] == [("good-practices",), ("multiarch",)]
 
 
-def test_which_optional_validators_there_are_and_how_they_are_selected() -> None:
+def test_suite_labels() -> None:
     suite = {
-        compat: [one.name for one in OPTIONAL if "suite" in one.labels(compat) and compat in one.compat]
+        compat: [each.name for each in OPTIONAL if "suite" in each.labels(compat) and compat in each.compat]
         for compat in Compat
     }
     assert suite[Compat.OPM_1_26] == ["operatorhub", "alpha-deprecated-apis", "good-practices"]
@@ -99,6 +100,6 @@ def test_which_optional_validators_there_are_and_how_they_are_selected() -> None
 
 
 @pytest.mark.parametrize("compat", [Compat.OPM_1_26, Compat.NEWEST])
-def test_the_bundle_objects_of_opm_find_nothing_as_in_the_reference(compat: Compat) -> None:
+def test_bundle_objects_of_opm_run_no_rules_with_compat(compat: Compat) -> None:
     steps = PROFILES["opm"].select_steps(compat, ["bundle-objects"])
     assert "object" not in {name for step in steps for name in step.validators}

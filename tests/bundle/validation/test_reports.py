@@ -1,10 +1,11 @@
-"""The forms of reports."""
+"""Report formats."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
@@ -20,6 +21,9 @@ from opmkit.bundle.validation.sources import Source
 from opmkit.imagetools.hints import Hint
 from tests.kit.uris import is_uri_reference
 
+if TYPE_CHECKING:
+    from opmkit.bundle.validation.bundle_view import BundleView
+
 BAD = Finding(
     "spec.x is 7%",
     "manifests/a b.yaml",
@@ -31,23 +35,23 @@ BAD = Finding(
     validator="csv",
     excerpt="x: 7%",
 )
-MEDIOCRE = Finding("y is \x00 odd & <long>", severity=Severity.WARNING, rule="GP-Y", validator="good-practices")
-LONELY = Finding("z", severity=Severity.WARNING, rule="GP-Z", validator="good-practices")
-VERDICTS = [
-    ValidationResult("./demo", (MEDIOCRE, BAD), "demo.v1.0.0", "demo"),
+SHARED_WARNING = Finding("y is \x00 odd & <long>", severity=Severity.WARNING, rule="GP-Y", validator="good-practices")
+SINGLE_WARNING = Finding("z", severity=Severity.WARNING, rule="GP-Z", validator="good-practices")
+RESULTS = [
+    ValidationResult("./demo", (SHARED_WARNING, BAD), "demo.v1.0.0", "demo"),
     ValidationResult("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
-    ValidationResult("quay.io/me/gone:1", error="there is none", hint=Hint("name another")),
+    ValidationResult("quay.io/me/gone:1", error="not found", hint=Hint("pass another image")),
 ]
 
 
 @rule("CSV-X", "csv", Severity.ERROR, "x is too large", hint="Write less.")
-def _x(_bundle: object) -> list[Finding]:
+def _x(_bundle: BundleView) -> list[Finding]:
     """Large x break clusters."""
     return []
 
 
-def test_text_groups_by_bundle_and_file_and_shows_the_line() -> None:
-    assert [line for line, _ in text.lines(VERDICTS)] == [
+def test_text() -> None:
+    assert [line for line, _ in text.lines(RESULTS)] == [
         "./demo:",
         "    warning GP-Y: y is \\x00 odd & <long>",
         "  manifests/a b.yaml",
@@ -55,20 +59,21 @@ def test_text_groups_by_bundle_and_file_and_shows_the_line() -> None:
         "      | x: 7%",
         "      hint: Write 6,\\nor: less.",
         "quay.io/me/fine:1: no findings",
-        "quay.io/me/gone:1: there is none",
-        "  hint: name another",
+        "quay.io/me/gone:1: not found",
+        "  hint: pass another image",
         "3 bundles, 1 error, 1 warning, 1 not readable",
     ]
 
 
-def test_text_prints_a_finding_of_many_bundles_once() -> None:
-    verdicts = [
+def test_text_prints_shared_findings_once() -> None:
+    results = [
         ValidationResult(
-            f"quay.io/me/demo:{number}", (MEDIOCRE, replace(BAD, line=number), *([LONELY] if number == 2 else []))
+            f"quay.io/me/demo:{number}",
+            (SHARED_WARNING, replace(BAD, line=number), *([SINGLE_WARNING] if number == 2 else [])),
         )
         for number in range(1, 13)
     ]
-    assert [line for line, _ in text.lines(verdicts)] == [
+    assert [line for line, _ in text.lines(results)] == [
         "quay.io/me/demo:2:",
         "    warning GP-Z: z",
         "error CSV-X: spec.x is 7%",
@@ -85,12 +90,12 @@ def test_text_prints_a_finding_of_many_bundles_once() -> None:
     ]
 
 
-def test_json_tells_all_and_whether_it_passes() -> None:
-    report = json_report.report(VERDICTS, Severity.ERROR)
+def test_json() -> None:
+    report = json_report.report(RESULTS, Severity.ERROR)
     assert (report["version"], report["passed"], report["errors"], report["warnings"]) == (1, False, 1, 1)
     demo, fine, gone = report["bundles"]
     assert (demo["passed"], fine["passed"], gone["passed"]) == (False, True, False)
-    assert gone["error"] == {"message": "there is none", "advice": "name another"}
+    assert gone["error"] == {"message": "not found", "advice": "pass another image"}
     assert demo["findings"][1] == {
         "rule": "CSV-X",
         "validator": "csv",
@@ -109,32 +114,32 @@ def test_json_tells_all_and_whether_it_passes() -> None:
     ("findings", "fail_on", "passes"),
     [
         ((), Severity.WARNING, True),
-        ((MEDIOCRE,), Severity.ERROR, True),
-        ((MEDIOCRE,), Severity.WARNING, False),
+        ((SHARED_WARNING,), Severity.ERROR, True),
+        ((SHARED_WARNING,), Severity.WARNING, False),
         ((BAD,), Severity.ERROR, False),
         ((BAD,), Severity.WARNING, False),
     ],
 )
-def test_what_passes(findings: tuple[Finding, ...], fail_on: Severity, passes: bool) -> None:
+def test_passes(findings: tuple[Finding, ...], fail_on: Severity, passes: bool) -> None:
     assert ValidationResult("demo", findings).passes(fail_on) is passes
 
 
-def test_json_alpha1_is_what_the_sdk_prints() -> None:
-    assert json_report.json_alpha1(VERDICTS[0]) == {
+def test_json_alpha1() -> None:
+    assert json_report.json_alpha1(RESULTS[0]) == {
         "passed": False,
         "outputs": [
-            {"type": "warning", "message": MEDIOCRE.message},
+            {"type": "warning", "message": SHARED_WARNING.message},
             {"type": "error", "message": BAD.message},
         ],
     }
-    assert json_report.json_alpha1(VERDICTS[2])["outputs"] == [{"type": "error", "message": "there is none"}]
-    passed = json_report.json_alpha1(VERDICTS[1])
+    assert json_report.json_alpha1(RESULTS[2])["outputs"] == [{"type": "error", "message": "not found"}]
+    passed = json_report.json_alpha1(RESULTS[1])
     assert passed["passed"] is True
     assert [output["type"] for output in passed["outputs"]] == ["info"]
 
 
 def test_sarif() -> None:
-    report = sarif.report(VERDICTS, {"CSV-X": _x})
+    report = sarif.report(RESULTS, {"CSV-X": _x})
     assert report["version"] == "2.1.0"
     (run,) = report["runs"]
     known, unknown = run["tool"]["driver"]["rules"]
@@ -177,10 +182,10 @@ DIGEST = "sha256:" + "a" * 64
     ],
 )
 @pytest.mark.parametrize("file", ["manifests/a b:\u00e4%.yaml", "c:.yaml", ""])
-def test_sarif_names_sources_by_uris(target: str, root: str, file: str) -> None:
+def test_sarif_uris(target: str, root: str, file: str) -> None:
     source = Source(target, Path(target) if target[0] in "./" else parse_location(target))
-    verdict = ValidationResult(target, (replace(BAD, file=file),))
-    (result,) = sarif.report([verdict], {}, [source])["runs"][0]["results"]
+    validated = ValidationResult(target, (replace(BAD, file=file),))
+    (result,) = sarif.report([validated], {}, [source])["runs"][0]["results"]
     uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert is_uri_reference(uri)
     if file:
@@ -189,23 +194,18 @@ def test_sarif_names_sources_by_uris(target: str, root: str, file: str) -> None:
         assert uri.rstrip("/") in (root.rstrip("/"), ".", "file:")
 
 
-def test_sarif_knows_a_finding_again_when_lines_have_moved() -> None:
+def test_sarif_fingerprints_do_not_depend_on_lines() -> None:
     moved = Finding(BAD.message, subject=BAD.subject, hint=BAD.hint, rule=BAD.rule, validator=BAD.validator)
-    results = [
-        sarif.report([ValidationResult("./demo", (one,), "demo.v1.0.0")], {})["runs"][0]["results"][0][
-            "partialFingerprints"
-        ]
-        for one in (
-            BAD,
-            replace(BAD, message="x", hint="", line=99, column=1),
-            moved,
-        )
+    reports = [
+        sarif.report([ValidationResult("./demo", (finding,), "demo.v1.0.0")], {})
+        for finding in (BAD, replace(BAD, message="x", hint="", line=99, column=1), moved)
     ]
-    assert results[0] == results[1] != results[2]
+    fingerprints = [report["runs"][0]["results"][0]["partialFingerprints"] for report in reports]
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
 
 
-def test_junit_is_xml_whatever_is_in_it() -> None:
-    root = ET.fromstring(junit.report(VERDICTS, Severity.ERROR))
+def test_junit() -> None:
+    root = ET.fromstring(junit.report(RESULTS, Severity.ERROR))
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("4", "1", "1")
     demo, fine, gone = root
     assert {case.get("name") for case in demo} == {"CSV-X", "GP-Y"}
@@ -217,13 +217,13 @@ def test_junit_is_xml_whatever_is_in_it() -> None:
     assert output.text == r"y is \x00 odd & <long>"
     assert [len(case) for case in fine] == [0]
     assert gone.find("testcase/error") is not None
-    strict = ET.fromstring(junit.report(VERDICTS, Severity.WARNING))
+    strict = ET.fromstring(junit.report(RESULTS, Severity.WARNING))
     assert strict.get("failures") == "2"
 
 
-def test_github_annotations_are_escaped() -> None:
-    assert list(github.lines(VERDICTS)) == [
+def test_github() -> None:
+    assert list(github.lines(RESULTS)) == [
         "::warning title=GP-Y::y is \\x00 odd & <long>",
         "::error title=CSV-X,file=demo/manifests/a b.yaml,line=3,col=5::spec.x is 7%25%0AWrite 6,\\nor: less.",
-        "::error title=not readable::quay.io/me/gone:1: there is none",
+        "::error title=not readable::quay.io/me/gone:1: not found",
     ]

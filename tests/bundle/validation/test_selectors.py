@@ -40,7 +40,7 @@ def test_selectors(text: str, matches: bool) -> None:
 @pytest.mark.parametrize(
     "text", ["=", "name=a,", ",", "name in", "name in a", "name in(a", "a b", "name=a b", "a/b/c", "name=-", "a>b", "!"]
 )
-def test_what_is_no_selector(text: str) -> None:
+def test_invalid_selectors(text: str) -> None:
     with pytest.raises(InvalidSelector, match="invalid label selector") as error:
         Selector.parse(text)
     assert str(error.value.hint)
@@ -63,12 +63,12 @@ def test_what_is_no_selector(text: str) -> None:
         ),
     ],
 )
-def test_what_is_selected(selector: str, compat: Compat, names: list[str]) -> None:
-    assert [one.name for one in select_validators(selector, compat)] == names
+def test_select_validators(selector: str, compat: Compat, names: list[str]) -> None:
+    assert [validator.name for validator in select_validators(selector, compat)] == names
 
 
 @pytest.mark.parametrize("selector", ["name=none", "name=operatorhubv2"])
-def test_a_selector_must_select_something(selector: str) -> None:
+def test_selector_must_match_a_validator(selector: str) -> None:
     with pytest.raises(InvalidSelector, match="selects no optional validator"):
         select_validators(selector, Compat.OPM_1_26)
 
@@ -77,7 +77,7 @@ def test_options() -> None:
     given = read_options(["k8s-version=1.25,index-path=a=b", "k8s-version=1.27"], "categories.json")
     assert given == Options("1.27", "a=b", "", "categories.json")
     assert read_options([]) == Options()
-    for wrong in ("k8s=1", "k8s-version", ""):
+    for invalid in ("k8s=1", "k8s-version", ""):
         with pytest.raises(InvalidOption) as error:
-            read_options([wrong])
+            read_options([invalid])
         assert "k8s-version" in str(error.value.hint)

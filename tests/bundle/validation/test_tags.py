@@ -1,4 +1,4 @@
-"""Tags that name bundles, and tags that name what is attached to images."""
+"""Selection of tags."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ONE, OTHER = Reference.parse("quay.io/me/one"), Reference.parse("quay.io/me/othe
         (f"{SHA256}-1", False),
     ],
 )
-def test_attachments_have_the_digest_of_their_image(tag: str, attachment: bool) -> None:
+def test_tags_of_attachments(tag: str, attachment: bool) -> None:
     assert is_attachment(tag) is attachment
 
 
-def test_a_pattern_has_to_match_in_one_of_the_repositories() -> None:
+def test_pattern_must_match_in_one_repository() -> None:
     tags = {ONE: ["v1", SHA256], OTHER: ["v2"]}
     selector = TagSelector(tags.__getitem__, ["v1"])
     assert (selector(ONE), selector(OTHER)) == (["v1"], [])
@@ -42,13 +42,13 @@ def test_a_pattern_has_to_match_in_one_of_the_repositories() -> None:
     assert str(selector.skipped) == ("1 tag of signatures, attestations or SBOMs and 1 tag excluded by patterns")
 
 
-def test_a_repository_without_tags_has_nothing_to_skip() -> None:
+def test_repository_without_tags() -> None:
     selector = TagSelector(lambda _: [])
     assert selector(ONE) == []
     assert selector.skipped.total == 0
 
 
-def test_a_pattern_that_matches_nothing_is_named_with_some_tags() -> None:
+def test_error_about_a_pattern_without_match() -> None:
     selector = TagSelector(lambda _: [f"v{number}" for number in range(9)], ["V*"])
     selector(ONE)
     with pytest.raises(NoMatchingTag, match=r"tag pattern V\*: no matching tag in quay\.io/me/one") as raised:
