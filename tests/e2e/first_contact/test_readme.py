@@ -1,4 +1,4 @@
-"""The README's commands and tour, in the hands of somebody who has just cloned the project."""
+"""The commands of the README and the tour, for a user who has just cloned the project."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
 
 def test_the_tour_runs_without_a_warning(newcomer: InstalledOpm) -> None:
     (newcomer.directory / "fixtures").symlink_to(ROOT / "fixtures")
-    blocks = BLOCK.findall((ROOT / "README.md").read_text())
-    commands = [command for block in blocks for command in COMMAND.findall(block)]
-    assert len(commands) > 10
+    pages = [(ROOT / name).read_text() for name in ("README.md", "docs/tour.md")]
+    commands = [command for page in pages for block in BLOCK.findall(page) for command in COMMAND.findall(block)]
+    assert len(commands) > 15
     done = newcomer.shell_out(["bash", "-euo", "pipefail", "-c", "\n".join(commands)])
     assert done.returncode == 0, done.stderr
     assert "lagoon-operator.v0.3.0" in done.stdout
