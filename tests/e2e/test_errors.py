@@ -105,7 +105,7 @@ def test_replaces_that_is_nowhere(opm_http: Opm, prefix: str) -> None:
 
 def test_a_package_without_channels(opm_http: Opm, prefix: str) -> None:
     metadata = opm_http.directory / "b" / "metadata"
-    push_directory(opm_http, f"{prefix}/x:1", {"metadata/annotations.yaml": annotations(channels="")})
+    push_directory(opm_http, f"{prefix}/x:1", {"metadata/annotations.yaml": annotations_yaml(channels="")})
     assert not metadata.exists()
     assert_fails(opm_http, *add(f"{prefix}/x:1"), says=("channel",))
 
@@ -117,7 +117,7 @@ def test_a_bundle_without_annotations(opm_http: Opm, prefix: str) -> None:
 
 def test_yaml_that_does_not_parse_is_named_with_its_line(opm_http: Opm, prefix: str) -> None:
     files = {
-        "metadata/annotations.yaml": annotations(),
+        "metadata/annotations.yaml": annotations_yaml(),
         "manifests/lagoon.clusterserviceversion.yaml": "kind: ClusterServiceVersion\nmetadata:\n  name: [x\n",
     }
     push_directory(opm_http, f"{prefix}/x:1", files, manifests=False)
@@ -127,7 +127,7 @@ def test_yaml_that_does_not_parse_is_named_with_its_line(opm_http: Opm, prefix: 
 def test_of_two_csvs_the_first_counts_with_a_warning(opm_http: Opm, prefix: str) -> None:
     second = (LAGOON / "0.2.0" / "manifests").glob("*clusterserviceversion.yaml")
     files = {
-        "metadata/annotations.yaml": annotations(),
+        "metadata/annotations.yaml": annotations_yaml(),
         "manifests/zz-second.yaml": next(second).read_text(),
     }
     push_directory(opm_http, f"{prefix}/x:1", files)
@@ -155,7 +155,7 @@ def test_a_database_that_is_none_stays_as_it_is(opm_http: Opm, bundle: str) -> N
     assert_fails(opm_http, *add(bundle), says=("index.db", "database"))
 
 
-def annotations(channels: str = "alpha") -> str:
+def annotations_yaml(channels: str = "alpha") -> str:
     prefix = "operators.operatorframework.io.bundle"
     return (
         f"annotations:\n  {prefix}.package.v1: lagoon-operator\n  {prefix}.channels.v1: {channels!r}\n"

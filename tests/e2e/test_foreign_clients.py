@@ -17,7 +17,7 @@ from tests.kit.catalogs import write_library
 from tests.kit.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.kit.opm import Opm
@@ -173,7 +173,12 @@ def test_grpcurl_gets_what_our_client_gets(
     text = ask(grpcurl, "-d", json.dumps(request_fields), address, f"api.Registry/{method}")
     told = list(documents(text))
     assert told
-    values = {"Package": package_of, "Bundle": bundle_of, "ChannelEntry": entry_of, "PackageName": lambda one: one.name}
+    values: dict[str, Callable[[Any], object]] = {
+        "Package": package_of,
+        "Bundle": bundle_of,
+        "ChannelEntry": entry_of,
+        "PackageName": lambda one: one.name,
+    }
     answer = METHODS[method].answer
     value_of = values[answer.DESCRIPTOR.name]
     with CatalogClient.connect(address) as registry:

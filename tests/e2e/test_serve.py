@@ -9,12 +9,13 @@ import sqlite3
 import subprocess
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import grpc
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
 from opmkit.index.api.messages import METHODS
@@ -28,7 +29,7 @@ from tests.kit.requirements import require
 from tests.kit.server import PATIENCE, SERVE, Server, call, channel, fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tests.kit.opm import Opm
@@ -178,12 +179,17 @@ def test_a_replaced_database_is_served_as_it_was(library: Path, tmp_path: Path) 
             assert {bundle.packageName for bundle in call(connection, "ListBundles")} == {"book", "shelf"}
 
 
+def write_truncated(path: Path) -> None:
+    write_library(path)
+    os.truncate(path, 9000)
+
+
 @pytest.mark.parametrize(
     ("make", "cause"),
     [
         (lambda path: None, "No such file or directory"),
         (lambda path: path.write_bytes(b"nonsense" * 100), "not a database"),
-        (lambda path: write_library(path) or os.truncate(path, 9000), "damaged database: truncated"),
+        (write_truncated, "damaged database: truncated"),
         (lambda path: write_old_database(path, 99), "this program knows up to"),
         (lambda path: path.mkdir(), "Is a directory"),
     ],
@@ -299,11 +305,16 @@ def test_other_calls_are_not_implemented(library: Path) -> None:
             ("/api.Other/Get", "unknown service api.Other"),
         ):
             with pytest.raises(grpc.RpcError) as caught:
-                connection.unary_unary(path)(b"", timeout=PATIENCE)
+                raw_call(connection, path, b"")
             assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, told)
         with pytest.raises(grpc.RpcError) as caught:
-            connection.unary_unary("/api.Registry/GetPackage")(b"\xff\xff", timeout=PATIENCE)
+            raw_call(connection, "/api.Registry/GetPackage", b"\xff\xff")
         assert caught.value.code() is grpc.StatusCode.INTERNAL
+
+
+def raw_call(connection: grpc.Channel, path: str, request: bytes) -> bytes:
+    method: grpc.UnaryUnaryMultiCallable[bytes, bytes] = connection.unary_unary(path, bytes, bytes)
+    return method(request, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize("version", ["v1alpha", "v1"])
@@ -319,7 +330,8 @@ def test_a_client_can_do_with_reflection_alone(library: Path, version: str) -> N
         )
 
         def reflect(**asked: str) -> object:
-            (answer,) = ask(iter([reflection_pb2.ServerReflectionRequest(**asked)]), timeout=PATIENCE)
+            request = ParseDict(asked, reflection_pb2.ServerReflectionRequest())
+            (answer,) = ask(iter([request]), timeout=PATIENCE)
             return answer
 
         services = [one.name for one in reflect(list_services="").list_services_response.service]  # type: ignore[attr-defined]
@@ -338,7 +350,7 @@ def test_a_client_can_do_with_reflection_alone(library: Path, version: str) -> N
             kind = connection.unary_stream if method.server_streaming else connection.unary_unary
             asked, answered = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
             found = kind(f"/{path}", asked.SerializeToString, answered.FromString)(asked(**request), timeout=PATIENCE)
-            return list(found) if method.server_streaming else found
+            return list(cast("Iterable[object]", found)) if method.server_streaming else found
 
         assert make("grpc.health.v1.Health/Check", service="any").status == 1  # type: ignore[attr-defined]
         assert [one.name for one in make("api.Registry/ListPackages")] == ["book", "shelf"]  # type: ignore[attr-defined]
@@ -351,7 +363,7 @@ def slow_list(connection: grpc.Channel) -> Iterator[object]:
     stream = connection.unary_stream(method.path, method.request.SerializeToString, method.answer.FromString)
     bundles = stream(method.request(), timeout=PATIENCE)
     next(bundles)
-    return bundles  # type: ignore[no-any-return]
+    return bundles
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -390,7 +402,7 @@ def refused(server: Server) -> bool:
         try:
             call(connection, "ListPackages")
         except grpc.RpcError as error:
-            return error.code() is grpc.StatusCode.UNAVAILABLE  # type: ignore[attr-defined]
+            return error.code() is grpc.StatusCode.UNAVAILABLE
     return False
 
 

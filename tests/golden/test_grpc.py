@@ -118,7 +118,7 @@ def outcome(connection: grpc.Channel, method: str, request: dict[str, str]) -> d
     try:
         answer = call(connection, method, **request)
     except grpc.RpcError as error:
-        return {"error": {"code": error.code().name, "message": error.details()}}  # type: ignore[attr-defined]
+        return {"error": {"code": error.code().name, "message": error.details()}}
     return {"responses": list(map(shown, answer))} if isinstance(answer, list) else {"response": shown(answer)}
 
 
@@ -167,11 +167,13 @@ def alternatives(
 def test_health_and_reflection_answer_as_recorded(served: grpc.Channel) -> None:
     """Ours lists the newer version of reflection as well, and each error has words of its own."""
     reflection = "grpc.reflection.v1alpha.ServerReflection"
+    health: Any = health_pb2_grpc.HealthStub(served)
     for recorded in record(RECORDS[0])["other_services"]:
         method, asked = recorded["method"], recorded["request"]
         if method.startswith(reflection):
             request = reflection_pb2.ServerReflectionRequest(**asked)
-            (answer,) = reflection_pb2_grpc.ServerReflectionStub(served).ServerReflectionInfo(iter([request]))
+            stub: Any = reflection_pb2_grpc.ServerReflectionStub
+            (answer,) = stub(served).ServerReflectionInfo(iter([request]))
             if "list_services" in asked:
                 names = {service.name for service in answer.list_services_response.service}
                 wanted = {one["name"] for one in recorded["response"]["list_services_response"]["service"]}
@@ -183,9 +185,9 @@ def test_health_and_reflection_answer_as_recorded(served: grpc.Channel) -> None:
                 assert [file.name] == recorded["response"]["file_descriptor_names"]
         elif "error" in recorded:
             with pytest.raises(grpc.RpcError) as caught:
-                list(health_pb2_grpc.HealthStub(served).Watch(health_pb2.HealthCheckRequest(**asked)))
+                list(health.Watch(health_pb2.HealthCheckRequest(**asked)))
             assert caught.value.code().name == recorded["error"]["code"]
             assert caught.value.details() == recorded["error"]["message"]
         else:
-            answer = health_pb2_grpc.HealthStub(served).Check(health_pb2.HealthCheckRequest(**asked))
+            answer = health.Check(health_pb2.HealthCheckRequest(**asked))
             assert MessageToDict(answer) == recorded["response"]

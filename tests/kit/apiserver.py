@@ -24,7 +24,7 @@ from tests.kit.certificates import certificate_authority, client_certificate, se
 from tests.kit.webserver import QuietHandler, WebServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 ConfigMap = dict[str, Any]
 
@@ -98,7 +98,7 @@ class ApiServer:
         self.rights: dict[str, set[str]] = {name: set(_VERBS.values()) for name in ("tester", "client")}
         self.config_maps: dict[tuple[str, str], ConfigMap] = {}
         self.requests: list[Request] = []
-        self.before_update = lambda: None
+        self.before_update: Callable[[], object] = lambda: None
         self._version = 100
         self._lock = threading.RLock()
 
@@ -301,7 +301,7 @@ def _problem(key: str) -> str:
 def _handler(server: ApiServer) -> type[QuietHandler]:
     class Handler(QuietHandler):
         def _reply(self) -> None:
-            certificate = self.connection.getpeercert()  # type: ignore[attr-defined]
+            certificate = self.connection.getpeercert()
             token = self.headers.get("Authorization") or ""
             status, value = server.answer(self.command, self.path, token, certificate, self.request_body())
             self.answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})

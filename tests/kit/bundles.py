@@ -63,4 +63,4 @@ def put_under(name: str, image: Image | ImageIndex) -> str:
 
 def tag_of(name: str) -> str:
     """The digest of what a name with a tag names now."""
-    return repository_of(name).resolve(parse_image_reference(name).tag).digest  # type: ignore[union-attr]
+    return repository_of(name).resolve(getattr(parse_image_reference(name), "tag", "")).digest

@@ -52,7 +52,7 @@ class Peer:
 
     def headers(self, path: str = "/api.Registry/ListPackages", **more: str) -> bytes:
         named = {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"} | more
-        return self._encoder.encode(named)
+        return self._encoder.encode(list(named.items()))
 
     def ask(self, stream: int, path: str = "/api.Registry/ListPackages", data: bytes = LIST_PACKAGES) -> None:
         self.send(pack(Kind.HEADERS, Flag.END_HEADERS, stream, self.headers(path)))

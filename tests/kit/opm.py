@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from typer.main import get_command
 
@@ -79,7 +79,7 @@ class Opm:
         """Run in this process, which is quicker, and give what came on stdout; anything but success fails the test."""
         with io.TextIOWrapper(io.BytesIO(), write_through=True) as output, contextlib.redirect_stdout(output):
             assert run([*arguments, *self.flags]) == 0
-            return cast("io.BytesIO", output.buffer).getvalue().decode()
+            return output.buffer.getvalue().decode()
 
     def build_bundle(self, version: str, tag: str, *more: str) -> str:
         """Build the sample operator's bundle of a version."""

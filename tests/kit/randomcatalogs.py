@@ -50,7 +50,7 @@ def _package(dice: random.Random, package: str, count: int) -> Iterator[Document
 def _entries(dice: random.Random, members: list[str]) -> list[Document]:
     """A chain, of which some are skipped by the one after them instead of being replaced."""
     entries: list[Document] = []
-    replaced, skipped = f"{members[0]}-before", []
+    replaced, skipped = f"{members[0]}-before", list[str]()
     for name in members:
         entry: Document = {"name": name}
         if replaced and dice.random() < 0.9:

@@ -160,7 +160,7 @@ class _Caller:
         try:
             self._make(name, request)
         except grpc.RpcError as error:
-            if error.code() not in EXPECTED:  # type: ignore[attr-defined]
+            if error.code() not in EXPECTED:
                 return f"{name} {request}: {error}"
         return ""
 

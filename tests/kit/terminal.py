@@ -28,7 +28,7 @@ class Terminal:
             os.chdir(directory)
             for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
-            os.execvpe(argv[0], argv, environment)
+            os.execvpe(argv[0], list(argv), environment)
 
     def send(self, keys: str) -> None:
         os.write(self._descriptor, keys.encode())

@@ -97,7 +97,7 @@ def test_databases_are_the_same(package: Path, server: ApiServer, tmp_path: Path
 def test_config_maps_are_the_same(bundle: Path, compress: bool, server: ApiServer, tmp_path: Path) -> None:
     kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
     server.put("default", "theirs")
-    flags = ("-m", f"{bundle}/", "-c", "theirs", "-n", "default", "-k", kubeconfig, *(["-z"] if compress else []))
+    flags = ["-m", f"{bundle}/", "-c", "theirs", "-n", "default", "-k", str(kubeconfig), *(["-z"] if compress else [])]
     subprocess.run([REFERENCE, "alpha", "bundle", "extract", *flags], check=True, capture_output=True)
     files = fetch_bundle_files(None, BundleSource(str(bundle), bundle, ""))  # type: ignore[arg-type]
     made = bundle_config_map(files, ExtractionOptions("default", "ours", compress=compress))

@@ -77,7 +77,7 @@ def spoil(path: Path, seed: int) -> None:
             table, column = chance.choice(COLUMNS)
             rows = [row for (row,) in database.execute(f"SELECT rowid FROM {table}")]
             choices = {"replaces": [*rows, None], "depth": [None, 0, 1, 5]}.get(column, TEXTS)
-            value = chance.choice(choices)  # type: ignore[arg-type]
+            value = chance.choice(choices)
             with suppress(sqlite3.IntegrityError):
                 database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, chance.choice(rows)))
         database.commit()
@@ -105,7 +105,7 @@ def outcome(connection: grpc.Channel, method: str, request: dict[str, str]) -> A
     try:
         answer = call(connection, method, **request)
     except grpc.RpcError as error:
-        status, text = error.code().name, error.details()  # type: ignore[attr-defined]
+        status, text = error.code().name, error.details() or ""
         return status, "invalid manifests" if text.startswith((*BROKEN, "invalid manifests", "no csv")) else text
     return as_sets([MessageToDict(one) for one in answer] if isinstance(answer, list) else MessageToDict(answer))
 

@@ -50,7 +50,7 @@ def run_theirs(catalog: Path, cache: Path, *flags: str) -> subprocess.CompletedP
 
 
 def build_ours(catalog: Path, cache: Path) -> None:
-    argv = [PROGRAM, "serve", catalog, "--cache-dir", cache, "--cache-only", *LOG]
+    argv = [str(PROGRAM), "serve", str(catalog), "--cache-dir", str(cache), "--cache-only", *LOG]
     subprocess.run(argv, check=True, capture_output=True, timeout=120)
 
 

@@ -73,7 +73,7 @@ def test_flags_take_precedence_and_a_contradiction_needs_overwrite(newcomer: Ins
 @pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM_NEWEST does not name Go opm")
 @pytest.mark.parametrize("flags", [("-p", "other", "-c", "beta"), ("-p", "other", "-c", "beta,x", "-e", "x")], ids=str)
 def test_with_flags_the_files_are_those_of_go_opm(flags: tuple[str, ...], newcomer: InstalledOpm) -> None:
-    results = []
+    results: list[object] = []
     for program in (GO_OPM, str(newcomer.bin / "opm")):
         work = newcomer.directory / f"run{len(results)}"
         path = write_bundle(work / "bundle")

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,7 +122,7 @@ def test_a_signal_ends_what_waits_for_a_registry(
 def test_a_signal_at_any_moment_prints_one_line(newcomer: InstalledOpm, number: signal.Signals) -> None:
     for wait in (0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5):
         process = newcomer.start("render", "192.0.2.1:5000/no/such:host", preexec_fn=undisturbed)
-        wait_for(lambda process=process: handles_signals(process))
+        wait_for(partial(handles_signals, process))
         time.sleep(wait)
         assert end(process, number) == (128 + number, f"Error: interrupted by {number.name}\n"), wait
 
