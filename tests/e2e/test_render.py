@@ -1,4 +1,4 @@
-"""``opm render`` and ``opm migrate`` as users run them."""
+"""``opm render`` and ``opm migrate``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> str:
-    """A bundle's directory."""
+    """Return the path of a bundle directory."""
     for name, raw in bundle_content("lagoon", "1.0.0").items():
         (tmp_path / "lagoon" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "lagoon" / name).write_bytes(raw)
@@ -30,26 +30,24 @@ def bundle(tmp_path: Path) -> str:
 
 @pytest.fixture
 def index(tmp_path: Path) -> str:
-    """An index database."""
+    """Return the path of an index database."""
     write_library(tmp_path / "index.db")
     return str(tmp_path / "index.db")
 
 
-def test_an_index_and_a_bundle_in_a_registry_are_printed_by_package(
-    opm_http: Opm, index: str, registry: Registry, tmp_path: Path
-) -> None:
+def test_index_and_bundle_are_printed_by_package(opm_http: Opm, index: str, registry: Registry, tmp_path: Path) -> None:
     name = put_under(f"{registry.host}/e2e-render/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path))
     printed = opm_http("render", index, name)
-    found = [(blob["schema"], blob.get("package", ""), blob["name"]) for blob in read_stream(printed)]
-    assert found[0] == ("olm.package", "", "book")
-    assert found[3] == ("olm.bundle", "lagoon", "lagoon.v1.0.0")
+    blobs = [(blob["schema"], blob.get("package", ""), blob["name"]) for blob in read_stream(printed)]
+    assert blobs[0] == ("olm.package", "", "book")
+    assert blobs[3] == ("olm.bundle", "lagoon", "lagoon.v1.0.0")
     assert printed == opm_http("render", name, index)
     assert len(read_stream(opm_http("render", name, name, "--no-cache"))) == 2
     documents = list(yaml.safe_load_all(opm_http("render", index, name, "-o=yaml")))
     assert documents == read_stream(printed)
 
 
-def test_what_is_printed_is_a_catalog(opm: Opm, index: str, tmp_path: Path) -> None:
+def test_output_is_a_catalog(opm: Opm, index: str, tmp_path: Path) -> None:
     (tmp_path / "catalog").mkdir()
     printed = opm.here("render", index, "--migrate")
     (tmp_path / "catalog" / "any").write_text(printed)
@@ -60,17 +58,17 @@ def test_what_is_printed_is_a_catalog(opm: Opm, index: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_an_index_is_migrated_to_a_directory(opm: Opm, index: str, form: str, tmp_path: Path) -> None:
+def test_index_is_migrated_to_a_directory(opm: Opm, index: str, form: str, tmp_path: Path) -> None:
     assert opm.here("migrate", index, str(tmp_path / "out"), "--output", form) == ""
-    found = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*"))
-    assert found == [f"book/catalog.{form}", f"shelf/catalog.{form}"]
+    files = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*"))
+    assert files == [f"book/catalog.{form}", f"shelf/catalog.{form}"]
     assert opm.here("render", str(tmp_path / "out")) == opm.here("render", index)
     again = opm.attempt("migrate", index, "out")
     assert (again.returncode, again.stdout) == (1, "")
     assert again.stderr.startswith("Error: out: already exists and is not an empty directory")
 
 
-def test_a_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:
+def test_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:
     done = opm.attempt("render", bundle, "--alpha-image-ref-template", "quay.io/me/{{.Package}}:v{{.Version}}")
     assert json.loads(done.stdout)["image"] == "quay.io/me/lagoon:v1.0.0"
     assert done.stderr == ""
@@ -81,7 +79,7 @@ def test_a_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["render"], "Missing argument"),
         (["render", "x", "--migrate", "--migrate-level", "none"], "exclude each other"),
@@ -94,9 +92,9 @@ def test_a_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:
     ],
 )
 @pytest.mark.usefixtures("bundle")
-def test_what_is_wrong_is_told_in_a_line(opm: Opm, arguments: list[str], told: str) -> None:
+def test_errors_have_one_line_and_a_hint(opm: Opm, arguments: list[str], message: str) -> None:
     done = opm.attempt(*arguments)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: ")
-    assert told in done.stderr
+    assert message in done.stderr
     assert "hint: " in done.stderr

@@ -1,4 +1,4 @@
-"""``opm alpha render-template`` and its kin, as users call them."""
+"""``opm alpha render-template``, ``opm alpha convert-template`` and ``opm index graph``."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def opm_with_bundle(opm: Opm) -> Opm:
     return opm
 
 
-def test_a_template_is_rendered_from_a_file_or_standard_input_by_its_schema_or_type(opm_with_bundle: Opm) -> None:
+def test_templates_are_rendered_from_files_and_standard_input_by_schema_or_type(opm_with_bundle: Opm) -> None:
     opm = opm_with_bundle
-    made = opm("alpha", "render-template", "semver", "semver.yaml")
-    assert [blob["schema"] for blob in read_stream(made)] == ["olm.package", "olm.channel", "olm.bundle"]
-    assert opm("alpha", "render-template", "semver.yaml") == made
+    catalog = opm("alpha", "render-template", "semver", "semver.yaml")
+    assert [blob["schema"] for blob in read_stream(catalog)] == ["olm.package", "olm.channel", "olm.bundle"]
+    assert opm("alpha", "render-template", "semver.yaml") == catalog
     for words in (("semver",), ("-",), (), ("semver", "-")):
         done = subprocess.run(
             opm.argv("alpha", "render-template", *words),
@@ -43,18 +43,18 @@ def test_a_template_is_rendered_from_a_file_or_standard_input_by_its_schema_or_t
             capture_output=True,
             check=True,
         )
-        assert done.stdout.decode() == made
+        assert done.stdout.decode() == catalog
     documents = list(yaml.safe_load_all(opm("alpha", "render-template", "semver.yaml", "-o", "yaml")))
-    assert documents == read_stream(made)
+    assert documents == read_stream(catalog)
     assert opm("alpha", "render-template", "semver.yaml", "-o", "mermaid").startswith("graph LR\n")
 
 
-def test_a_catalog_becomes_a_basic_template_that_renders_to_it(opm_with_bundle: Opm) -> None:
+def test_catalog_is_converted_to_a_basic_template_that_renders_to_it(opm_with_bundle: Opm) -> None:
     opm = opm_with_bundle
-    made = opm("alpha", "render-template", "semver.yaml")
-    (opm.directory / "catalog.json").write_text(made)
+    catalog = opm("alpha", "render-template", "semver.yaml")
+    (opm.directory / "catalog.json").write_text(catalog)
     (opm.directory / "basic.yaml").write_text(opm("alpha", "convert-template", "basic", "catalog.json", "-o", "yaml"))
-    assert read_stream(opm("alpha", "render-template", "basic.yaml")) == read_stream(made)
+    assert read_stream(opm("alpha", "render-template", "basic.yaml")) == read_stream(catalog)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_catalog_becomes_a_basic_template_that_renders_to_it(opm_with_bundle: 
         (("composite", "-f", "http://127.0.0.1:9/catalogs.yaml"), "can't be fetched"),
     ],
 )
-def test_what_can_not_be_rendered_is_told_in_a_line_or_two(opm: Opm, words: tuple[str, ...], problem: str) -> None:
+def test_errors_are_short(opm: Opm, words: tuple[str, ...], problem: str) -> None:
     (opm.directory / "semver.yaml").write_text(yaml.safe_dump(SEMVER))
     (opm.directory / "catalog").mkdir()
     (opm.directory / "catalog" / "config.yaml").write_text("schema: olm.composite\n")
@@ -82,7 +82,7 @@ def test_what_can_not_be_rendered_is_told_in_a_line_or_two(opm: Opm, words: tupl
     assert len(done.stderr.splitlines()) <= 3
 
 
-def test_a_composite_template_is_built_where_a_configuration_on_the_web_says(opm: Opm, tmp_path: Path) -> None:
+def test_composite_template_with_a_catalogs_configuration_from_the_web(opm: Opm, tmp_path: Path) -> None:
     catalogs = {
         "schema": "olm.composite.catalogs",
         "catalogs": [{"name": "one", "destination": {"workingDir": "work"}, "builders": ["olm.builder.raw"]}],
@@ -112,7 +112,7 @@ def test_a_composite_template_is_built_where_a_configuration_on_the_web_says(opm
     opm(*words, "--validate=false")
 
 
-def test_a_graph_is_drawn_of_what_there_is(opm: Opm) -> None:
+def test_graph_of_missing_empty_and_existing_catalogs(opm: Opm) -> None:
     for words, problem in (
         (("missing", "reef"), "missing: no such file or directory, and not found as an image"),
         ((".", "reef"), 'package "reef" not found'),

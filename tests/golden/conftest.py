@@ -1,4 +1,4 @@
-"""The corpus as images, once for each worker."""
+"""Fixtures with the images of the corpus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def layout_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 @pytest.fixture
 def corpus(request: pytest.FixtureRequest) -> Corpus:
-    """The corpus in the place that the test asks for: ``registry`` or ``layouts``."""
-    place = {"registry": "registry_corpus", "layouts": "layout_corpus"}[getattr(request, "param", "registry")]
-    corpus: Corpus = request.getfixturevalue(place)
+    """Return the corpus of the parameter, ``registry`` (default) or ``layouts``."""
+    fixture = {"registry": "registry_corpus", "layouts": "layout_corpus"}[getattr(request, "param", "registry")]
+    corpus: Corpus = request.getfixturevalue(fixture)
     return corpus

@@ -1,4 +1,4 @@
-"""The recorded update graphs of ``opm alpha render-graph``: of catalogs as recorded, and of some databases."""
+"""Results of ``opm alpha render-graph`` for catalogs and databases equal the recorded ones of Go opm."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
 pytestmark = needs_shared
 
 DATABASES = ("syn-graph", "syn-dep-deprecated", "opreg")
-"""Cases small enough to make the database of, too."""
+"""Cases that are small enough to build their databases."""
 
 
 @pytest.mark.parametrize("case", cases("render-graph"), ids=str)
-def test_graphs_of_the_recorded_catalogs_equal_the_record(
-    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_graphs_of_catalogs(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     catalog = tmp_path / "catalog"
     catalog.mkdir()
     migrated = Case("migrate", case.name).record["blobs"]
@@ -35,9 +33,7 @@ def test_graphs_of_the_recorded_catalogs_equal_the_record(
 
 @pytest.mark.parametrize("case", [case for case in cases("render-graph") if case.name in DATABASES], ids=str)
 @pytest.mark.parametrize("corpus", ["layouts"], indirect=True)
-def test_graphs_of_databases_equal_the_record(
-    case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_graphs_of_databases(case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = str(tmp_path / "index.db")
     for step in case.record["steps"]:
         assert run([part.replace("{db}", database) for part in corpus.fill(step["argv"])]) == step["exit"]
@@ -50,14 +46,13 @@ def assert_graphs_equal(outputs: list[dict[str, Any]], catalog: str, capsys: pyt
         assert output["stable_text"]
         argv = [part.replace("{fbc}", catalog) for part in output["argv"]]
         assert run([*argv, "--compat", "opm-1.26"]) == output["exit"]
-        assert by_skips(capsys.readouterr().out.splitlines()) == by_skips(output["lines"])
+        assert sort_skips(capsys.readouterr().out.splitlines()) == sort_skips(output["lines"])
 
 
-def by_skips(lines: list[str]) -> list[str]:
-    """The lines, with those next to each other that tell of skips in order: the recorded catalogs have these sorted."""
-    return [line for _, group in groupby(lines, key=lambda line: "-- skip -->" in line) for line in sorted_if(group)]
-
-
-def sorted_if(group: Any) -> list[str]:
-    lines = list(group)
-    return sorted(lines) if "-- skip -->" in lines[0] else lines
+def sort_skips(lines: list[str]) -> list[str]:
+    """Sort adjacent skip edges, which are sorted in the recorded catalogs."""
+    result: list[str] = []
+    for is_skip, group in groupby(lines, key=lambda line: "-- skip -->" in line):
+        adjacent = list(group)
+        result += sorted(adjacent) if is_skip else adjacent
+    return result

@@ -1,4 +1,4 @@
-"""The recorded catalogs of ``opm alpha render-template``."""
+"""Results of ``opm alpha render-template`` equal the recorded ones of Go opm."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 pytestmark = needs_shared
 
-# Which of two channels is the default, the recorded release leaves to chance; later ones take the minor version's.
-LEFT_TO_CHANCE = {"semver-prerelease-only": ("candidate-v2", "candidate-v2.0")}
+# The recorded release chooses one of two default channels at random; later releases choose that of the minor version.
+RANDOM_DEFAULT_CHANNELS = {"semver-prerelease-only": ("candidate-v2", "candidate-v2.0")}
 
 
 @pytest.mark.parametrize("case", cases("render-template"), ids=str)
-def test_rendered_templates_equal_the_record(
-    case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rendered_templates(case: Case, corpus: Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = case.record
     template = tmp_path / "t.yaml"
     template.write_text(corpus.fill([(SHARED / record["template"]).read_text()])[0])
@@ -38,9 +36,9 @@ def test_rendered_templates_equal_the_record(
     elif "lines" in record:
         assert sorted(printed.out.splitlines()) == record["lines"]
     else:
-        recorded, chosen = LEFT_TO_CHANCE.get(case.name, ("", ""))
+        recorded, expected_default = RANDOM_DEFAULT_CHANNELS.get(case.name, ("", ""))
         expected = [
-            {**blob, "defaultChannel": chosen} if blob.get("defaultChannel") == recorded else blob
+            {**blob, "defaultChannel": expected_default} if blob.get("defaultChannel") == recorded else blob
             for blob in record["blobs"]
         ]
         assert canonical_blobs(printed.out, corpus.prefix) == in_fixed_order(expected)
