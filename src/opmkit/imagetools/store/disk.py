@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_NOT_WRITABLE = "use a directory that you can write to; OPM_STORE sets that of the embedded store"
+_STORE = "OPM_STORE sets the directory of the embedded store"
+_NOT_WRITABLE = f"use a directory that you can write to; {_STORE}"
 _HINTS: dict[int, Hint | str] = {
     errno.ENOSPC: Hint.any_of(
         "free some space",
@@ -23,7 +24,7 @@ _HINTS: dict[int, Hint | str] = {
     errno.EDQUOT: "free some space within your quota or use another disk",
     errno.EACCES: _NOT_WRITABLE,
     errno.EPERM: _NOT_WRITABLE,
-    errno.EROFS: _NOT_WRITABLE,
+    errno.EROFS: f"use a directory on a disk that is not read-only; {_STORE}",
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path: a parent of it is a file",
 }

@@ -52,7 +52,7 @@ def read_manifest(files: LayoutFiles, descriptor: Descriptor) -> Manifest | Inde
 
 
 class LayoutReader:
-    """The images of a layout, as a ImageSource.
+    """The images of a layout, as an ImageSource.
 
     With ``name`` these are the images whose names in the layout are ``name:TAG``, as in the embedded store. Without it
     a tag is a complete name in the layout. The identifier "" stands for the only image of the layout.
