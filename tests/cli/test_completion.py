@@ -1,13 +1,13 @@
-"""The completion of words, in the process of the test."""
+"""Completion of command lines."""
 
 from __future__ import annotations
 
 import pytest
 
 from opmkit.bundle.finding import Severity
-from opmkit.cli.commands.bundle_validate import Report
 from opmkit.cli.completion import CHOICES, Directive, complete
 from opmkit.cli.main import build_app
+from opmkit.cli.validation_flags import ReportFormat
 from opmkit.imagetools.tools import ENGINES
 from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.modes import UpdateMode
@@ -24,11 +24,11 @@ def completed(*words: str) -> tuple[list[str], Directive]:
         ("TOOL", ("none", *ENGINES)),
         ("MODE", UpdateMode),
         ("LEVEL", MigrationLevel),
-        ("FORM", Report),
+        ("FORM", ReportFormat),
         ("SEVERITY", Severity),
     ],
 )
-def test_choices_are_those_that_the_commands_accept(metavar: str, values: tuple[str, ...]) -> None:
+def test_choices_are_the_values_that_commands_accept(metavar: str, values: tuple[str, ...]) -> None:
     assert set(CHOICES[metavar]) == set(map(str, values))
 
 
@@ -52,11 +52,11 @@ def test_choices_are_those_that_the_commands_accept(metavar: str, values: tuple[
         (("help", "alpha", "list", "c"), ["channels"], Directive.NO_FILES),
     ],
 )
-def test_words_are_completed(words: tuple[str, ...], values: list[str], directive: Directive) -> None:
+def test_completions(words: tuple[str, ...], values: list[str], directive: Directive) -> None:
     assert completed(*words) == (values, directive)
 
 
-def test_every_command_has_completions_for_its_flags() -> None:
+def test_flags_are_completed() -> None:
     values, _ = completed("index", "add", "-")
     assert {"--mode", "-f", "--from-index", "--skip-tls-verify"} <= set(values)
     assert "--debug" not in values

@@ -1,3 +1,5 @@
+"""Output to stdout and stderr."""
+
 from __future__ import annotations
 
 import io
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 from opmkit.cli.console import print_json, print_line, print_table
 from opmkit.cli.errors import print_error, print_traceback, print_warning
 from opmkit.cli.logs import configure_logs
-from opmkit.cli.progress_bars import Bars
+from opmkit.cli.progress_bars import ProgressBars
 from opmkit.cli.server_logs import format_record
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.escape import escape_controls
@@ -22,11 +24,11 @@ CONTROLS = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x
 CONTROLS += "\u2066\u2067\u2068\u2069\ufeff\udc80"
 
 
-def harmless(text: str) -> bool:
+def is_harmless(text: str) -> bool:
     return all(line.isprintable() and not line.startswith("Error: forged") for line in text.split("\n"))
 
 
-def test_escapes_are_visible_and_leave_other_text_alone() -> None:
+def test_control_characters_are_escaped_and_other_text_is_unchanged() -> None:
     assert escape_controls("\x1b[2J\n\x9b\u202e\udc80") == r"\x1b[2J\n\x9b\u202e\udc80"
     assert escape_controls(CONTROLS).isprintable()
     assert escape_controls("Größe 日本 C:\\dir 🚀") == "Größe 日本 C:\\dir 🚀"
@@ -50,12 +52,12 @@ def test_everything_printed_is_escaped(capsys: pytest.CaptureFixture[str]) -> No
 
     printed = capsys.readouterr()
 
-    assert harmless(printed.out)
-    assert harmless(printed.err)
+    assert is_harmless(printed.out)
+    assert is_harmless(printed.err)
     assert "redirected to \\x00" in printed.err
 
 
-def test_errors_of_several_lines_remain_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_may_have_several_lines(capsys: pytest.CaptureFixture[str]) -> None:
     errors = [CatalogError("a\nb"), MultipleErrors([CatalogError("c"), CatalogError("d", hint="try")])]
 
     print_error(MultipleErrors(errors))
@@ -63,22 +65,22 @@ def test_errors_of_several_lines_remain_so(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == "Error: a\\nb\nc\nd\n  hint: try\n"
 
 
-def test_json_preserves_values_without_raw_controls(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_json_escapes_controls_without_changing_values(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     value = {"name": CONTROLS.replace("\udc80", "") + "ä\u2030"}
 
     print_json(value)
 
     printed = capfdbinary.readouterr().out.decode()
     assert json.loads(printed) == value
-    assert harmless(printed.replace("\ufeff", ""))
+    assert is_harmless(printed.replace("\ufeff", ""))
     assert "ä\u2030" in printed
 
 
-def test_labels_of_progress_bars_are_neither_markup_nor_controls(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_labels_of_progress_bars_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     output = io.StringIO()
     monkeypatch.setattr(sys, "stderr", output)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with Bars() as bars:
+    with ProgressBars() as bars:
         bars.begin("[link=http://evil]\x07\u202ename", 1)
         bars.advance(1)
         bars._bars.refresh()

@@ -152,7 +152,7 @@ def test_nobody_answers(opm: Opm) -> None:
         (("list", "packages", "--timeout", "0"), "timeout"),
         (("list", "packages", "--ca-file", "nix.pem"), "nix.pem: No such file"),
         (("find", "providers", "Shelf"), "write GROUP/VERSION/KIND"),
-        (("find", "providers", SHELF, "--latest", "--default"), "exclude each other"),
+        (("find", "providers", SHELF, "--latest", "--default"), "mutually exclusive"),
         (("get", "bundle", "shelf"), "CHANNEL"),
         (("bogus",), 'unknown command "bogus"'),
     ],
@@ -192,7 +192,7 @@ def test_a_catalog_that_does_not_serve_just_now(opm: Opm) -> None:
     def refuse(_: Any, context: grpc.ServicerContext) -> Any:
         context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
 
-    for answer, says in ((lambda *_: b"\x08\x02", "does not serve just now"), (refuse, "unknown service")):
+    for answer, says in ((lambda *_: b"\x08\x02", "not serving"), (refuse, "unknown service")):
         with ScriptedCatalog({"Check": answer}, service="grpc.health.v1.Health") as server:
             done = opm.attempt("catalog", "health", "--address", server.address)
         assert done.returncode == 1

@@ -215,7 +215,7 @@ def test_a_bundle_directory_becomes_a_config_map_as_in_its_container(
     ("flags", "problem"),
     [
         (("-m", "root"), 'required flag(s) "configmapname" not set'),
-        (("-m", "root", "./root", "-c", "x"), "SOURCE and --manifestsdir exclude each other"),
+        (("-m", "root", "./root", "-c", "x"), "SOURCE and --manifestsdir are mutually exclusive"),
         (("-m", "none", "-c", "x"), "none has no manifests directory"),
         (("-m", "root", "-c", "x", "-l", "9"), "bundle files exceeded 9 bytes limit"),
         (("-m", "root", "-c", "x", "-k", "none"), "kubeconfig none: no such file"),

@@ -150,7 +150,7 @@ def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
 def test_a_dockerfile_has_no_platform(opm: Opm) -> None:
     done = opm.attempt("index", "add", "-b", "", "--generate", "--platform", "linux/amd64")
     assert done.returncode == 1
-    assert "--platform and --generate exclude each other" in done.stderr
+    assert "--platform and --generate are mutually exclusive" in done.stderr
     assert list(opm.directory.iterdir()) == []
 
 

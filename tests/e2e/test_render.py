@@ -82,7 +82,7 @@ def test_bundle_gets_its_image_from_a_template(opm: Opm, bundle: str) -> None:
     ("arguments", "message"),
     [
         (["render"], "Missing argument"),
-        (["render", "x", "--migrate", "--migrate-level", "none"], "exclude each other"),
+        (["render", "x", "--migrate", "--migrate-level", "none"], "mutually exclusive"),
         (["render", "x", "--migrate-level", "most"], "none, bundle-object-to-csv-metadata, all"),
         (["render", "x", "-o", "text"], "json"),
         (["migrate", "x"], "Missing argument"),

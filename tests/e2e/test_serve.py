@@ -249,7 +249,7 @@ def test_a_port_that_is_taken_is_refused(library: Path, tmp_path: Path) -> None:
         (("--port", "65536"), '"65536" for "--port"'),
         (("--timeout-seconds", "soon"), '"soon" for "--timeout-seconds"'),
         (("--processes", "0"), '"0" for "--processes"'),
-        (("--tls-cert", "x.pem"), "--tls-cert and --tls-key belong together"),
+        (("--tls-cert", "x.pem"), "--tls-cert and --tls-key must be used together"),
     ],
 )
 def test_a_wrong_command_line_is_a_usage_error(flags: tuple[str, ...], cause: str) -> None:

@@ -116,7 +116,7 @@ def test_graph_of_missing_empty_and_existing_catalogs(opm: Opm) -> None:
     for words, problem in (
         (("missing", "reef"), "missing: no such file or directory, and not found as an image"),
         ((".", "reef"), 'package "reef" not found'),
-        ((".", "--channel", "beta"), "--channel is for one package"),
+        ((".", "--channel", "beta"), "--channel requires a package"),
     ):
         done = opm.attempt("index", "graph", *words)
         assert done.returncode == 1

@@ -185,10 +185,10 @@ def test_names_and_contents_that_are_no_text_are_told(opm: Opm) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "no bundle is named"),
+        ((), "no bundle to validate"),
         (("nowhere/at/all:1:2",), "invalid image reference"),
         (("./nowhere",), "no such directory"),
-        (("x", "--output", "yaml"), "unknown form 'yaml'"),
+        (("x", "--output", "yaml"), "unknown format 'yaml'"),
         (("x", "--fail-on", "never"), "unknown severity 'never'"),
         (("x", "--profile", "sdk"), "sdk"),
         (("x", "--compat", "2"), "unknown version '2'"),

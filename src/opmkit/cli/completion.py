@@ -1,4 +1,4 @@
-"""Shell completion: scripts that ask ``opm __complete``, the protocol of programs built with cobra."""
+"""Shell completion with cobra's protocol: scripts that run ``opm __complete``."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from opmkit.cli.registry_flags import GLOBAL_FLAGS
 from opmkit.imagetools.escape import escape_controls
 
 COMPLETE, COMPLETE_PLAIN = "__complete", "__completeNoDesc"
-"""The hidden commands of the scripts; the second one prints no descriptions."""
+"""Hidden commands of the scripts, with and without descriptions."""
 
 SCRIPTS = {"bash": "opm.bash", "zsh": "opm.zsh", "fish": "opm.fish", "powershell": "opm.ps1", "pwsh": "opm.ps1"}
-"""The script of each shell."""
-
 CHOICES = {
     "TOOL": ("none", "docker", "podman", "buildah"),
     "MODE": ("replaces", "semver", "semver-skippatch"),
@@ -32,9 +30,9 @@ CHOICES = {
     "[TYPE]": ("basic", "semver", "substitutes", "composite"),
     "SHELL": ("bash", "zsh", "fish", "powershell"),
 }
-"""The values of text parameters that take one of a few, by metavar."""
+"""Choices of text parameters by metavar."""
 
-_NO_PATHS = frozenset(
+_NOT_PATHS = frozenset(
     [
         "1s",
         "ADDRESS",
@@ -62,11 +60,11 @@ _NO_PATHS = frozenset(
         "VERSION",
     ]
 )
-"""Metavars, up to their first comma and without brackets around them, of values that are never paths."""
+"""Metavars of values that are not paths, up to the first comma and without enclosing brackets."""
 
 
 class Directive(IntFlag):
-    """Instructions to the shell, with cobra's numbers (ShellCompDirective)."""
+    """Instructions to the shell (cobra's ShellCompDirective)."""
 
     DEFAULT = 0
     NO_SPACE = 2
@@ -76,7 +74,7 @@ class Directive(IntFlag):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to complete a word."""
+    """A possible completion of a word."""
 
     value: str
     description: str = ""
@@ -84,20 +82,20 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The candidates for the last word of a command line; without any, the shell may offer paths."""
+    """Candidates for the last word of a command line; without candidates, the shell may complete paths."""
 
     candidates: tuple[Candidate, ...] = ()
     directive: Directive = Directive.NO_FILES
 
 
-def script(shell: str, *, descriptions: bool = True) -> str:
+def completion_script(shell: str, *, descriptions: bool = True) -> str:
     """Return the completion script of ``shell``, a key of SCRIPTS."""
     text = (files("opmkit.cli") / "completions" / SCRIPTS[shell]).read_text("utf-8")
     return text.replace("@COMPLETE@", COMPLETE if descriptions else COMPLETE_PLAIN)
 
 
 def print_completion(completion: Completion, *, descriptions: bool) -> None:
-    """Print candidates, one per line, and the directive, as programs built with cobra do."""
+    """Print candidates, one per line, and the directive, in cobra's format."""
     for candidate in completion.candidates:
         described = descriptions and candidate.description
         texts = [candidate.value, candidate.description] if described else [candidate.value]
@@ -107,47 +105,43 @@ def print_completion(completion: Completion, *, descriptions: bool) -> None:
 
 
 def complete(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]) -> Completion:
-    """Complete the last of ``words``, which follow the program's name.
-
-    ``build`` returns the commands that a command line needs.
-    """
+    """Complete the last of ``words``, a command line; ``build`` returns the commands for a command line."""
     *before, current = words or [""]
-    line = _Line(_root(build, before))
+    line = _CommandLine(_root_context(build, before))
     for word in before:
         line.read(word)
-    if isinstance(line.awaits, TyperOption):
-        return _values(line.awaits, line.context, current)
-    if line.awaits or line.lost:
-        return Completion(directive=Directive.DEFAULT if line.awaits else Directive.NO_FILES)
+    if isinstance(line.pending, TyperOption):
+        return _complete_value(line.pending, line.context, current)
+    if line.pending or line.unknown_command:
+        return Completion(directive=Directive.DEFAULT if line.pending else Directive.NO_FILES)
     if current.startswith("-") and not line.only_arguments:
-        return _flags(line, current)
+        return _complete_flag(line, current)
     if isinstance(line.command, TyperGroup):
-        return _commands(line, current)
-    argument = _argument(line)
+        return _complete_command(line, current)
+    argument = _current_argument(line)
     if argument is None:
         return Completion()
-    if argument.metavar == "[COMMAND]...":  # of `opm help`
+    if argument.metavar == "[COMMAND]...":  # opm help
         return complete(build, [*line.arguments, current]) if not current.startswith("-") else Completion()
-    return _values(argument, line.context, current)
+    return _complete_value(argument, line.context, current)
 
 
-def _root(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]) -> Any:
+def _root_context(build: Callable[[Sequence[str]], typer.Typer], words: Sequence[str]) -> Any:
     command: Any = typer.main.get_command(build(words))
     return command.make_context("opm", [], resilient_parsing=True)
 
 
-class _Line:
-    """The words before the cursor: the command that they name, and what is missing to it."""
+class _CommandLine:
+    """The words before the cursor: the command that they name, and the state of its flags and arguments."""
 
     def __init__(self, context: Any) -> None:
         self.context = context
         self.arguments: list[str] = []
         self.given: set[str] = set()
-        self.awaits: TyperOption | str | None = None
-        """The flag whose value comes next; its name if this command has no use for it."""
+        self.pending: TyperOption | str | None = None
+        """The flag whose value is the next word; its name if this command does not have it."""
         self.only_arguments = False
-        self.lost = False
-        """Whether a word names no command."""
+        self.unknown_command = False
         self.options = self._options()
 
     @property
@@ -155,8 +149,8 @@ class _Line:
         return self.context.command
 
     def read(self, word: str) -> None:
-        if self.awaits:
-            self.awaits = None
+        if self.pending:
+            self.pending = None
         elif word == "--":
             self.only_arguments = True
         elif word.startswith("-") and len(word) > 1 and not self.only_arguments:
@@ -176,13 +170,13 @@ class _Line:
             self.given.add(letter)
             takes_value = GLOBAL_FLAGS.get(letter, False) if option is None else not option.is_flag
             if takes_value:
-                self.awaits = (option or letter) if name.endswith(letter.lstrip("-")) else None
+                self.pending = (option or letter) if name.endswith(letter.lstrip("-")) else None
                 return
 
     def _enter(self, word: str) -> None:
         command = self.command.get_command(self.context, word)
         if command is None:
-            self.lost = True
+            self.unknown_command = True
             return
         self.context = command.make_context(word, [], parent=self.context, resilient_parsing=True)
         self.options = self._options()
@@ -193,7 +187,7 @@ class _Line:
         return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
 
 
-def _commands(line: _Line, current: str) -> Completion:
+def _complete_command(line: _CommandLine, current: str) -> Completion:
     names = line.command.list_commands(line.context)
     commands = {name: line.command.get_command(line.context, name) for name in names if name.startswith(current)}
     candidates = [
@@ -202,12 +196,14 @@ def _commands(line: _Line, current: str) -> Completion:
     return Completion(tuple(candidates))
 
 
-def _flags(line: _Line, current: str) -> Completion:
+def _complete_flag(line: _CommandLine, current: str) -> Completion:
     name, equals, value = current.partition("=")
     if equals and (option := line.options.get(name)):
-        found = _values(option, line.context, value)
-        candidates = [Candidate(f"{name}={one.value}", one.description) for one in found.candidates]
-        return Completion(tuple(candidates), found.directive)
+        completion = _complete_value(option, line.context, value)
+        candidates = [
+            Candidate(f"{name}={candidate.value}", candidate.description) for candidate in completion.candidates
+        ]
+        return Completion(tuple(candidates), completion.directive)
     used = {id(option) for name in line.given if (option := line.options.get(name)) and not option.multiple}
     return Completion(
         tuple(
@@ -218,21 +214,21 @@ def _flags(line: _Line, current: str) -> Completion:
     )
 
 
-def _argument(line: _Line) -> TyperArgument | None:
+def _current_argument(line: _CommandLine) -> TyperArgument | None:
     """Return the argument that the current word is for."""
     arguments = (param for param in line.command.get_params(line.context) if isinstance(param, TyperArgument))
-    slots = (param for param in arguments if not param.hidden for _ in _times(param))
+    slots = (param for param in arguments if not param.hidden for _ in _repeat(param))
     return next(islice(slots, len(line.arguments), None), None)
 
 
-def _times(argument: TyperArgument) -> Iterator[None]:
+def _repeat(argument: TyperArgument) -> Iterator[None]:
     left = argument.nargs
     while left:
         yield None
         left -= 1
 
 
-def _values(param: TyperOption | TyperArgument, context: Any, current: str) -> Completion:
+def _complete_value(param: TyperOption | TyperArgument, context: Any, current: str) -> Completion:
     metavar = param.metavar or ""
     choices = CHOICES.get(metavar) or [item.value for item in param.shell_complete(context, "") if item.value]
     if choices:
@@ -241,7 +237,7 @@ def _values(param: TyperOption | TyperArgument, context: Any, current: str) -> C
     kind = kind[1:-1] if kind.startswith("[") else kind
     if kind == "DIR":
         return Completion(directive=Directive.DIRECTORIES)
-    return Completion(directive=Directive.NO_FILES if kind in _NO_PATHS else Directive.DEFAULT)
+    return Completion(directive=Directive.NO_FILES if kind in _NOT_PATHS else Directive.DEFAULT)
 
 
 def _first_line(text: str | None) -> str:

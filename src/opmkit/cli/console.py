@@ -1,4 +1,4 @@
-"""What goes to stdout: tables for people, JSON and YAML for programs. Progress goes to stderr, on a terminal only."""
+"""Output to stdout: tables for people, JSON and YAML for programs. Progress is shown on stderr if it is a terminal."""
 
 from __future__ import annotations
 
@@ -18,42 +18,38 @@ if TYPE_CHECKING:
 
 
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2(?:\x80[\x8e\x8f\xa8-\xae]|\x81[\xa6-\xa9])")
-"""DEL, C1 and controls of the writing direction in UTF-8; JSON has escapes of its own for all other controls."""
+"""DEL, C1 and bidirectional controls in UTF-8; JSON escapes all other controls."""
 
 
 class OutputFormat(StrEnum):
-    """The forms of a result."""
+    """Output formats of most commands."""
 
     TEXT = "text"
     JSON = "json"
 
 
-Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Form of the result: text or json.")]
-"""The flag of every command that has a result."""
-
-
 class ValueFormat(StrEnum):
-    """The forms of a result that may be YAML as well."""
+    """Output formats of commands whose result is a large value."""
 
     TEXT = "text"
     JSON = "json"
     YAML = "yaml"
 
 
-ValueOutput = Annotated[ValueFormat, typer.Option("--output", "-o", help="Form of the result: text, json or yaml.")]
-"""The flag of commands whose result is a value with much in it."""
+Output = Annotated[OutputFormat, typer.Option("--output", "-o", help="Output format: text or json")]
+ValueOutput = Annotated[ValueFormat, typer.Option("--output", "-o", help="Output format: text, json or yaml")]
 
 
-def print_value(value: Any, form: ValueFormat) -> None:
-    """Print ``value`` (of plain JSON types or dataclasses) as JSON, or else as YAML."""
-    if form is ValueFormat.JSON:
+def print_value(value: Any, output_format: ValueFormat) -> None:
+    """Print ``value`` (plain JSON types or dataclasses) as JSON, or else as YAML."""
+    if output_format is ValueFormat.JSON:
         print_json(value)
     else:
         print_yaml([value])
 
 
 def print_yaml(documents: Sequence[Any]) -> None:
-    """Print values (of plain JSON types or dataclasses) as YAML documents."""
+    """Print values (plain JSON types or dataclasses) as YAML documents."""
     import orjson
     import yaml
 
@@ -64,18 +60,18 @@ def print_yaml(documents: Sequence[Any]) -> None:
 
 
 def print_line(text: str = "") -> None:
-    """Print one line of text; unprintable characters in it, line breaks among them, become visible escapes."""
+    """Print one line; unprintable characters in it, including line breaks, are escaped."""
     print(escape_controls(text))
 
 
 def print_text(text: str) -> None:
-    """Print text of several lines; values from outside that it contains are escaped already."""
+    """Print text of several lines, in which values from outside are already escaped."""
     for line in text.split("\n"):
         print_line(line)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns two blanks apart, each as wide as its widest cell; the last is not filled up, as in Go's tables."""
+    """Print columns separated by two spaces; as in Go's tables, the last column is not padded."""
     table = [header, *(tuple(map(escape_controls, row)) for row in rows)]
     widths = [max(len(row[column]) for row in table) for column in range(len(header))]
     for row in table:
@@ -84,9 +80,9 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` (of plain JSON types or dataclasses) as one indented JSON document.
+    """Print ``value`` (plain JSON types or dataclasses) as one indented JSON document.
 
-    Characters that terminals act on are written as JSON escapes, which leaves the values as they are.
+    Characters that terminals interpret are written as JSON escapes, so values are unchanged.
     """
     import orjson
 
@@ -95,21 +91,26 @@ def print_json(value: Any) -> None:
 
 
 def print_bytes(chunks: Iterable[bytes]) -> None:
-    """Print what is encoded already, behind all that was printed before."""
+    """Print encoded output after everything printed before."""
     sys.stdout.flush()
     sys.stdout.buffer.writelines(chunks)
     sys.stdout.buffer.flush()
 
 
+def format_count(count: int, noun: str) -> str:
+    """Return a count with the noun in singular or plural."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 @contextmanager
 def progress() -> Iterator[Progress]:
-    """Progress bars on stderr where that is a terminal; silence elsewhere."""
+    """Show progress bars on stderr if it is a terminal."""
     from opmkit.imagetools.progress import NO_PROGRESS
 
     if not sys.stderr.isatty():
         yield NO_PROGRESS
         return
-    from opmkit.cli.progress_bars import Bars
+    from opmkit.cli.progress_bars import ProgressBars
 
-    with Bars() as bars:
+    with ProgressBars() as bars:
         yield bars

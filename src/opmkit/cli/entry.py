@@ -1,4 +1,4 @@
-"""Entry points of the installed commands; they handle signals before anything else is imported."""
+"""Process startup of the installed commands: signals are handled before anything else is imported."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import sys
 
 from opmkit.imagetools import interrupts
 
-TYPE_CHECKING = False  # typing takes longer to load than all else here
+TYPE_CHECKING = False  # importing typing takes longer than everything else here
 if TYPE_CHECKING:
     from typing import NoReturn
 
 
 def opm() -> NoReturn:
-    """Run the program ``opm``."""
+    """Run ``opm``."""
     _run("opmkit.cli.main", "run")
 
 
 def initializer() -> NoReturn:
-    """Run the program ``initializer``."""
+    """Run ``initializer``."""
     _run("opmkit.cli.entrypoints", "run_initializer")
 
 
 def registry_server() -> NoReturn:
-    """Run the program ``registry-server``."""
+    """Run ``registry-server``."""
     _run("opmkit.cli.entrypoints", "run_registry_server")
 
 
 def configmap_server() -> NoReturn:
-    """Run the program ``configmap-server``."""
+    """Run ``configmap-server``."""
     _run("opmkit.cli.entrypoints", "run_configmap_server")
 
 
 def _run(module: str, function: str) -> NoReturn:
-    """Run a function of a module with the command line, and exit with the status that it returns."""
+    """Run a function of a module with the command line's arguments, and exit with the code that it returns."""
     _open_closed_descriptors()
     interrupts.install()
     from importlib import import_module
@@ -55,12 +55,12 @@ def _run(module: str, function: str) -> NoReturn:
 
 
 def _open_closed_descriptors() -> None:
-    """Open each standard descriptor that is closed: the next file or socket would get its number.
+    """Open standard descriptors that are closed: otherwise the next file or socket would get their number.
 
-    Standard output gets a descriptor that can't be written, so that writing fails as it does to a closed one.
+    Standard output gets a descriptor that is not writable, so that writes fail as they do for a closed one.
     """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)  # gets the lowest free number
+            os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)  # the lowest free number

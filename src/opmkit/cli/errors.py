@@ -1,4 +1,4 @@
-"""Errors of the command line, and how every error is shown to a person."""
+"""Errors of the command line, and the output of errors and warnings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opmkit.cli.hints import format_hint
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.hints import Hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,66 +17,87 @@ if TYPE_CHECKING:
     import typer
 
 
-class UsageProblem(OpmkitError):
-    """A command line that can't be understood: unknown or missing flags, wrong arguments, flags that exclude others."""
+class UsageError(OpmkitError):
+    """An invalid command line: unknown, missing or conflicting flags, or invalid arguments."""
 
-    def __init__(self, message: str, command: str = "opm", *, hint: str = "", similar: Iterable[str] = ()) -> None:
-        """Point to the help of ``command``, unless there is a better hint, and to ``similar`` names that exist."""
-        question = f"did you mean {' or '.join(similar)}? " if similar else ""
-        super().__init__(message, hint=question + (hint or f"run '{command} --help' for the flags and examples"))
+    def __init__(
+        self, message: str, command: str = "opm", *, hint: Hint | str = "", similar: Iterable[str] = ()
+    ) -> None:
+        """Create the error.
+
+        Args:
+            message: what is wrong.
+            command: path of the command whose help is the default hint.
+            hint: a better hint.
+            similar: existing names to suggest.
+        """
+        question = f"did you mean {' or '.join(similar)}?" if similar else ""
+        super().__init__(
+            message, hint=Hint.all_of(question, hint or f"run '{command} --help' for the flags and examples")
+        )
+
+
+def conflicting_flags(first: str, second: str, command: str = "opm") -> UsageError:
+    """Return the error for two flags or arguments that cannot be combined."""
+    return UsageError(f"{first} and {second} are mutually exclusive", command)
 
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return up to three of the known names that ``name`` may be a misspelling or the beginning of."""
+    """Return up to three known names that ``name`` is a prefix or a misspelling of."""
     from difflib import get_close_matches
 
     names = sorted(known)
-    begun = [one for one in names if len(name) > 1 and one.startswith(name)]
-    return list(dict.fromkeys([*begun, *get_close_matches(name, names)]))[:3]
+    completions = [candidate for candidate in names if len(name) > 1 and candidate.startswith(name)]
+    return list(dict.fromkeys([*completions, *get_close_matches(name, names)]))[:3]
 
 
-def as_advised(error: OpmkitError | typer.TyperException | OSError) -> OpmkitError:
-    """Return the error as it is reported: with a message of one line and a hint."""
+def to_opmkit_error(error: OpmkitError | typer.TyperException | OSError) -> OpmkitError:
+    """Return the error to report, with a message of one line and a hint."""
     if isinstance(error, OpmkitError):
         return error
     if isinstance(error, OSError):
-        return OpmkitError(explain_os_error(error), hint=_os_advice(error))
+        return OpmkitError(format_os_error(error), hint=_os_error_hint(error))
     context: Any = getattr(error, "ctx", None)
-    return UsageProblem(error.format_message().rstrip("."), context.command_path if context else "opm")
+    return UsageError(error.format_message().rstrip("."), context.command_path if context else "opm")
 
 
 def exit_code(error: OpmkitError) -> int:
-    """Return the exit code of ``opm`` for the error."""
+    """Return the exit code of opm for the error."""
     return int(getattr(error, "exit_code", 1))
 
 
 def failure_document(error: OpmkitError) -> dict[str, Any]:
-    """Return the error in the JSON form of failures, in plain JSON types."""
+    """Return the JSON form of the error, in plain JSON types."""
     return {"error": {"message": error.message, "hint": format_hint(error.hint), "exit_code": exit_code(error)}}
 
 
 def print_error(error: BaseException) -> None:
-    """Write ``error`` to stderr: a line that begins ``Error: `` (callers look for it), then its hint."""
+    """Print ``error`` to stderr: a line that starts with ``Error: ``, which callers search for, and its hint."""
     first, *others = error.lines if isinstance(error, OpmkitError) else [str(error)]
     print_to_stderr(f"Error: {first or type(error).__name__}", *others)
-    hint = format_hint(error.hint) if isinstance(error, OpmkitError) else ""
-    if hint:
-        print_to_stderr(f"  hint: {hint}")
+    if isinstance(error, OpmkitError):
+        print_hint(error.hint)
+
+
+def print_hint(hint: Hint | str) -> None:
+    """Print a hint, unless it is empty, to stderr."""
+    if text := format_hint(hint):
+        print_to_stderr(f"  hint: {text}")
 
 
 def print_warning(message: str, *details: str) -> None:
-    """Write one warning to stderr, with further lines below it."""
+    """Print a warning to stderr, with further lines below it."""
     print_to_stderr(f"Warning: {message}", *details)
 
 
 def print_to_stderr(*lines: str) -> None:
-    """Write lines to stderr; unprintable characters in them, line breaks among them, become visible escapes."""
+    """Print lines to stderr; unprintable characters in them, including line breaks, are escaped."""
     for line in lines:
         print(escape_controls(line), file=sys.stderr)
 
 
 def print_traceback(error: BaseException) -> None:
-    """Write the traceback of an error and of its causes to stderr, each message on one line."""
+    """Print the traceback of an error and of its causes to stderr, each message on one line."""
     from traceback import format_tb
 
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -88,17 +110,17 @@ def print_traceback(error: BaseException) -> None:
     print_to_stderr(f"{type(error).__module__}.{type(error).__qualname__}: {error}")
 
 
-def _os_advice(error: OSError) -> str:
+def format_os_error(error: OSError) -> str:
+    """Return the file and the cause of an error of the operating system in one line."""
+    cause = error.strerror or str(error)
+    return f"{os.fspath(error.filename)}: {cause}" if error.filename else cause
+
+
+def _os_error_hint(error: OSError) -> str:
     import errno
 
     if error.errno == errno.ENOSPC:
-        return "free some space, or point TMPDIR and OPM_STORE to a disk that has it; nothing was changed"
+        return "free some space, or set TMPDIR and OPM_STORE to directories on another disk; nothing was changed"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "choose a path that this user may write, with TMPDIR, OPM_STORE or the flag that names it"
+        return "choose a writable path with TMPDIR, OPM_STORE or the flag that names it"
     return ""
-
-
-def explain_os_error(error: OSError) -> str:
-    """Name the file and the cause of an operating system's refusal, in one line."""
-    cause = error.strerror or str(error)
-    return f"{os.fspath(error.filename)}: {cause}" if error.filename else cause

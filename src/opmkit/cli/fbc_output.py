@@ -1,4 +1,4 @@
-"""The forms in which catalogs are printed and written, and how far their bundles are migrated."""
+"""Output of file-based catalogs, and the flags for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import print_bytes
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.errors import UsageError, print_warning
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
@@ -20,61 +20,60 @@ if TYPE_CHECKING:
 
 
 class CatalogFormat(StrEnum):
-    """The forms of a catalog."""
+    """Output formats of a catalog."""
 
     JSON = "json"
     YAML = "yaml"
 
 
-CompatOption = Annotated[
-    Compat, typer.Option(metavar="VERSION", help="Do as a release of the reference does: newest or opm-1.26.")
-]
-"""The flag of commands whose results differ from release to release."""
-CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Form of the result: json or yaml.")]
+COMPAT_HELP = "Behave like a release of opm: newest or opm-1.26"
+
+CompatOption = Annotated[Compat, typer.Option(metavar="VERSION", help=COMPAT_HELP)]
+CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Output format: json or yaml")]
 MigrateLevel = Annotated[
     str,
     typer.Option(
         "--migrate-level",
         metavar="LEVEL",
-        help="How far to migrate bundles: none, bundle-object-to-csv-metadata (the metadata of the "
-        "ClusterServiceVersion in place of all objects), or all. Default: none.",
+        help="Migration of bundles: none (default), bundle-object-to-csv-metadata (replace all objects by the metadata "
+        "of the ClusterServiceVersion) or all",
     ),
 ]
 
 
-def level_named(name: str) -> MigrationLevel:
-    """The level of that name, no migration for ""; raises UsageProblem."""
+def parse_level(name: str) -> MigrationLevel:
+    """Return the migration level, none for ""; raises UsageError if it is unknown."""
     from opmkit.index.fbc.migrate import MigrationLevel
 
     if name not in [*MigrationLevel, ""]:
-        raise UsageProblem(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
+        raise UsageError(f'unknown level "{name}" of --migrate-level: one of {", ".join(MigrationLevel)}')
     return MigrationLevel(name or MigrationLevel.NONE)
 
 
-def writer(form: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
-    """The function that writes blobs in a form."""
+def blob_encoder(output_format: CatalogFormat) -> Callable[[Iterable[Blob]], bytes]:
+    """Return the function that encodes blobs in a format."""
     from opmkit.index.fbc.write import to_json, to_yaml
 
-    return to_json if form is CatalogFormat.JSON else to_yaml
+    return to_json if output_format is CatalogFormat.JSON else to_yaml
 
 
-def print_blobs(blobs: Blobs, form: CatalogFormat) -> None:
-    """Print the blobs of a catalog in the order in which catalogs are written, one after the other."""
+def print_blobs(blobs: Blobs, output_format: CatalogFormat) -> None:
+    """Print the blobs of a catalog in the order in which catalogs are written."""
     from opmkit.index.fbc.write import sort_blobs
 
-    write = writer(form)
-    print_bytes(write([blob]) for blob in sort_blobs(blobs))
+    encode = blob_encoder(output_format)
+    print_bytes(encode([blob]) for blob in sort_blobs(blobs))
 
 
-def told(drawn: MermaidGraph) -> bytes:
-    """The text of a graph in mermaid; what could not be drawn is told as warnings."""
-    for warning in drawn.warnings:
+def encode_mermaid(graph: MermaidGraph) -> bytes:
+    """Return the text of a mermaid graph; prints a warning for each part that cannot be drawn."""
+    for warning in graph.warnings:
         print_warning(warning)
-    return drawn.text.encode()
+    return graph.text.encode()
 
 
 def render_cache() -> ResultCache:
-    """Return the cache of rendered bundle images."""
+    """Open the cache of rendered bundle images."""
     from opmkit.imagetools.store import ImageStore
     from opmkit.index.render import open_render_cache
 

@@ -1,7 +1,7 @@
-"""``grpc_health_probe``: what catalog pods run to ask their own server whether it is well.
+"""``grpc_health_probe``: the health check that catalog pods run against their own server.
 
-It has the flags and exit codes of the program of that name that images of the Go tool hold: 1 for a wrong command
-line, 2 where no connection comes about, 3 where the call fails, 4 for an answer other than SERVING.
+It has the flags and exit codes of the program of the same name in images built with Go opm: 1 for an invalid command
+line, 2 for a failed connection, 3 for a failed call, 4 for a status other than SERVING.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-WRONG_FLAGS, NO_CONNECTION, CALL_FAILED, UNHEALTHY = 1, 2, 3, 4
+INVALID_FLAGS, CONNECTION_FAILED, CALL_FAILED, UNHEALTHY = 1, 2, 3, 4
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
 
@@ -21,11 +21,11 @@ def main() -> NoReturn:
 
 
 def probe(arguments: list[str]) -> int:
-    """Run one command line, and give its exit status."""
+    """Run one command line and return its exit code."""
     try:
         flags = _parser().parse_args(arguments)
     except SystemExit as end:
-        return WRONG_FLAGS if end.code else 0
+        return INVALID_FLAGS if end.code else 0
     from opmkit.cli.console import print_line
     from opmkit.cli.errors import print_to_stderr
     from opmkit.imagetools.errors import OpmkitError
@@ -38,29 +38,32 @@ def probe(arguments: list[str]) -> int:
             healthy = client.is_healthy(flags.service)
     except (OpmkitError, OSError) as error:
         print_to_stderr(f"error: {error}")
-        return NO_CONNECTION if isinstance(error, ServerUnreachable | OSError) else CALL_FAILED
+        return CONNECTION_FAILED if isinstance(error, ServerUnreachable | OSError) else CALL_FAILED
     print_line(f"status: {'SERVING' if healthy else 'NOT_SERVING'}")
     return 0 if healthy else UNHEALTHY
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("grpc_health_probe", description="Ask a gRPC server whether it is well.")
+    parser = argparse.ArgumentParser("grpc_health_probe", description="Check the health of a gRPC server")
 
     def flag(name: str, **settings: object) -> None:
         parser.add_argument(f"-{name}", f"--{name}", **settings)  # type: ignore[arg-type]
 
-    flag("addr", required=True, metavar="HOST:PORT", help="Where the server is; without HOST it is this machine.")
-    flag("service", default="", help="The service to ask about.")
-    flag("connect-timeout", type=_seconds, default=1.0, metavar="1s", help="How long a connection may take.")
-    flag("rpc-timeout", type=_seconds, default=1.0, metavar="1s", help="How long the answer may take.")
-    flag("tls", action="store_true", help="Speak TLS.")
+    flag("addr", required=True, metavar="HOST:PORT", help="Address of the server; the default HOST is localhost")
+    flag("service", default="", help="Name of the service to check")
+    flag("connect-timeout", type=_seconds, default=1.0, metavar="1s", help="Timeout of the connection")
+    flag("rpc-timeout", type=_seconds, default=1.0, metavar="1s", help="Timeout of the call")
+    flag("tls", action="store_true", help="Use TLS")
     flag(
-        "tls-ca-cert", type=Path, metavar="FILE", help="PEM file of the authorities to trust, in place of the system's."
+        "tls-ca-cert",
+        type=Path,
+        metavar="FILE",
+        help="PEM file of certificate authorities to trust instead of the system's",
     )
     return parser
 
 
 def _seconds(text: str) -> float:
-    """A duration as Go writes it, of one unit: ``500ms``, ``5s``, ``1m``."""
+    """Parse a Go duration with one unit, such as ``500ms``, ``5s`` or ``1m``."""
     number = text.rstrip("ms")
     return float(number) * _UNITS[text[len(number) :]]

@@ -1,4 +1,4 @@
-"""Logs of the packages on stderr: warnings always, all of it with ``--debug``."""
+"""Logs on stderr: warnings, and with ``--debug`` all messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opmkit.imagetools.escape import escape_controls
 
 
 class _Formatter(logging.Formatter):
-    """Warnings in the form of all others; the rest with time and place."""
+    """Formatter of warnings as the command prints them, and of other messages with time and logger."""
 
     def format(self, record: logging.LogRecord) -> str:
         if record.levelno >= logging.WARNING:
@@ -18,7 +18,7 @@ class _Formatter(logging.Formatter):
 
 
 def configure_logs(*, debug: bool) -> None:
-    """Show this project's logs alone: those of HTTP libraries hold URLs with signatures."""
+    """Log the messages of opmkit only: HTTP libraries log URLs with signatures."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Formatter())
     logger = logging.getLogger("opmkit")

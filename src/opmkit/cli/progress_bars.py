@@ -13,14 +13,14 @@ from rich.text import Text
 from opmkit.imagetools.escape import escape_controls
 
 
-class _Amount(TextColumn):
-    """How much is done of how much, in bytes or in the unit of the work."""
+class _AmountColumn(TextColumn):
+    """The completed and the total amount, in bytes or in the unit of the task."""
 
     def __init__(self) -> None:
         super().__init__("")
 
     def render(self, task: Task) -> Text:
-        """The text for one bar."""
+        """Return the text for one bar."""
         unit = task.fields["unit"]
         amounts = [amount for amount in (task.completed, task.total) if amount is not None]
         if unit == "bytes":
@@ -28,8 +28,8 @@ class _Amount(TextColumn):
         return Text(f"{' of '.join(f'{amount:.0f}' for amount in amounts)} {unit}")
 
 
-class Bars:
-    """A bar for the piece of work in hand, gone when the work is done; a context manager."""
+class ProgressBars:
+    """A bar for the current task, removed when the task ends; a context manager."""
 
     def __init__(self) -> None:
         """Draw on stderr: stdout is for results."""
@@ -37,7 +37,7 @@ class Bars:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            _Amount(),
+            _AmountColumn(),
             console=Console(stderr=True),
             transient=True,
         )
@@ -52,23 +52,23 @@ class Bars:
         self._bars.stop()
 
     def begin(self, label: str, total: int | None, unit: str = "bytes") -> None:
-        """Show a bar for ``label``; without a total it only moves."""
+        """Show a bar for ``label``; without a total it pulses."""
         with self._lock:
-            self._drop()
+            self._remove()
             self._task = self._bars.add_task(escape_controls(label), total=total, unit=unit)
 
     def advance(self, count: int) -> None:
-        """Fill the bar by ``count`` units."""
+        """Advance the bar by ``count`` units."""
         with self._lock:
             if self._task is not None:
                 self._bars.advance(self._task, count)
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         with self._lock:
-            self._drop()
+            self._remove()
 
-    def _drop(self) -> None:
+    def _remove(self) -> None:
         if self._task is not None:
             self._bars.remove_task(self._task)
             self._task = None

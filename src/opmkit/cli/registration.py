@@ -1,4 +1,4 @@
-"""Commands and groups of commands, registered with Go's flag rules."""
+"""Registration of commands and groups of commands."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 import typer
 
 from opmkit.cli.console import print_text
+from opmkit.cli.flag_groups import expand_flag_groups
 from opmkit.cli.go_commands import GoCommand, LenientGoGroup
-from opmkit.cli.registry_flags import takes_groups
 
 
-def command(app: typer.Typer, name: str, function: Callable[..., Any], **settings: Any) -> None:
-    """Register ``function`` as the command ``name`` with Go's flag rules; its docstring is the help."""
+def add_command(app: typer.Typer, name: str, function: Callable[..., Any], **settings: Any) -> None:
+    """Register ``function`` as the command ``name``; its docstring is the help."""
     context = {"help_option_names": ["-h", "--help"]}
-    app.command(name, cls=GoCommand, context_settings=context, **settings)(takes_groups(function))
+    app.command(name, cls=GoCommand, context_settings=context, **settings)(expand_flag_groups(function))
 
 
-def group(
+def create_group(
     name: str,
     summary: str,
     commands: Sequence[tuple[str, Callable[..., Any] | typer.Typer]],
     cls: type[Any] | None = None,
     words: Sequence[str] | None = None,
 ) -> typer.Typer:
-    """A group of commands, and of groups within it; alone it shows its help.
+    """Return a group of commands and of other groups, which prints its help if no command is given.
 
-    Given the words of a command line, if some name commands of the group, the others are there to be listed only: to
-    make all of them takes longer than most of them run.
+    If ``words``, those of a command line, name commands of the group, the others are registered as placeholders with
+    only their help: to register all of them takes longer than most commands run.
     """
     app = typer.Typer(name=name, help=summary, cls=cls or LenientGoGroup, add_completion=False)
     app.callback(invoke_without_command=True)(_show_help)
@@ -38,14 +38,14 @@ def group(
         if isinstance(entry, typer.Typer):
             app.add_typer(entry, name=entry_name)
         elif named and entry_name not in named:
-            command(app, entry_name, listed, help=getdoc(entry))
+            add_command(app, entry_name, placeholder, help=getdoc(entry))
         else:
-            command(app, entry_name, entry)
+            add_command(app, entry_name, entry)
     return app
 
 
-def listed() -> None:
-    """Stand for a command in a list of commands."""
+def placeholder() -> None:
+    """Do nothing: stands for a command in a list of commands."""
 
 
 def _show_help(ctx: typer.Context) -> None:

@@ -1,4 +1,4 @@
-"""The flags of commands that serve a catalog."""
+"""Flags of commands that serve a catalog."""
 
 from __future__ import annotations
 
@@ -10,63 +10,71 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageProblem
+from opmkit.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from opmkit.index.server.settings import ServerSettings
 
 SkipMigrate = Annotated[
-    bool, typer.Option("--skip-migrate", help="Serve a database of an older schema as it is, without migrating a copy.")
+    bool, typer.Option("--skip-migrate", help="Serve a database with an older schema without migrating a copy of it")
 ]
-TLS_PANEL = "Encryption"
+TLS_PANEL = "TLS"
 INFINITE = "infinite"
+MAX_PORT = 65535
+MAX_PROCESSES = 64
 _NSSWITCH = Path("/etc/nsswitch.conf")
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """How a catalog is served, and where the reason goes if that fails."""
+class ServerFlags:
+    """Flags of a catalog server and its logs."""
 
     port: Annotated[
-        str, typer.Option("--port", "-p", metavar="PORT", help="TCP port to serve on; 0 takes a free one and logs it.")
+        str, typer.Option("--port", "-p", metavar="PORT", help="TCP port; 0 selects a free port, which is logged")
     ] = "50051"
     termination_log: Annotated[
         Path,
-        typer.Option("--termination-log", "-t", metavar="FILE", help="File that gets the reason if the server fails."),
+        typer.Option("--termination-log", "-t", metavar="FILE", help="File to write the reason of a fatal error to"),
     ] = Path("/dev/termination-log")
     processes: Annotated[
         str,
-        typer.Option(metavar="N", help="Processes that answer calls; without it one for each processor, at most 2."),
+        typer.Option(metavar="N", help="Number of worker processes; default: one per processor, at most 2"),
     ] = ""
     access_log: Annotated[
-        bool, typer.Option("--access-log", help="Log every call: method, caller, status, time; so does --debug.")
+        bool, typer.Option("--access-log", help="Log each call with method, peer, status and duration, as --debug does")
     ] = False
     tls_cert: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Serve TLS with this certificate chain (PEM).", rich_help_panel=TLS_PANEL),
+        typer.Option(
+            metavar="FILE", help="PEM file with the certificate chain to serve TLS", rich_help_panel=TLS_PANEL
+        ),
     ] = None
     tls_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The certificate's private key (PEM).", rich_help_panel=TLS_PANEL),
+        typer.Option(metavar="FILE", help="PEM file with the private key to serve TLS", rich_help_panel=TLS_PANEL),
     ] = None
 
     def settings(self, *, debug: bool = False, timeout: str = INFINITE) -> ServerSettings:
-        """The settings of the server; raises UsageProblem."""
+        """Return the settings of the server; raises UsageError."""
         from opmkit.index.server.settings import ServerSettings, TlsFiles, default_processes
 
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise UsageProblem("--tls-cert and --tls-key belong together")
+            raise UsageError("--tls-cert and --tls-key must be used together")
         return ServerSettings(
-            port=_number("--port", self.port),
-            processes=_number("--processes", self.processes, 1, 64) if self.processes else default_processes(),
-            timeout=None if timeout == INFINITE else _number("--timeout-seconds", timeout),
+            port=_parse_number("--port", self.port, 0, MAX_PORT),
+            processes=(
+                _parse_number("--processes", self.processes, 1, MAX_PROCESSES)
+                if self.processes
+                else default_processes()
+            ),
+            timeout=None if timeout == INFINITE else _parse_number("--timeout-seconds", timeout, 0, MAX_PORT),
             access_log=self.access_log or debug,
             tls=TlsFiles(self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None,
         )
 
     @contextmanager
     def logs(self, *, debug: bool = False) -> Iterator[None]:
-        """Log as servers do, with their fatal errors in the termination log, from before anything can fail."""
+        """Log in the format of servers, with fatal errors also in the termination log."""
         from opmkit.cli.server_logs import server_logs
 
         with server_logs(self.termination_log, debug=debug):
@@ -74,13 +82,13 @@ class Serving:
             yield
 
 
-def _number(flag: str, value: str, least: int = 0, most: int = 65535) -> int:
-    if value.isascii() and value.isdigit() and least <= int(value[:9]) <= most:
+def _parse_number(flag: str, value: str, minimum: int, maximum: int) -> int:
+    if value.isascii() and value.isdigit() and minimum <= int(value[:9]) <= maximum:
         return int(value)
-    raise UsageProblem(f'invalid argument "{value}" for "{flag}" flag: must be a number from {least} to {most}')
+    raise UsageError(f'invalid argument "{value}" for "{flag}" flag: must be a number from {minimum} to {maximum}')
 
 
 def _ensure_nsswitch() -> None:
-    """Have names looked up in ``/etc/hosts`` first where the image does not say, as the Go servers do."""
+    """Write nsswitch.conf if it does not exist, so that names are resolved from ``/etc/hosts`` first, as in Go opm."""
     with suppress(OSError), _NSSWITCH.open("x") as file:
         file.write("hosts: files dns\n")

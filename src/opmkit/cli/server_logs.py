@@ -1,6 +1,6 @@
-"""The logs of servers: one record a line in logfmt, info to stdout, warnings and errors to stderr.
+"""Logs of servers in logfmt, one record per line: info to stdout, warnings and errors to stderr.
 
-What ends a server goes to the termination log of its container too, where a cluster looks for the reason.
+Fatal errors are also written to the termination log of the container, from which Kubernetes reads the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO
 
 import typer
 
-from opmkit.cli.errors import UsageProblem, explain_os_error
+from opmkit.cli.errors import UsageError, format_os_error
 from opmkit.cli.hints import format_hint
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.hints import Hint
@@ -30,21 +30,23 @@ _LEVELS: Mapping[str, str] = MappingProxyType({"CRITICAL": "fatal"})
 
 @contextmanager
 def server_logs(termination_log: Path, *, debug: bool) -> Iterator[None]:
-    """Log as servers do; an error in the body becomes a fatal record, and the exit status 1."""
+    """Log in the format of servers; an error in the block is logged as fatal and ends the command with exit code 1."""
     logger = logging.getLogger("opmkit")
     before = logger.handlers, logger.level
     try:
         with ExitStack() as stack:
             logger.setLevel(logging.DEBUG if debug else logging.INFO)
             try:
-                logger.handlers = _handlers(stack.enter_context(_opened(termination_log)))
+                logger.handlers = _handlers(stack.enter_context(_open(termination_log)))
             except OSError as error:
                 logger.handlers = [_handler(sys.stderr, logging.DEBUG)]
-                fields = {"error": explain_os_error(error)}
-                logger.warning("the termination log can't be opened: all logs go to stderr", extra={"fields": fields})
+                fields = {"error": format_os_error(error)}
+                logger.warning(
+                    "the termination log cannot be opened: all logs are written to stderr", extra={"fields": fields}
+                )
             try:
                 yield
-            except UsageProblem:
+            except UsageError:
                 raise
             except (OpmkitError, OSError) as error:
                 _log_fatal(logger, error)
@@ -55,15 +57,15 @@ def server_logs(termination_log: Path, *, debug: bool) -> Iterator[None]:
 
 
 def _log_fatal(logger: logging.Logger, error: OpmkitError | OSError) -> None:
-    text = explain_os_error(error) if isinstance(error, OSError) else error.message
+    text = format_os_error(error) if isinstance(error, OSError) else error.message
     hint = format_hint(error.hint) if isinstance(error, OpmkitError) else ""
     logger.critical(text, extra={"fields": {"advice": hint} if hint else {}})
-    logger.debug("the error came from here", exc_info=error)
+    logger.debug("traceback of the error", exc_info=error)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[str]]:
-    """The termination log, made where there is none; what is in it is written over from the start."""
+def _open(path: Path) -> Iterator[IO[str]]:
+    """Open the termination log, which is created if necessary and overwritten from its start."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o755)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         yield file
@@ -77,18 +79,18 @@ def _handlers(termination: IO[str]) -> list[logging.Handler]:
     ]
 
 
-def _handler(stream: IO[str], least: int, most: int = logging.CRITICAL) -> logging.Handler:
+def _handler(stream: IO[str], lowest: int, highest: int = logging.CRITICAL) -> logging.Handler:
     handler = logging.StreamHandler(stream)
     handler.setFormatter(LogfmtFormatter())
-    handler.addFilter(lambda record: least <= record.levelno <= most)
+    handler.addFilter(lambda record: lowest <= record.levelno <= highest)
     return handler
 
 
 class LogfmtFormatter(logging.Formatter):
-    """One record a line: its time, level and message, and what ``extra={"fields": ...}`` has, by name."""
+    """Formatter of records as one line: time, level, message, and the fields of ``extra={"fields": ...}`` by name."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         level = _LEVELS.get(record.levelname, record.levelname.lower())
         given = sorted(getattr(record, "fields", {}).items())
         fields = {name: format_hint(value) if isinstance(value, Hint) else value for name, value in given}

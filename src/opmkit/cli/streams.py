@@ -1,6 +1,6 @@
-"""Standard streams of a command whose output may be closed, full or broken.
+"""Standard streams whose output may be closed, or on a full or failing disk.
 
-A failed write to stdout is an error of its own kind; one to stderr is ignored: nothing could report it.
+A failed write to stdout raises OutputError; one to stderr is ignored, since it could not be reported.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from opmkit.imagetools.errors import OpmkitError
 
 
 class OutputError(OpmkitError):
-    """Standard output that cannot be written; ``cause`` is the reason that the operating system gives."""
+    """Failed write to standard output; ``cause`` is the operating system's message."""
 
     def __init__(self, cause: str, message: str = "", *, hint: str = "") -> None:
-        """Describe the failed write, or with ``message`` the work whose report it was."""
+        """Describe the failed write, or with ``message`` the work that could not be reported."""
         super().__init__(
             message or f"standard output: write failed: {cause}",
-            hint=hint or "redirect standard output to a file or a device that can be written",
+            hint=hint or "redirect standard output to a writable file or device",
         )
         self.cause = cause
 
 
 class _Output(io.FileIO):
-    """A file descriptor whose failed write raises OutputError once; what is written after that is discarded."""
+    """A file descriptor whose first failed write raises OutputError; later output is discarded."""
 
     failed = False
 
@@ -61,11 +61,15 @@ def replace_streams() -> None:
 
 
 @contextmanager
-def report_on(done: str, hint: str = "") -> Iterator[None]:
-    """Report that the work was done where its result can't be printed; ``done`` says what was done.
+def printing_result(done: str, hint: str = "") -> Iterator[None]:
+    """Run a block that prints the result of finished work.
+
+    Args:
+        done: the finished work, such as ``catalog:1: pushed``.
+        hint: what to do if the result cannot be printed.
 
     Raises:
-        OutputError: with ``done`` in its message.
+        OutputError: the result cannot be printed; the message begins with ``done``.
     """
     try:
         yield
@@ -73,7 +77,7 @@ def report_on(done: str, hint: str = "") -> Iterator[None]:
     except OutputError as error:
         raise OutputError(
             error.cause,
-            f"{done}, but its report cannot be written: standard output: {error.cause}",
+            f"{done}, but the result cannot be printed: standard output: {error.cause}",
             hint=hint or "redirect standard output elsewhere in the next run",
         ) from error
 

@@ -1,7 +1,7 @@
-"""Values of flags and arguments that are ready without a schema library.
+"""Conversion of command line values without pydantic.
 
-typer converts every value by pydantic, which takes longer to load than most commands to run. Text, switches, paths,
-choices and lists of text need none of it; whatever else there is goes typer's way.
+typer converts each value with a pydantic adapter, and importing pydantic takes longer than most commands run. Strings,
+switches, paths, choices and lists of strings do not need it; other values are converted by typer.
 """
 
 from __future__ import annotations
@@ -11,28 +11,33 @@ from pathlib import Path
 from typing import Any
 
 
-class PlainValues:
-    """Stands before typer's conversion of one parameter."""
+class PlainConverter:
+    """Replacement for the converter of one parameter of typer."""
+
+    def __init__(self, parameter: Any) -> None:
+        """Remember how typer converts the values of ``parameter``."""
+        self._annotation = parameter.type_descriptor.annotation
+        self._typer_converter = parameter.get_runtime_param
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value for the command; raises typer's BadParameter."""
-        wanted = param.type_descriptor.annotation
+        """Return the value for the command; raises typer's BadParameter."""
+        annotation = self._annotation
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        if isinstance(wanted, type) and isinstance(value, wanted):
+        if isinstance(annotation, type) and isinstance(value, annotation):
             return value
-        if wanted is Path and isinstance(value, str):
+        if annotation is Path and isinstance(value, str):
             return Path(value)
-        if isinstance(wanted, type) and issubclass(wanted, StrEnum) and value in list(wanted):
-            return wanted(value)
-        if wanted == list[str] and isinstance(value, (list, tuple)):
+        if isinstance(annotation, type) and issubclass(annotation, StrEnum) and value in list(annotation):
+            return annotation(value)
+        if annotation == list[str] and isinstance(value, (list, tuple)):
             return list(value)
-        param._runtime_param = None
-        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+        return self._typer_converter().coerce(value, param=param, ctx=ctx)
 
 
-def converted_plainly(parameter: Any) -> Any:
-    """The parameter of typer's, made to do without pydantic where it can."""
-    if getattr(parameter, "_runtime_param", None) is None:
-        parameter._runtime_param = PlainValues()  # typer has no hook for it
+def convert_without_pydantic(parameter: Any) -> Any:
+    """Return a parameter of typer with a converter that imports pydantic only if it has to."""
+    if "get_runtime_param" not in vars(parameter):
+        converter = PlainConverter(parameter)
+        parameter.get_runtime_param = lambda: converter
     return parameter

@@ -1,4 +1,4 @@
-"""The versions of this program: its own, and that of the Go release whose behavior it has."""
+"""Version of opmkit, and of the operator-registry release that it is compatible with."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.spec import Platform
 
 GO_RELEASE = "v1.73.0"
-"""The release of operator-registry that commands, flags and results follow."""
+"""Release of operator-registry whose commands, flags and results opmkit implements."""
 COMPAT_VARIABLE = "OPM_COMPAT_VERSION"
 
 
 def version_line() -> str:
     """Return the line that ``opm version`` prints, in the form that callers of Go opm parse.
 
-    Raises OpmkitError for an invalid OPM_COMPAT_VERSION.
+    Raises:
+        OpmkitError: OPM_COMPAT_VERSION is invalid.
     """
     build = build_information()
     fields = {
@@ -35,7 +36,7 @@ def version_line() -> str:
 
 
 def compat_version() -> str:
-    """Return the release of operator-registry to report: that of OPM_COMPAT_VERSION, else GO_RELEASE."""
+    """Return the release of operator-registry to report: OPM_COMPAT_VERSION, or GO_RELEASE by default."""
     version = os.environ.get(COMPAT_VARIABLE) or GO_RELEASE
     if not re.fullmatch(r"v\d+\.\d+\.\d+", version):
         raise OpmkitError(
@@ -46,9 +47,9 @@ def compat_version() -> str:
 
 
 def build_information() -> dict[str, str]:
-    """Return the ``commit`` and the ``date`` that the build recorded; nothing in a source tree."""
+    """Return the ``commit`` and the ``date`` recorded by the build; empty in a source tree."""
     try:
-        found: dict[str, str] = json.loads((files("opmkit") / "build.json").read_text("utf-8"))
+        information: dict[str, str] = json.loads((files("opmkit") / "build.json").read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    return found
+    return information

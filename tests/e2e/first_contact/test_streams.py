@@ -75,5 +75,5 @@ def test_published_image_without_a_report(newcomer: InstalledOpm, registry: Regi
         digest = newcomer("image", "inspect", name, "--use-http").split("Digest:")[1].split()[0]
         assert done.returncode == 1
         assert f"{name}@{digest}: " in done.stderr
-        assert f"{verb}, but its report cannot be written: standard output: No space left on device" in done.stderr
+        assert f"{verb}, but the result cannot be printed: standard output: No space left on device" in done.stderr
         assert "nothing was changed" not in done.stderr

@@ -346,14 +346,14 @@ def test_a_catalog_that_is_not_offered_there_is_warned_of(library: Path, capsys:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name the index image, or give --address"),
-        (("oci:catalog:1",), "a cluster can't pull that"),
+        ((), "no index: pass REF or --address"),
+        (("oci:catalog:1",), "clusters cannot pull this index"),
         (("quay.io/me/Catalog",), "upper-case"),
         (("quay.io/me/catalog", "--channel", "a"), "--channel is for the package"),
         (("quay.io/me/catalog", "--name", "A"), "catalog source name 'A'"),
         (("--address", "localhost"), "port is missing"),
         (("quay.io/me/catalog", "--security-context", "none"), "security-context"),
-        (("{library}",), "a cluster can't pull that"),
+        (("{library}",), "clusters cannot pull this index"),
         (("{library}", "--address", "c:1", "--package", "nix"), '"nix" not found'),
     ],
 )

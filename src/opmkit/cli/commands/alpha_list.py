@@ -1,4 +1,4 @@
-"""``opm alpha list``: what a catalog of either kind holds."""
+"""``opm alpha list``: list the contents of an index."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import typer
 
 from opmkit.cli.console import ValueFormat, ValueOutput, print_table, print_value
 from opmkit.cli.fbc_output import CompatOption
-from opmkit.cli.registry_flags import Connection, made_once
+from opmkit.cli.index_flags import INDEX_HELP
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
@@ -16,76 +18,77 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.model import Catalog
 
-Index = Annotated[
-    str, typer.Argument(metavar="INDEX", help="A catalog directory, a database file, or an index image of either.")
-]
-Package = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Only this package.")]
+Index = Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)]
+Package = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to list; default: all")]
 
 
 def packages(
-    connection: Connection, index: Index, output: ValueOutput = ValueFormat.TEXT, compat: CompatOption = Compat.NEWEST
+    registry_flags: RegistryFlags,
+    index: Index,
+    output: ValueOutput = ValueFormat.TEXT,
+    compat: CompatOption = Compat.NEWEST,
 ) -> None:
-    """List the packages of a catalog.
+    """List the packages of an index
 
     [bold]Example:[/] opm alpha list packages quay.io/me/catalog:1
     """
     from opmkit.index.operations.list import list_packages
 
-    rows = list_packages(_open(connection, index, compat))
-    _print(rows, ("NAME", "DISPLAY NAME", "DEFAULT CHANNEL"), output)
+    rows = list_packages(_load_catalog(registry_flags, index, compat))
+    _print_rows(rows, ("NAME", "DISPLAY NAME", "DEFAULT CHANNEL"), output)
 
 
 def channels(
-    connection: Connection,
+    registry_flags: RegistryFlags,
     index: Index,
     package: Package = "",
     output: ValueOutput = ValueFormat.TEXT,
     compat: CompatOption = Compat.NEWEST,
 ) -> None:
-    """List the channels of a catalog, or of one of its packages, with their heads.
+    """List the channels of an index or a package with their heads
 
     [bold]Example:[/] opm alpha list channels index.db lagoon-operator
     """
     from opmkit.index.operations.list import list_channels
 
-    rows = list_channels(_open(connection, index, compat), package)
-    _print(rows, ("PACKAGE", "CHANNEL", "HEAD"), output)
+    rows = list_channels(_load_catalog(registry_flags, index, compat), package)
+    _print_rows(rows, ("PACKAGE", "CHANNEL", "HEAD"), output)
 
 
 def bundles(
-    connection: Connection,
+    registry_flags: RegistryFlags,
     index: Index,
     package: Package = "",
     output: ValueOutput = ValueFormat.TEXT,
     compat: CompatOption = Compat.NEWEST,
 ) -> None:
-    """List the bundles of a catalog, or of one of its packages, with the update graph of each channel.
+    """List the bundles of an index or a package with their update edges in each channel
 
     [bold]Example:[/] opm alpha list bundles ./catalog lagoon-operator --output json
     """
     from opmkit.index.operations.list import list_bundles
 
-    rows = list_bundles(_open(connection, index, compat), package)
-    _print(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
+    rows = list_bundles(_load_catalog(registry_flags, index, compat), package)
+    _print_rows(rows, ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE"), output)
 
 
-def _open(connection: Connection, index: str, compat: Compat) -> Catalog:
+def _load_catalog(registry_flags: RegistryFlags, index: str, compat: Compat) -> Catalog:
     from opmkit.index.image.source import IndexSource
 
-    return IndexSource.resolve(made_once(connection.tool), index).catalog(compat)
+    return IndexSource.resolve(call_once(registry_flags.tool), index).catalog(compat)
 
 
-def _print(rows: Sequence[Any], header: Sequence[str], output: ValueFormat) -> None:
-    """Print rows, whose fields are the columns in their order."""
+def _print_rows(rows: Sequence[Any], header: Sequence[str], output: ValueFormat) -> None:
+    """Print dataclasses whose fields are the columns."""
     from dataclasses import astuple
 
     if output is ValueFormat.TEXT:
-        print_table(header, [tuple(map(_cell, astuple(row))) for row in rows])
+        print_table(header, [tuple(map(_format_cell, astuple(row))) for row in rows])
     else:
         print_value(rows, output)
 
 
-def _cell(value: str | tuple[str, ...]) -> str:
+def _format_cell(value: str | tuple[str, ...]) -> str:
     return ",".join(value) if isinstance(value, tuple) else value
 
 

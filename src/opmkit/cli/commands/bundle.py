@@ -9,59 +9,66 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.commands.bundle_validate import list_rules, validate
+from opmkit.cli.commands.bundle_rules import list_rules
+from opmkit.cli.commands.bundle_validate import validate
 from opmkit.cli.console import ValueFormat, print_line, print_value, progress
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.container_tools import BUILD_TOOL_HELP, FormatOption, PullToolWithoutShorthand
+from opmkit.cli.errors import conflicting_flags, print_warning
 from opmkit.cli.go_commands import given_flags, require_flags
-from opmkit.cli.index_flags import TOOLS, Format, print_unpushed
-from opmkit.cli.registry_flags import REGISTRY_PANEL, Connection
-from opmkit.cli.streams import report_on
+from opmkit.cli.index_output import print_unpushed
+from opmkit.cli.registry_flags import CA_FILE_HELP, REGISTRY_PANEL, RegistryFlags
+from opmkit.cli.streams import printing_result
 from opmkit.imagetools.epoch import source_date_epoch
 
 if TYPE_CHECKING:
     from opmkit.bundle.config_map import ConfigMap
     from opmkit.bundle.generate import Generated
 
+_ANNOTATION_DEFAULT = "default: from the package directory or metadata/annotations.yaml"
+_BUNDLE_HELP = "Bundle image, or bundle directory as ./DIR"
+
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The manifests of a bundle, and where it belongs in a catalog."""
+class BundleFlags:
+    """Flags for the manifests and the annotations of a bundle."""
 
     directory: Annotated[
-        Path, typer.Option("--directory", "-d", metavar="DIR", help="Directory of the manifests (required).")
+        Path, typer.Option("--directory", "-d", metavar="DIR", help="Directory of the manifests (required)")
     ] = Path()
     package: Annotated[
         str,
         typer.Option(
             "--package",
             "-p",
-            help="Package; default: from the package directory, or else from metadata/annotations.yaml",
+            metavar="NAME",
+            help=f"Package; {_ANNOTATION_DEFAULT}",
         ),
     ] = ""
     channels: Annotated[
-        str, typer.Option("--channels", "-c", metavar="NAME,...", help="Channels; default: likewise")
+        str, typer.Option("--channels", "-c", metavar="NAME,...", help=f"Channels; {_ANNOTATION_DEFAULT}")
     ] = ""
-    default: Annotated[str, typer.Option("--default", "-e", metavar="CHANNEL", help="The default channel.")] = ""
+    default: Annotated[str, typer.Option("--default", "-e", metavar="CHANNEL", help="Default channel")] = ""
     output_dir: Annotated[
         Path | None,
         typer.Option(
             "--output-dir",
             "-u",
             metavar="DIR",
-            help="Copy the manifests there, and write the metadata beside them. Default: beside --directory.",
+            help="Directory to copy the manifests and write the metadata to; default: write the metadata next to "
+            "--directory",
         ),
     ] = None
-    base_image: Annotated[str, typer.Option(metavar="IMAGE", help="Image that the bundle is layered on.")] = "scratch"
+    base_image: Annotated[str, typer.Option(metavar="IMAGE", help="Base image")] = "scratch"
 
     def generate(self, ctx: typer.Context, *, overwrite: bool, needs_dockerfile: bool = True) -> Generated:
-        """Write the annotations and the Dockerfile, and tell what there is to say of the manifests."""
+        """Write the annotations and the Dockerfile, and print warnings about the manifests."""
         from opmkit.bundle.generate import AnnotationsInput, generate
 
         require_flags(ctx, "directory")
-        place = AnnotationsInput(self.package, self.channels, self.default)
+        annotations = AnnotationsInput(self.package, self.channels, self.default)
         generated = generate(
             self.directory,
-            place,
+            annotations,
             output=self.output_dir,
             base_image=self.base_image,
             overwrite=overwrite,
@@ -73,8 +80,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class UnpackConnection(Connection):
-    """The flags of registry access with the further spellings that unpack has in the Go tool."""
+class UnpackRegistryFlags(RegistryFlags):
+    """Flags for access to registries with the additional names that they have in ``opm bundle unpack`` of Go opm."""
 
     skip_tls: Annotated[bool, typer.Option("--skip-tls", "-s", hidden=True)] = False
     ca_file: Annotated[
@@ -83,7 +90,8 @@ class UnpackConnection(Connection):
             "--ca-file",
             "--root-ca",
             "-c",
-            help="PEM file of further certificate authorities to trust.",
+            metavar="FILE",
+            help=CA_FILE_HELP,
             rich_help_panel=REGISTRY_PANEL,
         ),
     ] = None
@@ -91,25 +99,27 @@ class UnpackConnection(Connection):
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterConfigMap:
-    """The ConfigMap that receives a bundle, and the cluster it is in."""
+class ConfigMapFlags:
+    """Flags for the ConfigMap to write a bundle to."""
 
     configmapname: Annotated[
-        str, typer.Option("--configmapname", "-c", metavar="NAME", help="Name of the ConfigMap (required).")
+        str, typer.Option("--configmapname", "-c", metavar="NAME", help="Name of the ConfigMap (required)")
     ] = ""
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the ConfigMap.")] = (
-        "openshift-operator-lifecycle-manager"
-    )
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace of the ConfigMap")
+    ] = "openshift-operator-lifecycle-manager"
     kubeconfig: Annotated[
-        str, typer.Option("--kubeconfig", "-k", metavar="FILE", help="Kubeconfig, where KUBECONFIG is not set.")
+        str, typer.Option("--kubeconfig", "-k", metavar="FILE", help="Kubeconfig file to use if KUBECONFIG is not set")
     ] = ""
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the ConfigMap; ask no cluster.")] = False
-    output: Annotated[
-        ValueFormat, typer.Option("--output", "-o", help="Form in which --dry-run prints: yaml or json.")
-    ] = ValueFormat.YAML
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the ConfigMap without accessing the cluster")] = (
+        False
+    )
+    output: Annotated[ValueFormat, typer.Option("--output", "-o", help="Output format of --dry-run: yaml or json")] = (
+        ValueFormat.YAML
+    )
 
-    def put(self, config_map: ConfigMap) -> None:
-        """Write the ConfigMap to the cluster, or print it; raises ClusterError."""
+    def write(self, config_map: ConfigMap) -> None:
+        """Write the ConfigMap to the cluster, or print it for a dry run; raises ClusterError."""
         if self.dry_run:
             print_value(config_map.manifest(), self.output)
             return
@@ -120,8 +130,8 @@ class ClusterConfigMap:
         cluster.write(config_map, replacing=MANAGED_ANNOTATIONS)
 
 
-def generate(ctx: typer.Context, source: Source) -> None:
-    """Generate a bundle's metadata/annotations.yaml, and a bundle.Dockerfile in the working directory.
+def generate(ctx: typer.Context, bundle_flags: BundleFlags) -> None:
+    """Generate metadata/annotations.yaml of a bundle, and bundle.Dockerfile in the working directory
 
     [bold]Examples:[/]
 
@@ -129,27 +139,27 @@ def generate(ctx: typer.Context, source: Source) -> None:
 
       opm bundle generate -d deploy/0.1.0/manifests -p lagoon -c alpha --output-dir bundle
     """
-    source.generate(ctx, overwrite=True)
+    bundle_flags.generate(ctx, overwrite=True)
 
 
 def build(
     ctx: typer.Context,
-    connection: Connection,
-    source: Source,
-    tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required).")] = "",
+    registry_flags: RegistryFlags,
+    bundle_flags: BundleFlags,
+    tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required)")] = "",
     push: Annotated[
-        bool, typer.Option("--push", help="Push to the registry of --tag, instead of the embedded store.")
+        bool, typer.Option("--push", help="Push to the registry of --tag instead of the embedded image store")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", "-o", help="Replace annotations and Dockerfile that are there already.")
+        bool, typer.Option("--overwrite", "-o", help="Overwrite existing annotations and Dockerfile")
     ] = False,
     image_builder: Annotated[
         str,
-        typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help=f"Tool that builds: {TOOLS}."),
+        typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help=BUILD_TOOL_HELP),
     ] = "none",
-    form: Format = None,
+    image_format: FormatOption = None,
 ) -> None:
-    """Build a bundle image: generate the metadata, and put manifests and metadata into one reproducible layer.
+    """Generate the metadata of a bundle and build a reproducible image
 
     [bold]Examples:[/]
 
@@ -163,62 +173,58 @@ def build(
 
     require_flags(ctx, "directory", "tag")
     target = parse_image_reference(tag)
-    tool = connection.tool_named(image_builder, form)
-    base = None if source.base_image == "scratch" else parse_image_reference(source.base_image)
-    generated = source.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
+    tool = registry_flags.tool_named(image_builder, image_format)
+    base = None if bundle_flags.base_image == "scratch" else parse_image_reference(bundle_flags.base_image)
+    generated = bundle_flags.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
     build_spec = bundle_build_spec(generated.manifests, generated.metadata, created=source_date_epoch())
     with progress() as bars:
         digest = tool.build(build_spec, base, [target], push=push, progress=bars)
     name = pin_reference(target, digest) if digest else str(target)
-    with report_on(f"{name}: image {'pushed' if push else 'built'}"):
+    with printing_result(f"{name}: image {'pushed' if push else 'built'}"):
         print_line(name)
     if not push:
         print_unpushed([str(target)], tool)
 
 
 def unpack(
-    connection: UnpackConnection,
-    image: Annotated[str, typer.Argument(metavar="IMAGE", help="A bundle image, or a bundle's directory as ./DIR.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")] = Path(),
+    registry_flags: UnpackRegistryFlags,
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help=_BUNDLE_HELP)],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Directory to write the files to")] = Path(),
     skip_validation: Annotated[
-        bool, typer.Option("--skip-validation", "-v", help="Unpack whatever the image holds.")
+        bool, typer.Option("--skip-validation", "-v", help="Unpack images that are not valid bundles")
     ] = False,
-    container_tool: Annotated[
-        str, typer.Option("--container-tool", metavar="TOOL", help=f"Tool for pulling: {TOOLS}.")
-    ] = "none",
+    container_tool: PullToolWithoutShorthand = "none",
 ) -> None:
-    """Write the files of a bundle image to a directory, once it has been seen to be a bundle.
+    """Validate a bundle image and write its files to a directory
 
     [bold]Example:[/] opm bundle unpack quay.io/me/lagoon:0.1.0 --out lagoon
     """
     from opmkit.bundle.unpack import unpack_bundle
 
-    for warning in unpack_bundle(connection.tool_named(container_tool), image, out, validate=not skip_validation):
+    for warning in unpack_bundle(registry_flags.tool_named(container_tool), image, out, validate=not skip_validation):
         print_warning(warning)
 
 
 def extract(
     ctx: typer.Context,
-    connection: Connection,
-    target: ClusterConfigMap,
+    registry_flags: RegistryFlags,
+    config_map_flags: ConfigMapFlags,
     source: Annotated[
         str,
-        typer.Argument(metavar="[SOURCE]", help="A bundle image, or a bundle's directory as ./DIR, in place of -m."),
+        typer.Argument(metavar="[SOURCE]", help=f"{_BUNDLE_HELP}, to use instead of --manifestsdir"),
     ] = "",
     manifestsdir: Annotated[
-        Path, typer.Option("--manifestsdir", "-m", metavar="DIR", help="Directory with manifests and metadata in it.")
+        Path, typer.Option("--manifestsdir", "-m", metavar="DIR", help="Directory that contains manifests and metadata")
     ] = Path("/"),
     datalimit: Annotated[
-        int, typer.Option("--datalimit", "-l", metavar="BYTES", min=0, help="The most bytes that the files may have.")
+        int, typer.Option("--datalimit", "-l", metavar="BYTES", min=0, help="Maximum size of the files in bytes")
     ] = 1 << 20,
-    gzip: Annotated[bool, typer.Option("--gzip", "-z", help="Compress the files.")] = False,
-    container_tool: Annotated[
-        str, typer.Option("--container-tool", metavar="TOOL", help=f"Tool for pulling: {TOOLS}.")
-    ] = "none",
+    gzip: Annotated[bool, typer.Option("--gzip", "-z", help="Compress the files")] = False,
+    container_tool: PullToolWithoutShorthand = "none",
 ) -> None:
-    """Write the files of a bundle into a ConfigMap of a cluster; it is created where it is missing.
+    """Write the files of a bundle to a ConfigMap, which is created if it does not exist
 
-    The cluster is that of KUBECONFIG, else of --kubeconfig, else of the pod in which this runs.
+    The cluster is taken from KUBECONFIG, --kubeconfig or the service account of the pod, in this order.
 
     [bold]Examples:[/]
 
@@ -232,13 +238,12 @@ def extract(
 
     require_flags(ctx, "configmapname")
     if source and "manifestsdir" in given_flags(ctx):
-        raise UsageProblem("SOURCE and --manifestsdir exclude each other", ctx.command_path)
+        raise conflicting_flags("SOURCE", "--manifestsdir", ctx.command_path)
     bundle = BundleSource.parse(source) if source else BundleSource(str(manifestsdir), manifestsdir, "")
-    files = fetch_bundle_files(connection.tool_named(container_tool), bundle)
+    files = fetch_bundle_files(registry_flags.tool_named(container_tool), bundle)
     image = os.environ.get("CONTAINER_IMAGE") or bundle.image
-    target.put(
-        bundle_config_map(files, ExtractionOptions(target.namespace, target.configmapname, datalimit, gzip, image))
-    )
+    extraction = ExtractionOptions(config_map_flags.namespace, config_map_flags.configmapname, datalimit, gzip, image)
+    config_map_flags.write(bundle_config_map(files, extraction))
 
 
 COMMANDS = (

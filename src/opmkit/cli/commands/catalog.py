@@ -1,4 +1,4 @@
-"""``opm catalog``: ask a running catalog, over gRPC, what it holds."""
+"""``opm catalog``: query a running catalog over gRPC."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.console import ValueFormat, ValueOutput, print_line, print_table, print_value
-from opmkit.cli.errors import UsageProblem
+from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import GoGroup
-from opmkit.cli.registration import group
+from opmkit.cli.registration import create_group
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
@@ -22,34 +22,38 @@ if TYPE_CHECKING:
     from opmkit.index.client import Bundle, CatalogClient, Package
     from opmkit.index.client.queries import Updates
 
-_LENGTH = 200
-"""Characters of a property or dependency that people are shown."""
+_MAX_VALUE_LENGTH = 200
+"""Characters shown of a property or dependency."""
 
-Only = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Only this package.")]
-PackageName = Annotated[str, typer.Argument(metavar="PACKAGE", help="A package.")]
-ChannelName = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel of it.")]
-BundleName = Annotated[str, typer.Argument(metavar="BUNDLE", help="A bundle's name, such as lagoon-operator.v0.1.0.")]
+PackageFilter = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to list; default: all")]
+PackageName = Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of a package")]
+ChannelName = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name of a channel")]
+BundleName = Annotated[str, typer.Argument(metavar="BUNDLE", help="Name of a bundle, such as lagoon-operator.v0.1.0")]
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """The running catalog that is asked."""
+class ClientFlags:
+    """Flags of the client of a running catalog."""
 
-    address: Annotated[str, typer.Option("--address", metavar="HOST:PORT", help="Where the catalog is served.")] = (
+    address: Annotated[str, typer.Option("--address", metavar="HOST:PORT", help="Address of the catalog")] = (
         "localhost:50051"
     )
-    timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="How long an answer may take.")
-    ] = 60.0
-    tls: Annotated[bool, typer.Option("--tls", help="Speak TLS; the system's authorities are trusted.")] = False
+    timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.001, help="Timeout of each call")] = (
+        60.0
+    )
+    tls: Annotated[bool, typer.Option("--tls", help="Use TLS")] = False
     ca_file: Annotated[
         Path | None,
-        typer.Option("--ca-file", metavar="FILE", help="Speak TLS, and trust the authorities in this PEM file alone."),
+        typer.Option(
+            "--ca-file",
+            metavar="FILE",
+            help="PEM file of certificate authorities to trust instead of the system's; implies --tls",
+        ),
     ] = None
 
     def connect(self) -> CatalogClient:
-        """The client of that catalog."""
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # errors tell what gRPC would log beside them
+        """Return a client of the catalog."""
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC would also log the errors
         logging.getLogger("grpc").addHandler(logging.NullHandler())
         from opmkit.index.client import CatalogClient
 
@@ -57,14 +61,14 @@ class Server:
         return CatalogClient.connect(self.address, timeout=self.timeout, tls=tls, ca_file=self.ca_file)
 
 
-def list_packages(server: Server, output: ValueOutput = ValueFormat.TEXT) -> None:
-    """List the packages of a running catalog, with their default channels and what heads these.
+def list_packages(client_flags: ClientFlags, output: ValueOutput = ValueFormat.TEXT) -> None:
+    """List the packages of a running catalog with their default channels and heads
 
     [bold]Example:[/] opm catalog list packages --address localhost:50051
     """
     from opmkit.index.client.queries import packages
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         found = packages(registry)
     if output is not ValueFormat.TEXT:
         print_value(found, output)
@@ -77,14 +81,16 @@ def list_packages(server: Server, output: ValueOutput = ValueFormat.TEXT) -> Non
     print_table(("PACKAGE", "DEFAULT CHANNEL", "HEAD"), rows)
 
 
-def list_channels(server: Server, package: Only = "", output: ValueOutput = ValueFormat.TEXT) -> None:
-    """List the channels of a running catalog, or of one of its packages, with their heads.
+def list_channels(
+    client_flags: ClientFlags, package: PackageFilter = "", output: ValueOutput = ValueFormat.TEXT
+) -> None:
+    """List the channels of a running catalog or a package with their heads
 
     [bold]Example:[/] opm catalog list channels lagoon-operator --address localhost:50051
     """
     from opmkit.index.client.queries import packages
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         found = [registry.get_package(package)] if package else packages(registry)
     rows = [
         {"package": one.name, **asdict(channel), "default": channel.name == one.default_channel}
@@ -99,12 +105,12 @@ def list_channels(server: Server, package: Only = "", output: ValueOutput = Valu
 
 
 def list_bundles(
-    server: Server,
-    package: Only = "",
-    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="Only this channel.")] = "",
+    client_flags: ClientFlags,
+    package: PackageFilter = "",
+    channel: Annotated[str, typer.Option("--channel", metavar="NAME", help="Channel to list; default: all")] = "",
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
-    """List the bundles of a running catalog, or of one of its packages or channels, with what they replace.
+    """List the bundles of a running catalog, a package or a channel with their update edges
 
     [bold]Examples:[/]
 
@@ -114,18 +120,18 @@ def list_bundles(
     """
     from opmkit.index.client.queries import bundles
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         _print_bundles(bundles(registry, package=package, channel=channel), output)
 
 
-def list_apis(server: Server, package: Only = "", output: ValueOutput = ValueFormat.TEXT) -> None:
-    """List the APIs that bundles of a running catalog provide, with packages and channels.
+def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: ValueOutput = ValueFormat.TEXT) -> None:
+    """List the APIs that the bundles of a running catalog provide, with packages and channels
 
     [bold]Example:[/] opm catalog list apis --address localhost:50051
     """
     from opmkit.index.client.queries import bundles, provided_apis
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         found = provided_apis(bundles(registry, package=package))
     if output is not ValueFormat.TEXT:
         print_value(found, output)
@@ -133,12 +139,12 @@ def list_apis(server: Server, package: Only = "", output: ValueOutput = ValueFor
     print_table(("API", "PACKAGE", "CHANNELS"), [(row.api, row.package, ",".join(row.channels)) for row in found])
 
 
-def get_package(server: Server, package: PackageName, output: ValueOutput = ValueFormat.TEXT) -> None:
-    """Show a package of a running catalog: its channels, their heads, and which is the default.
+def get_package(client_flags: ClientFlags, package: PackageName, output: ValueOutput = ValueFormat.TEXT) -> None:
+    """Show a package of a running catalog: default channel, channels and heads
 
     [bold]Example:[/] opm catalog get package lagoon-operator --address localhost:50051
     """
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         found = registry.get_package(package)
     if output is not ValueFormat.TEXT:
         print_value(found, output)
@@ -149,15 +155,15 @@ def get_package(server: Server, package: PackageName, output: ValueOutput = Valu
 
 
 def get_bundle(
-    server: Server,
+    client_flags: ClientFlags,
     package: PackageName,
     channel: ChannelName,
     bundle: Annotated[
-        str, typer.Argument(metavar="[BUNDLE]", help="A bundle of the channel; its head, if left out.")
+        str, typer.Argument(metavar="[BUNDLE]", help="Name of a bundle; default: the head of the channel")
     ] = "",
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
-    """Show a bundle of a running catalog; as JSON or YAML with its manifests, where the catalog has them.
+    """Show a bundle of a running catalog, as JSON or YAML with its manifests
 
     [bold]Examples:[/]
 
@@ -167,7 +173,7 @@ def get_bundle(
     """
     from opmkit.index.client.queries import head
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         _print_bundle(
             registry.get_bundle(package, channel, bundle) if bundle else head(registry, package, channel), output
         )
@@ -175,17 +181,20 @@ def get_bundle(
 
 def find_providers(
     ctx: typer.Context,
-    server: Server,
+    client_flags: ClientFlags,
     api: Annotated[
-        str, typer.Argument(metavar="GROUP/VERSION/KIND", help="An API, such as lagoons.example.com/v1/Lagoon.")
+        str, typer.Argument(metavar="GROUP/VERSION/KIND", help="API, such as lagoons.example.com/v1/Lagoon")
     ],
-    latest: Annotated[bool, typer.Option("--latest", help="Only the newest bundle of each channel.")] = False,
+    latest: Annotated[bool, typer.Option("--latest", help="Find only the newest bundle of each channel")] = False,
     default: Annotated[
-        bool, typer.Option("--default", help="Only the bundle that a dependency is resolved to: of a default channel.")
+        bool,
+        typer.Option(
+            "--default", help="Find only the bundle that OLM resolves a dependency to, which is in a default channel"
+        ),
     ] = False,
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
-    """Find the bundles of a running catalog that provide an API.
+    """Find the bundles of a running catalog that provide an API
 
     [bold]Examples:[/]
 
@@ -197,64 +206,64 @@ def find_providers(
 
     parts = api.split("/")
     if len(parts) != 3 or not all(parts[1:]):
-        raise UsageProblem(f"{api!r} is no API: write GROUP/VERSION/KIND", ctx.command_path)
+        raise UsageError(f"{api!r}: invalid API: must be GROUP/VERSION/KIND", ctx.command_path)
     if latest and default:
-        raise UsageProblem("--latest and --default exclude each other", ctx.command_path)
-    with server.connect() as registry:
+        raise conflicting_flags("--latest", "--default", ctx.command_path)
+    with client_flags.connect() as registry:
         if default:
             _print_bundle(registry.get_default_bundle_that_provides(*parts), output)
             return
-        ask = registry.get_latest_channel_entries_that_provide if latest else registry.get_channel_entries_that_provide
-        _print_updates(updates(ask(*parts)), output)
+        call = registry.get_latest_channel_entries_that_provide if latest else registry.get_channel_entries_that_provide
+        _print_updates(updates(call(*parts)), output)
 
 
-def find_successors(server: Server, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
-    """Find the bundles of a running catalog that replace or skip a bundle, in all channels.
+def find_successors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
+    """Find the bundles of a running catalog that replace or skip a bundle, in all channels
 
     [bold]Example:[/] opm catalog find successors lagoon-operator.v0.1.0 --address localhost:50051
     """
     from opmkit.index.client.queries import updates
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         _print_updates(updates(registry.get_channel_entries_that_replace(bundle)), output)
 
 
-def find_predecessors(server: Server, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
-    """Find what a bundle of a running catalog replaces and skips, in all channels.
+def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
+    """Find the bundles that a bundle of a running catalog replaces and skips, in all channels
 
     [bold]Example:[/] opm catalog find predecessors lagoon-operator.v0.2.0 --address localhost:50051
     """
     from opmkit.index.client.queries import bundles
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         _print_bundles(bundles(registry, name=bundle), output)
 
 
 def find_replacement(
-    server: Server,
+    client_flags: ClientFlags,
     package: PackageName,
     channel: ChannelName,
     bundle: BundleName,
     output: ValueOutput = ValueFormat.TEXT,
 ) -> None:
-    """Show the bundle of a running catalog that a cluster updates to from a bundle, in a channel.
+    """Show the bundle that a cluster updates to from a bundle in a channel of a running catalog
 
     [bold]Example:[/] opm catalog find replacement lagoon-operator stable lagoon-operator.v0.1.0
     """
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         _print_bundle(registry.get_bundle_that_replaces(bundle, package, channel), output)
 
 
-def health(server: Server) -> None:
-    """Ask a running catalog whether it is well; exits with 1 if it isn't, or doesn't answer.
+def health(client_flags: ClientFlags) -> None:
+    """Check the health of a running catalog; the exit code is 1 if it is not serving
 
     [bold]Example:[/] opm catalog health --address localhost:50051 --timeout 2
     """
     from opmkit.index.errors import CatalogError
 
-    with server.connect() as registry:
+    with client_flags.connect() as registry:
         if not registry.is_healthy():
-            raise CatalogError(f"{server.address}: the server says that it does not serve just now")
+            raise CatalogError(f"{client_flags.address}: not serving")
     print_line("serving")
 
 
@@ -268,7 +277,7 @@ def _print_updates(rows: Sequence[Updates], output: ValueFormat) -> None:
 
 def _print_bundles(found: Sequence[Bundle], output: ValueFormat) -> None:
     if output is not ValueFormat.TEXT:
-        print_value([_described(bundle) for bundle in found], output)
+        print_value([_bundle_as_json(bundle) for bundle in found], output)
         return
     header = ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE")
     rows = [
@@ -280,7 +289,7 @@ def _print_bundles(found: Sequence[Bundle], output: ValueFormat) -> None:
 
 def _print_bundle(bundle: Bundle, output: ValueFormat) -> None:
     if output is not ValueFormat.TEXT:
-        print_value(_described(bundle), output)
+        print_value(_bundle_as_json(bundle), output)
         return
     _print_fields(
         [
@@ -294,7 +303,7 @@ def _print_bundle(bundle: Bundle, output: ValueFormat) -> None:
             *(("Requires", str(api)) for api in bundle.required_apis),
             *(("Depends on", f"{one.type}: {one.value}") for one in bundle.dependencies),
             *(("Properties", f"{one.type}: {one.value}") for one in bundle.properties),
-            *(("Manifests", _title(text)) for text in bundle.objects),
+            *(("Manifests", _format_manifest(text)) for text in bundle.objects),
             ("Deprecated", bundle.deprecation.message if bundle.deprecation else ""),
         ]
     )
@@ -309,30 +318,30 @@ def _package_fields(package: Package) -> list[tuple[str, str]]:
 
 
 def _print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Print what is not empty, a line each; a key that repeats is named once."""
-    shown = [(key, _excerpt(escape_controls(value))) for key, value in fields if value]
+    """Print fields that are not empty, one per line; a repeated key is printed once."""
+    shown = [(key, _truncate(escape_controls(value))) for key, value in fields if value]
     width = max(len(key) for key, _ in shown) + 3
     for number, (key, value) in enumerate(shown):
         repeats = number > 0 and shown[number - 1][0] == key
         print_line(f"{'' if repeats else f'{key}:':<{width}}{value}")
 
 
-def _excerpt(text: str) -> str:
-    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
 
 
-def _described(bundle: Bundle) -> dict[str, Any]:
-    """The bundle with the JSON in it as values, so that programs need not parse it again."""
-    described = asdict(bundle)
-    described["csv"] = _value(bundle.csv)
-    described["objects"] = [_value(text) for text in bundle.objects]
+def _bundle_as_json(bundle: Bundle) -> dict[str, Any]:
+    """Return the bundle with embedded JSON as values."""
+    fields = asdict(bundle)
+    fields["csv"] = _parse_json(bundle.csv)
+    fields["objects"] = [_parse_json(text) for text in bundle.objects]
     for key in ("dependencies", "properties"):
-        described[key] = [{"type": one["type"], "value": _value(one["value"])} for one in described[key]]
-    return described
+        fields[key] = [{"type": item["type"], "value": _parse_json(item["value"])} for item in fields[key]]
+    return fields
 
 
-def _value(text: str) -> Any:
-    """What a JSON text stands for; a text that is none, or nested too deeply to be printed again, as it is."""
+def _parse_json(text: str) -> Any:
+    """Parse JSON; a text that is invalid, or nested too deeply to be encoded again, is returned unchanged."""
     import orjson
 
     try:
@@ -343,9 +352,9 @@ def _value(text: str) -> Any:
     return value
 
 
-def _title(manifest: str) -> str:
-    """Kind and name of a manifest."""
-    value = _value(manifest)
+def _format_manifest(manifest: str) -> str:
+    """Return kind and name of a manifest."""
+    value = _parse_json(manifest)
     if not isinstance(value, dict):
         return "?"
     metadata = value.get("metadata")
@@ -363,8 +372,8 @@ _FIND = (
 )
 
 COMMANDS = (
-    ("list", group("list", "List the packages, channels, bundles or APIs of a running catalog.", _LIST, GoGroup)),
-    ("get", group("get", "Show a package or a bundle of a running catalog.", _GET, GoGroup)),
-    ("find", group("find", "Find bundles of a running catalog by API, or along updates.", _FIND, GoGroup)),
+    ("list", create_group("list", "List the packages, channels, bundles or APIs of a running catalog", _LIST, GoGroup)),
+    ("get", create_group("get", "Show a package or a bundle of a running catalog", _GET, GoGroup)),
+    ("find", create_group("find", "Find bundles of a running catalog by API or update edge", _FIND, GoGroup)),
     ("health", health),
 )

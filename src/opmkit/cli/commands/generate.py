@@ -1,4 +1,4 @@
-"""``opm generate``: what goes with file-based catalogs."""
+"""``opm generate``: generate files for file-based catalogs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.index.fbc.compat import Compat
 
@@ -15,45 +15,43 @@ from opmkit.index.fbc.compat import Compat
 def dockerfile(
     ctx: typer.Context,
     *,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The catalog directory.")],
-    base_image: Annotated[
-        str, typer.Option("--base-image", "-i", metavar="IMAGE", help="The image that the result is layered on.")
-    ] = "",
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Catalog directory")],
+    base_image: Annotated[str, typer.Option("--base-image", "-i", metavar="IMAGE", help="Base image")] = "",
     builder_image: Annotated[
-        str, typer.Option("--builder-image", "-b", metavar="IMAGE", help="The image that makes the cache.")
+        str, typer.Option("--builder-image", "-b", metavar="IMAGE", help="Image to build the cache with")
     ] = "",
     binary_image: Annotated[
-        str, typer.Option("--binary-image", metavar="IMAGE", help="Deprecated: both of these images in one.")
+        str, typer.Option("--binary-image", metavar="IMAGE", help="Image to use as base and builder image (deprecated)")
     ] = "",
     extra_labels: Annotated[
-        list[str] | None, typer.Option("--extra-labels", "-l", metavar="KEY=VALUE,...", help="Further labels.")
+        list[str] | None, typer.Option("--extra-labels", "-l", metavar="KEY=VALUE,...", help="Additional labels")
     ] = None,
     compat: CompatOption = Compat.NEWEST,
 ) -> None:
-    """Write the Dockerfile of an index image for a catalog directory, DIR.Dockerfile beside it.
+    """Write DIR.Dockerfile for an index image with a catalog directory
 
-    The image has the catalog, and the cache with which its server starts at once. With --compat opm-1.26 it is built in
-    one stage, in which --base-image makes the cache.
+    The image contains the catalog and a cache, so that its server starts quickly. With --compat opm-1.26, it is built
+    in one stage, in which --base-image builds the cache.
 
     [bold]Example:[/] opm generate dockerfile catalog --extra-labels vendor=me
     """
     from opmkit.index.image.dockerfile import CatalogDockerfile, dockerfile_path, parse_labels, write_dockerfile
 
     if binary_image and base_image:
-        raise UsageProblem("--binary-image and --base-image exclude each other", ctx.command_path)
+        raise conflicting_flags("--binary-image", "--base-image", ctx.command_path)
     if compat is Compat.OPM_1_26 and builder_image:
-        raise UsageProblem("--builder-image has no place in the one stage of opm-1.26", ctx.command_path)
+        raise UsageError("--builder-image: unsupported with --compat opm-1.26", ctx.command_path)
     path = dockerfile_path(directory)
     content = CatalogDockerfile(
         path.name.removesuffix(".Dockerfile"),
-        *_images(base_image, builder_image, binary_image, compat),
+        *_select_images(base_image, builder_image, binary_image, compat),
         parse_labels(extra_labels or ()),
     )
     write_dockerfile(content, path)
 
 
-def _images(base: str, builder: str, binary: str, compat: Compat) -> tuple[str, str]:
-    """The base image, and the builder, "" for none."""
+def _select_images(base: str, builder: str, binary: str, compat: Compat) -> tuple[str, str]:
+    """Return the base image, and the builder image or ""."""
     from opmkit.index.image.dockerfile import DEFAULT_IMAGE
 
     if compat is Compat.OPM_1_26:

@@ -1,4 +1,4 @@
-"""``opm alpha render-graph`` and ``opm index graph``: update graphs of catalogs as drawings."""
+"""``opm alpha render-graph`` and ``opm index graph``: draw the update graphs of indexes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import print_bytes
-from opmkit.cli.errors import UsageProblem
-from opmkit.cli.fbc_output import CompatOption, told
-from opmkit.cli.registry_flags import Connection, made_once
+from opmkit.cli.errors import UsageError
+from opmkit.cli.fbc_output import CompatOption, encode_mermaid
+from opmkit.cli.index_flags import INDEX_HELP
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
@@ -26,23 +28,21 @@ def render_graph(
     *,
     references: Annotated[
         list[str] | None,
-        typer.Argument(metavar="REF...", help="Catalog directories, database files, or index images of either kind."),
+        typer.Argument(metavar="REF...", help=INDEX_HELP),
     ] = None,
     minimum_edge: Annotated[
-        str, typer.Option(metavar="BUNDLE", help="Draw the package of this bundle, from its version upwards.")
+        str, typer.Option(metavar="BUNDLE", help="Bundle whose package to draw, from its version upwards")
     ] = "",
     package_name: Annotated[
-        str, typer.Option("--package-name", "-p", metavar="NAME", help="Draw this package only.")
+        str, typer.Option("--package-name", "-p", metavar="NAME", help="Package to draw; default: all")
     ] = "",
     draw_v0_semantics: Annotated[
-        bool, typer.Option("--draw-v0-semantics", help="Mark what is skipped, and updates that are never taken.")
+        bool, typer.Option("--draw-v0-semantics", help="Mark skipped bundles, and updates that are never used")
     ] = False,
     compat: CompatOption = Compat.NEWEST,
-    connection: Connection,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Draw the update graphs of catalogs as mermaid text.
-
-    They need not be valid.
+    """Print the update graphs of indexes, which may be invalid, as mermaid text
 
     [bold]Example:[/] opm alpha render-graph ./catalog -p lagoon-operator > graph.mmd
     """
@@ -50,14 +50,14 @@ def render_graph(
     from opmkit.index.drawing.mermaid import render_mermaid
 
     if not references:
-        raise UsageProblem("requires at least 1 arg(s), only received 0", ctx.command_path)
-    blobs = _opened(connection, references)
-    selection = GraphFilter(package_name, minimum_edge)
-    print_bytes([told(render_mermaid(blobs, selection, compat=compat, v0_semantics=draw_v0_semantics))])
+        raise UsageError("requires at least 1 arg(s), only received 0", ctx.command_path)
+    blobs = _load_blobs(registry_flags, references)
+    graph_filter = GraphFilter(package_name, minimum_edge)
+    print_bytes([encode_mermaid(render_mermaid(blobs, graph_filter, compat=compat, v0_semantics=draw_v0_semantics))])
 
 
 class GraphFormat(StrEnum):
-    """The forms of a drawing."""
+    """Output formats of a drawing."""
 
     HTML = "html"
     SVG = "svg"
@@ -67,21 +67,20 @@ class GraphFormat(StrEnum):
 
 def graph(
     *,
-    reference: Annotated[
-        str,
-        typer.Argument(metavar="REF", help="A catalog directory, a database file, or an index image of either kind."),
-    ],
-    package: Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Draw this package only.")] = "",
-    channel: Annotated[str, typer.Option(metavar="NAME", help="Draw this channel of the package only.")] = "",
+    reference: Annotated[str, typer.Argument(metavar="REF", help=INDEX_HELP)],
+    package: Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to draw; default: all")] = "",
+    channel: Annotated[str, typer.Option(metavar="NAME", help="Channel of the package to draw; default: all")] = "",
     output: Annotated[
         GraphFormat,
-        typer.Option("--output", "-o", help="html (a page to search, zoom and click), svg, dot (Graphviz) or mermaid."),
+        typer.Option(
+            "--output", "-o", help="Output format: html (an interactive page), svg, dot (Graphviz) or mermaid"
+        ),
     ] = GraphFormat.HTML,
-    connection: Connection,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Draw the update graphs of an index: its channels, what replaces and skips what, and what is deprecated.
+    """Draw the update graphs of an index: channels, replaces and skips edges, and deprecations
 
-    The page needs no network and no server. The index need not be valid: the page tells what is wrong with it.
+    The page works offline. The index may be invalid: the page shows the findings.
 
     [bold]Examples:[/]
 
@@ -95,15 +94,15 @@ def graph(
     from opmkit.index.fbc.blobs import Blobs
 
     if channel and not package:
-        raise UsageProblem("--channel is for one package: name it, too", "opm index graph")
-    blobs = _opened(connection, [reference])
+        raise UsageError("--channel requires a package", "opm index graph")
+    blobs = _load_blobs(registry_flags, [reference])
     packages = package_views(blobs, package, channel)
     if package:
         blobs = Blobs.from_blobs(blob for blob in blobs if blob.package == package)
-    print_bytes([_drawn(output, reference, blobs, packages)])
+    print_bytes([_render(output, reference, blobs, packages)])
 
 
-def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
+def _render(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[PackageView]) -> bytes:
     from opmkit.index.drawing.dot import render_dot
     from opmkit.index.drawing.mermaid import render_mermaid
     from opmkit.index.drawing.page import package_problems, render_page
@@ -117,14 +116,14 @@ def _drawn(output: GraphFormat, title: str, blobs: Blobs, packages: Sequence[Pac
         case GraphFormat.DOT:
             return render_dot(packages).encode()
     channels = tuple(channel for package in packages for channel in package.channels)
-    return told(render_mermaid(replace(blobs, channels=channels)))
+    return encode_mermaid(render_mermaid(replace(blobs, channels=channels)))
 
 
-def _opened(connection: Connection, references: list[str]) -> Blobs:
+def _load_blobs(registry_flags: RegistryFlags, references: list[str]) -> Blobs:
     from opmkit.index.fbc.blobs import Blobs
     from opmkit.index.image.source import IndexSource
 
-    tool = made_once(connection.tool)
+    tool = call_once(registry_flags.tool)
     return Blobs.from_blobs(blob for reference in references for blob in IndexSource.resolve(tool, reference).blobs())
 
 

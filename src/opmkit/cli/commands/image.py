@@ -1,4 +1,4 @@
-"""``opm image``: look after images in the embedded store, in registries and elsewhere."""
+"""``opm image``: manage images in the embedded image store, layouts and registries."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opmkit.cli.console import Output, OutputFormat, print_json, print_line, print_table, progress
-from opmkit.cli.errors import UsageProblem
-from opmkit.cli.registry_flags import Connection
-from opmkit.cli.streams import report_on
+from opmkit.cli.errors import conflicting_flags
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.streams import printing_result
 
 if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, ImageIndex
 
-Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Image references.")]
-Name = Annotated[str, typer.Argument(metavar="IMAGE", help="An image, see 'Naming images' in the documents.")]
+Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Images")]
+IMAGE_HELP = "Image; docs/commands.md lists the forms of image names"
+Name = Annotated[str, typer.Argument(metavar="IMAGE", help=IMAGE_HELP)]
 
 
 def ls(output: Output = OutputFormat.TEXT) -> None:
-    """List the images in the embedded store (at OPM_STORE, else in the user's data directory).
+    """List the images in the embedded image store
+
+    The store is OPM_STORE, or a directory in the user's data directory.
 
     [bold]Example:[/] opm image ls
     """
@@ -30,32 +33,38 @@ def ls(output: Output = OutputFormat.TEXT) -> None:
         print_json(images)
         return
     rows = [
-        (image.name or "<none>", image.digest, _size(image.size), image.created, ",".join(map(str, image.platforms)))
+        (
+            image.name or "<none>",
+            image.digest,
+            _format_size(image.size),
+            image.created,
+            ",".join(map(str, image.platforms)),
+        )
         for image in images
     ]
     print_table(("NAME", "DIGEST", "SIZE", "CREATED", "PLATFORMS"), rows)
 
 
-def inspect(connection: Connection, image: Name, output: Output = OutputFormat.TEXT) -> None:
-    """Show an image's digest, platforms, labels and layers; no layer is pulled.
+def inspect(registry_flags: RegistryFlags, image: Name, output: Output = OutputFormat.TEXT) -> None:
+    """Show the digest, platforms, labels and layers of an image without pulling layers
 
     [bold]Example:[/] opm image inspect quay.io/me/catalog:1 --output json
     """
     from opmkit.imagetools.reference import parse_image_reference
 
-    loaded = connection.tool().load(parse_image_reference(image))
-    described = _described(image, loaded)
+    loaded = registry_flags.tool().load(parse_image_reference(image))
+    description = _describe(image, loaded)
     if output is OutputFormat.JSON:
-        print_json(described)
+        print_json(description)
         return
     for key in ("name", "digest", "type"):
-        print_line(f"{key.capitalize() + ':':<14}{described[key]}")
-    for part in described["images"]:
+        print_line(f"{key.capitalize() + ':':<14}{description[key]}")
+    for part in description["images"]:
         _print_platform(part)
 
 
-def pull(connection: Connection, images: Names) -> None:
-    """Copy images from their registries to the embedded store.
+def pull(registry_flags: RegistryFlags, images: Names) -> None:
+    """Copy images from registries to the embedded image store
 
     [bold]Example:[/] opm image pull quay.io/me/catalog:1
     """
@@ -65,29 +74,30 @@ def pull(connection: Connection, images: Names) -> None:
     from opmkit.imagetools.store import ImageStore
     from opmkit.imagetools.tools.registry import RegistryTool
 
-    client = RegistryClient(connection.options())
+    client = RegistryClient(registry_flags.options())
     tool = RegistryTool(client, ImageStore.open())
     for reference in map(Reference.parse, images):
         with progress() as bars:
             saved = tool.save(
                 load_image_or_index(client.repository(reference), reference.identifier), reference, progress=bars
             )
-        with report_on(f"{reference}@{saved.digest}: stored"):
+        with printing_result(f"{reference}@{saved.digest}: stored"):
             print_line(f"{reference}@{saved.digest}")
 
 
 def push(
-    connection: Connection,
-    image: Annotated[str, typer.Argument(metavar="IMAGE", help="Name of an image in the embedded store.")],
+    registry_flags: RegistryFlags,
+    image: Annotated[str, typer.Argument(metavar="IMAGE", help="Image in the embedded image store")],
     destination: Annotated[
-        str, typer.Argument(metavar="[DESTINATION]", help="Where it goes; default: the registry of its name.")
+        str, typer.Argument(metavar="[DESTINATION]", help="Image to write; default: in the registry of IMAGE")
     ] = "",
 ) -> None:
-    """Copy an image from the embedded store to a registry; blobs that are there already stay where they are.
+    """Copy an image from the embedded image store to a registry, which receives only missing blobs
 
     [bold]Example:[/] opm image push quay.io/me/catalog:1
     """
     from opmkit.imagetools.errors import NotFound
+    from opmkit.imagetools.hints import Hint, Operation
     from opmkit.imagetools.image import load_image_or_index
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.imagetools.store import ImageStore
@@ -100,32 +110,30 @@ def push(
     except NotFound as error:
         raise NotFound(
             f"{reference}: not found in the image store {store.layout.path}",
-            hint="run 'opm image ls' for the stored images",
+            hint=Hint("list the stored images with {}", Operation.LIST_STORED_IMAGES),
         ) from error
     target = parse_image_reference(destination or image)
     with progress() as bars:
-        pushed = connection.tool().push(stored, target, progress=bars)
+        pushed = registry_flags.tool().push(stored, target, progress=bars)
     name = pin_reference(target, pushed.digest)
-    with report_on(f"{name}: written"):
+    with printing_result(f"{name}: written"):
         print_line(name)
 
 
 def copy(
     ctx: typer.Context,
-    connection: Connection,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="An image, see 'Naming images' in the documents.")],
-    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="Where it goes, named likewise.")],
+    registry_flags: RegistryFlags,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help=IMAGE_HELP)],
+    destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="Image to write")],
     platform: Annotated[
         list[str] | None,
-        typer.Option("--platform", metavar="OS/ARCH[/VARIANT],...", help="Copy these platforms alone."),
+        typer.Option("--platform", metavar="OS/ARCH[/VARIANT],...", help="Platforms to copy; default: all"),
     ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Copy all platforms, or fail. Default: all that the destination can hold.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="Fail if the destination cannot hold all platforms")] = False,
 ) -> None:
-    """Copy an image between registries, layouts, archives, container engines and the embedded store.
+    """Copy an image between registries, layouts, archives, container engines and the embedded image store
 
-    Where both ends keep manifests, the copy has the same digest.
+    The copy has the same digest if the source and the destination store manifests.
 
     [bold]Examples:[/]
 
@@ -141,8 +149,8 @@ def copy(
     from opmkit.imagetools.transports import check_platform_support, pin_reference
 
     if every and platform:
-        raise UsageProblem("--all and --platform exclude each other", ctx.command_path)
-    tool = connection.tool()
+        raise conflicting_flags("--all", "--platform", ctx.command_path)
+    tool = registry_flags.tool()
     target = parse_image_reference(destination)
     image = tool.load(parse_image_reference(source))
     if platform:
@@ -152,12 +160,12 @@ def copy(
     with progress() as bars:
         pushed = tool.push(image, target, progress=bars)
     name = pin_reference(target, pushed.digest)
-    with report_on(f"{name}: written"):
+    with printing_result(f"{name}: written"):
         print_line(name)
 
 
 def rm(images: Names) -> None:
-    """Remove images from the embedded store, by name or digest; prune frees their space.
+    """Remove images from the embedded image store by name or digest; prune frees their space
 
     [bold]Example:[/] opm image rm quay.io/me/catalog:1
     """
@@ -171,10 +179,10 @@ def rm(images: Names) -> None:
 
 def prune(
     older_than: Annotated[
-        float, typer.Option(metavar="HOURS", min=0, help="Spare what was used within so many hours.")
+        float, typer.Option(metavar="HOURS", min=0, help="Keep blobs used within this number of hours")
     ] = 1.0,
 ) -> None:
-    """Delete cached blobs that no image in the embedded store needs, and temporary files of killed processes.
+    """Delete unused blobs from the embedded image store, and temporary files of killed processes
 
     [bold]Example:[/] opm image prune
     """
@@ -184,16 +192,16 @@ def prune(
     from opmkit.imagetools.scratch import remove_stale_directories
     from opmkit.imagetools.store import ImageStore
 
-    freed = _size(ImageStore.open().prune(grace=older_than * 3600))
+    freed = _format_size(ImageStore.open().prune(grace=older_than * 3600))
     removed = remove_stale_directories(Path(tempfile.gettempdir()))
-    with report_on(f"image store: {freed} freed"):
+    with printing_result(f"image store: {freed} freed"):
         print_line(f"freed {freed}")
         if removed:
-            things = "directory" if removed == 1 else "directories"
-            print_line(f"removed {removed} temporary {things} of killed processes")
+            noun = "directory" if removed == 1 else "directories"
+            print_line(f"removed {removed} temporary {noun} of killed processes")
 
 
-def _described(name: str, loaded: Image | ImageIndex) -> dict[str, Any]:
+def _describe(name: str, loaded: Image | ImageIndex) -> dict[str, Any]:
     from opmkit.imagetools.image import Image
 
     head = loaded.manifest if isinstance(loaded, Image) else loaded.index
@@ -203,11 +211,11 @@ def _described(name: str, loaded: Image | ImageIndex) -> dict[str, Any]:
         "digest": head.digest,
         "type": head.media_type,
         "annotations": dict(head.annotations),
-        "images": [_described_platform(image) for image in images],
+        "images": [_describe_platform(image) for image in images],
     }
 
 
-def _described_platform(image: Image) -> dict[str, Any]:
+def _describe_platform(image: Image) -> dict[str, Any]:
     config = image.config
     return {
         "platform": str(config.platform),
@@ -232,10 +240,10 @@ def _print_platform(part: dict[str, Any]) -> None:
     if part["entrypoint"] or part["cmd"]:
         print_line(f"{'Runs:':<14}{' '.join((*part['entrypoint'], *part['cmd']))}")
     for number, layer in enumerate(part["layers"]):
-        print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {_size(layer['size'])}")
+        print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {_format_size(layer['size'])}")
 
 
-def _size(count: float) -> str:
+def _format_size(count: float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             break

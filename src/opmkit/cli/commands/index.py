@@ -1,4 +1,4 @@
-"""``opm index``: make and change index images."""
+"""``opm index``: create, change, compare and draw indexes."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.commands.graph import graph
-from opmkit.cli.commands.index_filter import deprecate, filter_index
+from opmkit.cli.commands.index_deprecate import deprecate
+from opmkit.cli.commands.index_filter import filter_index
 from opmkit.cli.commands.index_manifests import manifests
 from opmkit.cli.commands.registry import fatal_if_not_removed
 from opmkit.cli.console import print_json, print_text, progress
-from opmkit.cli.errors import UsageProblem
+from opmkit.cli.container_tools import PullTool, SeparateToolFlags, ToolFlags
+from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.index_flags import (
-    Adding,
+    INDEX_HELP,
+    AddFlags,
     AllowPackageRemoval,
     FromIndex,
+    OutputFlags,
     Packages,
     Permissive,
-    Place,
-    PullTool,
-    Target,
-    Told,
-    Tool,
-    Tools,
-    build_changed,
-    tell_built,
+    PlacementFlags,
+    TargetFlags,
 )
-from opmkit.cli.registry_flags import Connection
+from opmkit.cli.index_output import build_and_print, print_built
+from opmkit.cli.registry_flags import RegistryFlags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,10 +40,7 @@ if TYPE_CHECKING:
 Bundles = Annotated[
     list[str] | None,
     typer.Option(
-        "--bundles",
-        "-b",
-        metavar="IMAGE,...",
-        help="Bundle images, or bundles' directories as ./DIR (required; may be empty).",
+        "--bundles", "-b", metavar="IMAGE,...", help="Bundle images, or bundle directories as ./DIR (required)"
     ),
 ]
 
@@ -54,16 +50,16 @@ def add(
     *,
     bundles: Bundles = None,
     from_index: FromIndex = None,
-    adding_flags: Adding,
-    place: Place,
-    tools: Tools,
-    target: Target,
-    told: Told,
-    connection: Connection,
+    add_flags: AddFlags,
+    placement_flags: PlacementFlags,
+    tool_flags: SeparateToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Add bundles to an index, a database or a file-based catalog, and make a new index image of it.
+    """Add bundles to an index and build a new index image
 
-    Bundles are pulled in parallel. Nothing changes unless all goes well; the tag moves last.
+    Bundles are pulled in parallel. If the command fails, nothing changes; the tag is moved last.
 
     [bold]Examples:[/]
 
@@ -81,40 +77,40 @@ def add(
     from opmkit.index.operations.add.change import AddBundles
 
     require_flags(ctx, "bundles")
-    placement = place.placement(ctx, bundles or [])
-    opened = tools.open(connection, ctx.command_path)
+    placement = placement_flags.placement(ctx, bundles or [])
+    tools = tool_flags.open(registry_flags, ctx.command_path)
     with progress() as bars:
-        options = adding_flags.options(placement, target.level)
-        change = AddBundles(opened.pull, bundles or [], options, bars)
-        built = build_index(opened.pull, opened.build, target.plan(from_index, told), change, progress=bars)
-    tell_built(built, told, opened.build, push=target.push)
+        options = add_flags.options(placement, target_flags.level)
+        change = AddBundles(tools.pull, bundles or [], options, bars)
+        plan = target_flags.plan(from_index, output_flags)
+        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
+    print_built(built, output_flags, tools.build, push=target_flags.push)
 
 
 def rm(
     ctx: typer.Context,
     *,
     operators: Annotated[
-        list[str] | None, typer.Option("--operators", "-o", metavar="NAME,...", help="Packages to remove (required).")
+        list[str] | None, typer.Option("--operators", "-o", metavar="NAME,...", help="Packages to remove (required)")
     ] = None,
     from_index: FromIndex = None,
     permissive: Permissive = False,
-    tools: Tools,
-    target: Target,
-    told: Told,
-    connection: Connection,
+    tool_flags: SeparateToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Remove packages from an index and make a new index image of it.
+    """Remove packages from an index and build a new index image
 
     [bold]Example:[/] opm index rm --operators lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
     from opmkit.index.operations.remove import RemovePackages
 
     require_flags(ctx, "from-index", "operators")
-    opened = tools.open(connection, ctx.command_path)
-    with fatal_if_not_removed(told):
-        build_changed(
-            opened, target.plan(from_index, told), RemovePackages(operators or [], permissive=permissive), told
-        )
+    tools = tool_flags.open(registry_flags, ctx.command_path)
+    change = RemovePackages(operators or [], permissive=permissive)
+    with fatal_if_not_removed(output_flags):
+        build_and_print(tools, target_flags.plan(from_index, output_flags), change, output_flags)
 
 
 def prune(
@@ -123,40 +119,41 @@ def prune(
     packages: Packages = None,
     from_index: FromIndex = None,
     permissive: Permissive = False,
-    tool: Tool,
-    target: Target,
-    told: Told,
-    connection: Connection,
+    tool_flags: ToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Remove all packages but those named, and make a new index image.
+    """Remove all packages except those named from an index and build a new index image
 
     [bold]Example:[/] opm index prune --packages lagoon-operator -f quay.io/me/catalog:1 -t quay.io/me/small:1 --push
     """
     from opmkit.index.operations.prune import PrunePackages
 
     require_flags(ctx, "from-index", "packages")
-    opened = tool.open(connection)
-    build_changed(opened, target.plan(from_index, told), PrunePackages(packages or [], permissive=permissive), told)
+    tools = tool_flags.open(registry_flags)
+    change = PrunePackages(packages or [], permissive=permissive)
+    build_and_print(tools, target_flags.plan(from_index, output_flags), change, output_flags)
 
 
 def prune_stranded(
     ctx: typer.Context,
     *,
     from_index: FromIndex = None,
-    tool: Tool,
-    target: Target,
-    told: Told,
-    connection: Connection,
+    tool_flags: ToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Remove bundles that no channel leads to, and make a new index image.
+    """Remove bundles that are in no channel from an index and build a new index image
 
     [bold]Example:[/] opm index prune-stranded -f quay.io/me/catalog:1 -t quay.io/me/catalog:2 --push
     """
     from opmkit.index.operations.prune import PruneStranded
 
     require_flags(ctx, "from-index")
-    opened = tool.open(connection)
-    build_changed(opened, target.plan(from_index, told), PruneStranded(), told)
+    tools = tool_flags.open(registry_flags)
+    build_and_print(tools, target_flags.plan(from_index, output_flags), PruneStranded(), output_flags)
 
 
 def deprecatetruncate(
@@ -166,73 +163,77 @@ def deprecatetruncate(
     from_index: FromIndex = None,
     permissive: Permissive = False,
     allow_package_removal: AllowPackageRemoval = False,
-    tools: Tools,
-    target: Target,
-    told: Told,
-    connection: Connection,
+    tool_flags: SeparateToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Deprecate bundles: updates end with them, and what they replace goes; make a new index image.
+    """Deprecate bundles, remove the bundles that they replace, and build a new index image
 
     [bold]Example:[/] opm index deprecatetruncate -b quay.io/me/lagoon:0.2.0 -f quay.io/me/catalog:2 -t quay.io/me/new:3
     """
     from opmkit.index.operations.truncate.change import TruncateBundles
 
     require_flags(ctx, "bundles")
-    opened = tools.open(connection, ctx.command_path)
+    tools = tool_flags.open(registry_flags, ctx.command_path)
     change = TruncateBundles(bundles or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    build_changed(opened, target.plan(from_index, told), change, told)
+    build_and_print(tools, target_flags.plan(from_index, output_flags), change, output_flags)
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """The changes of one update."""
+class UpdateFlags:
+    """Flags for the changes of ``opm index update``."""
 
-    add: Annotated[list[str] | None, typer.Option("--add", metavar="IMAGE,...", help="Bundle images to add.")] = None
-    rm: Annotated[list[str] | None, typer.Option("--rm", metavar="NAME,...", help="Packages to remove.")] = None
-    prune_to: Annotated[list[str] | None, typer.Option("--prune-to", metavar="NAME,...", help="Packages to keep.")] = (
+    add: Annotated[
+        list[str] | None,
+        typer.Option("--add", metavar="IMAGE,...", help="Bundle images, or bundle directories as ./DIR, to add"),
+    ] = None
+    rm: Annotated[list[str] | None, typer.Option("--rm", metavar="NAME,...", help="Packages to remove")] = None
+    prune_to: Annotated[list[str] | None, typer.Option("--prune-to", metavar="NAME,...", help="Packages to keep")] = (
         None
     )
     deprecate: Annotated[
-        list[str] | None, typer.Option("--deprecate", metavar="IMAGE,...", help="Bundle images to deprecate.")
+        list[str] | None, typer.Option("--deprecate", metavar="IMAGE,...", help="Bundle images to deprecate")
     ] = None
 
     def changes(
         self, ctx: typer.Context, add: Change, *, permissive: bool, allow_package_removal: bool
     ) -> Sequence[Change]:
-        """Those that were asked for, in the order in which they are made."""
+        """Return the changes for the given flags in the order in which they are applied."""
         from opmkit.index.operations.prune import PrunePackages
         from opmkit.index.operations.remove import RemovePackages
         from opmkit.index.operations.truncate.change import TruncateBundles
 
-        deprecate = TruncateBundles(
-            self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal
-        )
-        possible = {
+        changes = {
             "rm": RemovePackages(self.rm or [], permissive=permissive),
             "prune-to": PrunePackages(self.prune_to or [], permissive=permissive),
             "add": add,
-            "deprecate": deprecate,
+            "deprecate": TruncateBundles(
+                self.deprecate or [], permissive=permissive, allow_package_removal=allow_package_removal
+            ),
         }
-        return [change for flag, change in possible.items() if flag in given_flags(ctx)]
+        return [change for flag, change in changes.items() if flag in given_flags(ctx)]
 
 
 def update(
     ctx: typer.Context,
     *,
-    steps: Steps,
+    update_flags: UpdateFlags,
     from_index: FromIndex = None,
     also_tag: Annotated[
-        list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Further names of the new image.")
+        list[str] | None, typer.Option("--also-tag", metavar="IMAGE,...", help="Additional names of the new image")
     ] = None,
     allow_package_removal: AllowPackageRemoval = False,
-    adding_flags: Adding,
-    place: Place,
-    tools: Tools,
-    target: Target,
-    told: Told,
-    connection: Connection,
+    add_flags: AddFlags,
+    placement_flags: PlacementFlags,
+    tool_flags: SeparateToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Make several changes to an index at once: remove, prune, add and deprecate, in this order, all or nothing.
+    """Remove, prune, add and deprecate, in this order, and build one new index image
+
+    Either all changes are made or none.
 
     [bold]Examples:[/]
 
@@ -245,41 +246,37 @@ def update(
     from opmkit.index.operations.add.change import AddBundles
     from opmkit.index.operations.change import ChangeSequence
 
-    placement = place.placement(ctx, steps.add or [])
-    opened = tools.open(connection, ctx.command_path)
+    images = update_flags.add or []
+    placement = placement_flags.placement(ctx, images)
+    tools = tool_flags.open(registry_flags, ctx.command_path)
     with progress() as bars:
-        changes = steps.changes(
+        changes = update_flags.changes(
             ctx,
-            AddBundles(opened.pull, steps.add or [], adding_flags.options(placement, target.level), bars),
-            permissive=adding_flags.permissive,
+            AddBundles(tools.pull, images, add_flags.options(placement, target_flags.level), bars),
+            permissive=add_flags.permissive,
             allow_package_removal=allow_package_removal,
         )
         if not changes:
-            raise UsageProblem("nothing to do: give --add, --rm, --prune-to or --deprecate", ctx.command_path)
-        plan = target.plan(from_index, told, tuple(also_tag or ()))
-        built = build_index(opened.pull, opened.build, plan, ChangeSequence(changes), progress=bars)
-    tell_built(built, told, opened.build, push=target.push)
+            raise UsageError("no changes: pass --add, --rm, --prune-to or --deprecate", ctx.command_path)
+        plan = target_flags.plan(from_index, output_flags, tuple(also_tag or ()))
+        built = build_index(tools.pull, tools.build, plan, ChangeSequence(changes), progress=bars)
+    print_built(built, output_flags, tools.build, push=target_flags.push)
 
 
 def export(
     ctx: typer.Context,
-    connection: Connection,
-    index: Annotated[
-        str,
-        typer.Option(
-            "--index", "-i", metavar="INDEX", help="Index image of either kind, database file, or catalog's directory."
-        ),
-    ] = "",
+    registry_flags: RegistryFlags,
+    index: Annotated[str, typer.Option("--index", "-i", metavar="INDEX", help=f"{INDEX_HELP} (required)")] = "",
     package: Annotated[
-        list[str] | None, typer.Option("--package", "-p", metavar="NAME,...", help="Packages; all, if left out.")
+        list[str] | None, typer.Option("--package", "-p", metavar="NAME,...", help="Packages to export; default: all")
     ] = None,
     xpackage: Annotated[list[str] | None, typer.Option("--xpackage", "-o", hidden=True)] = None,
     download_folder: Annotated[
-        Path, typer.Option("--download-folder", "-f", metavar="DIR", help="Where the packages go.")
+        Path, typer.Option("--download-folder", "-f", metavar="DIR", help="Directory to write the packages to")
     ] = Path("downloaded"),
     container_tool: PullTool = "none",
 ) -> None:
-    """Write packages of an index to a directory, in the package manifest format.
+    """Write packages of an index to a directory in the package manifest format
 
     [bold]Example:[/] opm index export --index quay.io/me/catalog:1 --package lagoon-operator --download-folder out
     """
@@ -289,8 +286,8 @@ def export(
 
     require_flags(ctx, "index")
     if package and xpackage:
-        raise UsageProblem("--package and --xpackage exclude each other", ctx.command_path)
-    tool = connection.tool_named(container_tool)
+        raise conflicting_flags("--package", "--xpackage", ctx.command_path)
+    tool = registry_flags.tool_named(container_tool)
     names = package or xpackage or []
     source = IndexSource.find(lambda: tool, index, build_context=True)
     with progress() as bars, source.open() as content:
@@ -303,7 +300,7 @@ def export(
 
 
 class DiffFormat(StrEnum):
-    """The forms of a difference."""
+    """Output formats of a difference."""
 
     TEXT = "text"
     JSON = "json"
@@ -311,17 +308,15 @@ class DiffFormat(StrEnum):
 
 
 def diff(
-    connection: Connection,
-    before: Annotated[
-        str, typer.Argument(metavar="A", help="An index image, a database file, or a catalog's directory.")
-    ],
-    after: Annotated[str, typer.Argument(metavar="B", help="Another, of either kind.")],
+    registry_flags: RegistryFlags,
+    before: Annotated[str, typer.Argument(metavar="A", help=INDEX_HELP)],
+    after: Annotated[str, typer.Argument(metavar="B", help=INDEX_HELP)],
     output: Annotated[
-        DiffFormat, typer.Option("--output", "-o", help="Form of the result: text, json or markdown.")
+        DiffFormat, typer.Option("--output", "-o", help="Output format: text, json or markdown")
     ] = DiffFormat.TEXT,
     container_tool: PullTool = "none",
 ) -> None:
-    """Show what differs between two indexes: packages, channels, heads, default channels, bundles.
+    """Show the differences between two indexes: packages, channels, heads, default channels and bundles
 
     [bold]Examples:[/]
 
@@ -334,7 +329,7 @@ def diff(
     from opmkit.index.image.compare import compare_indexes
     from opmkit.index.operations.diff.report import diff_as_markdown, diff_as_text
 
-    difference = compare_indexes(connection.tool_named(container_tool), before, after)
+    difference = compare_indexes(registry_flags.tool_named(container_tool), before, after)
     if output is DiffFormat.JSON:
         print_json(difference)
     else:

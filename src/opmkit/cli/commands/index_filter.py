@@ -1,4 +1,4 @@
-"""``opm index filter`` and ``deprecate``: changes that file-based catalogs alone have a place for."""
+"""``opm index filter``: keep parts of a file-based catalog."""
 
 from __future__ import annotations
 
@@ -6,44 +6,48 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageProblem
-from opmkit.cli.go_commands import given_flags, require_flags
-from opmkit.cli.index_flags import FromIndex, Target, Told, Tool, build_changed
-from opmkit.cli.registry_flags import Connection
+from opmkit.cli.container_tools import ToolFlags
+from opmkit.cli.errors import UsageError
+from opmkit.cli.go_commands import require_flags
+from opmkit.cli.index_flags import FromIndex, OutputFlags, TargetFlags
+from opmkit.cli.index_output import build_and_print
+from opmkit.cli.registry_flags import RegistryFlags
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from opmkit.index.operations.deprecate import DeprecationEdit
 
 
 def filter_index(
     ctx: typer.Context,
     *,
-    parts: Annotated[
-        list[str], typer.Argument(metavar="PACKAGE[:CHANNEL,...][@RANGE]", help="What to keep of the catalog.")
+    filters: Annotated[
+        list[str],
+        typer.Argument(metavar="PACKAGE[:CHANNEL,...][@RANGE]", help="Packages, channels and versions to keep"),
     ],
     from_index: FromIndex = None,
     default_channel: Annotated[
         list[str] | None,
         typer.Option(
-            "--default-channel", metavar="PACKAGE=CHANNEL,...", help="Default channels from now on, where others go."
+            "--default-channel",
+            metavar="PACKAGE=CHANNEL,...",
+            help="Default channels to set for packages whose default channel is removed",
         ),
     ] = None,
     with_dependencies: Annotated[
-        bool, typer.Option("--with-dependencies", help="Keep the packages that provide what bundles require, too.")
+        bool, typer.Option("--with-dependencies", help="Also keep packages that kept bundles depend on")
     ] = False,
     permissive: Annotated[
-        bool, typer.Option("--permissive", help="Ignore packages and channels that are not found, with a warning.")
+        bool, typer.Option("--permissive", help="Report packages and channels that are not found as warnings")
     ] = False,
-    tool: Tool,
-    target: Target,
-    told: Told,
-    connection: Connection,
+    tool_flags: ToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Keep some packages of a file-based catalog, of them some channels, of these some versions.
+    """Keep only some packages, channels and versions of a file-based catalog
 
-    Update graphs stay valid, and no update is made up: a bundle that has to stay for that is told with the reason.
+    Update graphs stay valid, and no update edges are invented. Bundles that are kept only for this are listed with the
+    reason.
 
     [bold]Examples:[/]
 
@@ -57,69 +61,19 @@ def filter_index(
     from opmkit.index.operations.filter.package_filter import PackageFilter
 
     require_flags(ctx, "from-index")
-    defaults = dict(_pairs(default_channel or [], ctx.command_path))
+    defaults = dict(_parse_default_channels(default_channel or [], ctx.command_path))
     change = FilterPackages(
-        list(map(PackageFilter.parse, parts)),
+        list(map(PackageFilter.parse, filters)),
         default_channels=defaults,
         with_dependencies=with_dependencies,
         permissive=permissive,
     )
-    build_changed(tool.open(connection), target.plan(from_index, told), change, told)
+    build_and_print(tool_flags.open(registry_flags), target_flags.plan(from_index, output_flags), change, output_flags)
 
 
-def _pairs(texts: list[str], command: str) -> Iterator[tuple[str, str]]:
+def _parse_default_channels(texts: list[str], command: str) -> Iterator[tuple[str, str]]:
     for text in texts:
         package, equals, channel = text.partition("=")
         if not equals:
-            raise UsageProblem(f"--default-channel {text}: write PACKAGE=CHANNEL", command)
+            raise UsageError(f"--default-channel {text}: invalid: must be PACKAGE=CHANNEL", command)
         yield package, channel
-
-
-def deprecate(
-    ctx: typer.Context,
-    *,
-    package: Annotated[str, typer.Option("--package", metavar="NAME", help="The package (required).")] = "",
-    channel: Annotated[
-        list[str] | None, typer.Option("--channel", metavar="NAME,...", help="Channels of it, not the package.")
-    ] = None,
-    bundle: Annotated[
-        list[str] | None, typer.Option("--bundle", metavar="NAME,...", help="Bundles of it, not the package.")
-    ] = None,
-    message: Annotated[
-        str, typer.Option("--message", "-m", metavar="TEXT", help="What users are told: why, and what to use instead.")
-    ] = "",
-    undo: Annotated[bool, typer.Option("--undo", help="Take back what was said of them.")] = False,
-    from_index: FromIndex = None,
-    tool: Tool,
-    target: Target,
-    told: Told,
-    connection: Connection,
-) -> None:
-    """Say in a file-based catalog that a package, channels or bundles are deprecated; they stay where they are.
-
-    To end updates and remove what lies below a bundle there is deprecatetruncate.
-
-    [bold]Examples:[/]
-
-      opm index deprecate --package lagoon-operator --channel alpha -m "Use the channel stable." -f ./catalog
-
-      opm index deprecate --package lagoon-operator --undo -f quay.io/me/catalog:2 -t quay.io/me/catalog:3 --push
-    """
-    from opmkit.index.operations.deprecate import EditDeprecations
-
-    require_flags(ctx, "from-index", "package")
-    if ("message" in given_flags(ctx)) == undo or bool(message) == undo:
-        raise UsageProblem("give a --message, or --undo to take back what was said", ctx.command_path)
-    edits = list(_deprecation_edits(package, channel or [], bundle or [], message))
-    build_changed(tool.open(connection), target.plan(from_index, told), EditDeprecations(edits), told)
-
-
-def _deprecation_edits(
-    package: str, channels: list[str], bundles: list[str], message: str
-) -> Iterator[DeprecationEdit]:
-    from opmkit.index.fbc.blobs import BUNDLE, CHANNEL, PACKAGE, Deprecation
-    from opmkit.index.operations.deprecate import DeprecationEdit
-
-    named = [(CHANNEL, name) for name in channels] + [(BUNDLE, name) for name in bundles]
-    for schema, name in named or [(PACKAGE, "")]:
-        yield DeprecationEdit(package, Deprecation(schema, name, message))

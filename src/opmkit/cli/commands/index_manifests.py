@@ -1,4 +1,4 @@
-"""``opm index manifests``: the Kubernetes objects that put an index to use."""
+"""``opm index manifests``: Kubernetes manifests for an index."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import print_json, print_yaml
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.container_tools import PullTool
+from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags
-from opmkit.cli.index_flags import PullTool
-from opmkit.cli.registry_flags import Connection
+from opmkit.cli.registry_flags import RegistryFlags
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
@@ -21,72 +21,72 @@ if TYPE_CHECKING:
     from opmkit.index.operations.manifests.installation import Installation
 
 SOURCE_PANEL = "Catalog source"
-INSTALL_PANEL = "Installing a package"
+INSTALL_PANEL = "Package installation"
 
 
 class ManifestFormat(StrEnum):
-    """The forms of manifests: YAML documents, or a JSON list."""
+    """Output formats: YAML documents, or a JSON list."""
 
     YAML = "yaml"
     JSON = "json"
 
 
 class SecurityContext(StrEnum):
-    """What OLM lets the pod of a catalog do."""
+    """Security contexts that OLM gives to the pod of a catalog."""
 
     LEGACY = "legacy"
     RESTRICTED = "restricted"
 
 
 class Approval(StrEnum):
-    """Who approves updates."""
+    """Approval strategies for updates."""
 
     AUTOMATIC = "Automatic"
     MANUAL = "Manual"
 
 
 @dataclass(frozen=True, slots=True)
-class SourceFlags:
-    """What the CatalogSource says."""
+class CatalogSourceFlags:
+    """Flags for the CatalogSource."""
 
     address: Annotated[
         str,
         typer.Option(
             metavar="HOST:PORT",
-            help="Where the cluster reaches the catalog, if it is served already; then REF is only read.",
+            help="Address of a catalog that is already served; REF is then only read",
             rich_help_panel=SOURCE_PANEL,
         ),
     ] = ""
     name: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Its name; default: the image's, or host's.", rich_help_panel=SOURCE_PANEL),
+        typer.Option(metavar="NAME", help="Name; default: the name of the image or host", rich_help_panel=SOURCE_PANEL),
     ] = ""
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Where it is.", rich_help_panel=SOURCE_PANEL)
+        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Namespace", rich_help_panel=SOURCE_PANEL)
     ] = "olm"
-    display_name: Annotated[
-        str, typer.Option(metavar="TEXT", help="What people see as its name.", rich_help_panel=SOURCE_PANEL)
-    ] = ""
-    publisher: Annotated[str, typer.Option(metavar="TEXT", help="Who publishes it.", rich_help_panel=SOURCE_PANEL)] = ""
+    display_name: Annotated[str, typer.Option(metavar="TEXT", help="Display name", rich_help_panel=SOURCE_PANEL)] = ""
+    publisher: Annotated[str, typer.Option(metavar="TEXT", help="Publisher", rich_help_panel=SOURCE_PANEL)] = ""
     poll_interval: Annotated[
         str,
         typer.Option(
             metavar="DURATION",
-            help="How often to look whether the image's tag was moved, such as 30m.",
+            help="How often to check the image's tag for updates, such as 30m",
             rich_help_panel=SOURCE_PANEL,
         ),
     ] = ""
     pull_secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME,...", help="Secrets to pull the image with.", rich_help_panel=SOURCE_PANEL),
+        typer.Option(metavar="NAME,...", help="Secrets for pulling the image", rich_help_panel=SOURCE_PANEL),
     ] = None
     security_context: Annotated[
         SecurityContext | None,
-        typer.Option(metavar="CONTEXT", help="Of the pod: legacy or restricted.", rich_help_panel=SOURCE_PANEL),
+        typer.Option(
+            metavar="CONTEXT", help="Security context of the pod: legacy or restricted", rich_help_panel=SOURCE_PANEL
+        ),
     ] = None
 
     def source(self, reference: str) -> CatalogSource:
-        """The source of the index ``reference``, or of what is served at the address."""
+        """Return the source for the index ``reference``, or for the catalog served at the address."""
         from opmkit.index.client.address import parse_address
         from opmkit.index.operations.manifests.catalog_source import CatalogSource
         from opmkit.index.operations.manifests.names import as_label
@@ -94,12 +94,12 @@ class SourceFlags:
         address, image = None, None
         if self.address:
             address = parse_address(self.address)
-            named_after = address.host.partition(".")[0]
+            default_name = address.host.partition(".")[0]
         else:
-            image = _image(reference)
-            named_after = image.repository.rpartition("/")[2]
+            image = _parse_image(reference)
+            default_name = image.repository.rpartition("/")[2]
         return CatalogSource(
-            name=self.name or as_label(named_after),
+            name=self.name or as_label(default_name),
             namespace=self.namespace,
             image=image,
             address=address,
@@ -113,36 +113,42 @@ class SourceFlags:
 
 @dataclass(frozen=True, slots=True)
 class InstallFlags:
-    """What is installed from it, and where."""
+    """Flags for the package to install."""
 
     package: Annotated[
-        str, typer.Option("--package", "-p", metavar="NAME", help="The package.", rich_help_panel=INSTALL_PANEL)
+        str, typer.Option("--package", "-p", metavar="NAME", help="Package to install", rich_help_panel=INSTALL_PANEL)
     ] = ""
     channel: Annotated[
         str,
-        typer.Option(metavar="NAME", help="Its channel; default: the default channel.", rich_help_panel=INSTALL_PANEL),
+        typer.Option(metavar="NAME", help="Channel; default: the default channel", rich_help_panel=INSTALL_PANEL),
     ] = ""
     starting_csv: Annotated[
         str,
         typer.Option(
-            metavar="BUNDLE", help="The bundle to start with; default: the head.", rich_help_panel=INSTALL_PANEL
+            metavar="BUNDLE",
+            help="First bundle to install; default: the head of the channel",
+            rich_help_panel=INSTALL_PANEL,
         ),
     ] = ""
     approval: Annotated[
         Approval,
-        typer.Option(case_sensitive=False, help="Of updates: Automatic or Manual.", rich_help_panel=INSTALL_PANEL),
+        typer.Option(
+            case_sensitive=False, help="Approval of updates: Automatic or Manual", rich_help_panel=INSTALL_PANEL
+        ),
     ] = Approval.AUTOMATIC
     install_namespace: Annotated[
         str,
         typer.Option(
-            metavar="NAMESPACE", help="Where to install it; default: one of its own.", rich_help_panel=INSTALL_PANEL
+            metavar="NAMESPACE",
+            help="Namespace to install to; default: the package's name",
+            rich_help_panel=INSTALL_PANEL,
         ),
     ] = ""
     target_namespaces: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME,...",
-            help="What the operator watches; default: all namespaces, or its own if it does not support that.",
+            help="Namespaces that the operator watches; default: all, or its own if it supports only that",
             rich_help_panel=INSTALL_PANEL,
         ),
     ] = None
@@ -150,13 +156,13 @@ class InstallFlags:
         bool,
         typer.Option(
             "--existing-namespace",
-            help="The namespace is there with its OperatorGroup: leave both out.",
+            help="Omit the namespace and its OperatorGroup, which exist already",
             rich_help_panel=INSTALL_PANEL,
         ),
     ] = False
 
     def installation(self) -> Installation:
-        """The same for the index package."""
+        """Return the installation."""
         from opmkit.index.operations.manifests.installation import Installation
         from opmkit.index.operations.manifests.names import as_label
 
@@ -171,7 +177,7 @@ class InstallFlags:
         )
 
 
-_ONLY_TO_INSTALL = frozenset(
+_INSTALL_ONLY_FLAGS = frozenset(
     {"channel", "starting-csv", "approval", "install-namespace", "target-namespaces", "existing-namespace"}
 )
 
@@ -181,19 +187,19 @@ def manifests(
     *,
     reference: Annotated[
         str,
-        typer.Argument(metavar="[REF]", help="The index image. With --address, any index, or none: it is only read."),
+        typer.Argument(metavar="[REF]", help="Index image; with --address, any index, or none"),
     ] = "",
-    source_flags: SourceFlags,
+    catalog_source_flags: CatalogSourceFlags,
     install_flags: InstallFlags,
     output: Annotated[
-        ManifestFormat, typer.Option("--output", "-o", help="Form of the result: yaml or json.")
+        ManifestFormat, typer.Option("--output", "-o", help="Output format: yaml or json")
     ] = ManifestFormat.YAML,
     container_tool: PullTool = "none",
-    connection: Connection,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Print the manifests that put an index to use in a cluster: CatalogSource, OperatorGroup and Subscription.
+    """Print the CatalogSource, OperatorGroup and Subscription for an index
 
-    Without a package it is the CatalogSource alone. Channel and targets are looked up in the index.
+    Without --package, only the CatalogSource is printed. Channel and target namespaces are looked up in the index.
 
     [bold]Examples:[/]
 
@@ -205,20 +211,20 @@ def manifests(
     """
     from opmkit.index.operations.manifests.resources import build_manifests, is_available
 
-    if not reference and not source_flags.address:
-        raise UsageProblem("name the index image, or give --address", ctx.command_path)
-    if not install_flags.package and (idle := sorted(given_flags(ctx) & _ONLY_TO_INSTALL)):
-        raise UsageProblem(f"--{idle[0]} is for the package to install: give --package, too", ctx.command_path)
-    source = source_flags.source(reference)
+    if not reference and not catalog_source_flags.address:
+        raise UsageError("no index: pass REF or --address", ctx.command_path)
+    if not install_flags.package and (unused := sorted(given_flags(ctx) & _INSTALL_ONLY_FLAGS)):
+        raise UsageError(f"--{unused[0]} requires --package", ctx.command_path)
+    source = catalog_source_flags.source(reference)
     installation = install_flags.installation() if install_flags.package else None
     if installation:
         if reference:
             index = str(source.image or reference)
-            installation = _looked_up(installation, index, connection, container_tool)
+            installation = _resolve(installation, index, registry_flags, container_tool)
         if not is_available(source, installation):
             print_warning(
-                f"OLM offers a catalog of the namespace {source.namespace} in that namespace only, not in "
-                f"{installation.namespace}, unless it is set up otherwise"
+                f"OLM by default offers a catalog only in its namespace {source.namespace}, not in "
+                f"{installation.namespace}"
             )
     objects = build_manifests(source, installation)
     if output is ManifestFormat.JSON:
@@ -227,21 +233,28 @@ def manifests(
         print_yaml(objects)
 
 
-def _image(text: str) -> Reference:
-    """The image that a cluster pulls; raises OpmkitError for one that it can't."""
+def _parse_image(text: str) -> Reference:
+    """Parse the name of an image; raises OpmkitError if clusters cannot pull it."""
+    from opmkit.imagetools.hints import Hint, Operation
     from opmkit.imagetools.reference import Reference, parse_image_reference
     from opmkit.index.errors import CatalogError
 
     reference = None if Path(text).is_file() else parse_image_reference(text)
     if not isinstance(reference, Reference):
         raise CatalogError(
-            f"{text}: a cluster can't pull that",
-            hint="name an image in a registry ('opm image copy' brings it there), or give --address",
+            f"{text}: clusters cannot pull this index",
+            hint=Hint.any_of(
+                "pass an image in a registry",
+                Hint("copy it to a registry with {}", Operation.COPY_IMAGE),
+                "pass --address",
+            ),
         )
     return reference.with_default_tag()
 
 
-def _looked_up(installation: Installation, index: str, connection: Connection, container_tool: str) -> Installation:
+def _resolve(
+    installation: Installation, index: str, registry_flags: RegistryFlags, container_tool: str
+) -> Installation:
     """Resolve the installation in the index; print a warning and return it unchanged if the index cannot be read."""
     from opmkit.imagetools.errors import ImageToolsError
     from opmkit.index.image.content import DatabaseContent
@@ -249,7 +262,7 @@ def _looked_up(installation: Installation, index: str, connection: Connection, c
     from opmkit.index.operations.manifests.installation import resolve_in_catalog, resolve_in_database
 
     try:
-        tool = connection.tool_named(container_tool)
+        tool = registry_flags.tool_named(container_tool)
         with IndexSource.find(lambda: tool, index, build_context=True).open() as content:
             if not isinstance(content, DatabaseContent):
                 return resolve_in_catalog(installation, content.blobs())

@@ -1,4 +1,4 @@
-"""``opm init``: the first document of a package in a file-based catalog."""
+"""``opm init``: create the first document of a package in a file-based catalog."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from opmkit.cli.fbc_output import CatalogFormat, CatalogOutput, print_blobs
 
 
 def init(
-    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="The name of the package.")],
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of the package")],
     default_channel: Annotated[
         str,
-        typer.Option(
-            "--default-channel", "-c", metavar="NAME", help="The channel of those who subscribe without naming one."
-        ),
+        typer.Option("--default-channel", "-c", metavar="NAME", help="Default channel of the package"),
     ] = "",
     description: Annotated[
         Path | None,
-        typer.Option("--description", "-d", metavar="FILE", help="Text about the operator, such as its README.md."),
+        typer.Option(
+            "--description", "-d", metavar="FILE", help="File with the description of the operator, such as README.md"
+        ),
     ] = None,
     icon: Annotated[
-        Path | None, typer.Option("--icon", "-i", metavar="FILE", help="The operator's icon: SVG, PNG, JPEG or GIF.")
+        Path | None, typer.Option("--icon", "-i", metavar="FILE", help="Icon of the operator: SVG, PNG, JPEG or GIF")
     ] = None,
     output: CatalogOutput = CatalogFormat.JSON,
 ) -> None:
-    """Print the document that says what a package is, to begin a file-based catalog with.
+    """Create the first document of a package in a file-based catalog
 
     [bold]Example:[/] opm init lagoon -c stable -d README.md -i lagoon.svg -o yaml > catalog/lagoon.yaml
     """
@@ -38,5 +38,5 @@ def init(
 
     blob = create_package(package, default_channel, description, icon)
     for problem in dns1123_label(package):
-        print_warning(f"catalogs with a package of the name {package!r} are refused: {problem}")
+        print_warning(f"package name {package!r}: {problem}: catalogs with this name are invalid")
     print_blobs(Blobs((blob,)), output)

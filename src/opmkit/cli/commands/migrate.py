@@ -1,4 +1,4 @@
-"""``opm migrate``: an index as a directory with a file-based catalog."""
+"""``opm migrate``: convert an index to a file-based catalog in a directory."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.console import progress
-from opmkit.cli.fbc_output import CatalogFormat, CatalogOutput, MigrateLevel, level_named, writer
-from opmkit.cli.registry_flags import Connection, made_once
+from opmkit.cli.fbc_output import CatalogFormat, CatalogOutput, MigrateLevel, blob_encoder, parse_level
+from opmkit.cli.index_flags import INDEX_HELP
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registry_flags import RegistryFlags
 
 
 def migrate(
     *,
-    index: Annotated[
-        str, typer.Argument(metavar="INDEX", help="A database file, an index image, or a catalog directory.")
-    ],
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where the catalog goes: an empty directory, or one to be made.")
-    ],
+    index: Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="New or empty directory for the catalog")],
     output: CatalogOutput = CatalogFormat.JSON,
     migrate_level: MigrateLevel = "",
-    connection: Connection,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Convert an index to a directory with a file-based catalog, a file for each package.
+    """Convert an index to a directory with a file-based catalog, one file per package
 
-    The directory comes to be as a whole, or not at all.
+    The directory is created atomically.
 
     [bold]Example:[/] opm migrate quay.io/me/catalog:1 ./catalog
     """
@@ -35,8 +33,8 @@ def migrate(
     from opmkit.index.render import RenderOptions
     from opmkit.index.render import render as rendered
 
-    rendering = RenderOptions(kinds=INDEXES, level=level_named(migrate_level))
+    rendering = RenderOptions(kinds=INDEXES, level=parse_level(migrate_level))
     require_empty(directory)
     with progress() as bars:
-        blobs = rendered(made_once(connection.tool), [index], rendering, progress=bars)
-    write_catalog(blobs, directory, output, writer(output))
+        blobs = rendered(call_once(registry_flags.tool), [index], rendering, progress=bars)
+    write_catalog(blobs, directory, output, blob_encoder(output))

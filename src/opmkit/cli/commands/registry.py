@@ -1,33 +1,34 @@
-"""``opm registry``: make and change index databases."""
+"""``opm registry``: create, change and serve index databases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.console import OutputFormat, progress
+from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import print_to_stderr
 from opmkit.cli.go_commands import require_flags
 from opmkit.cli.index_flags import (
-    Adding,
+    AddFlags,
     AllowPackageRemoval,
+    BundleImages,
     Database,
+    OutputFlags,
     Packages,
     Permissive,
-    PullTool,
-    Told,
-    tell_changed,
 )
-from opmkit.cli.registry_flags import Connection
-from opmkit.cli.server_flags import INFINITE, Serving, SkipMigrate
+from opmkit.cli.index_output import print_database_change
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.server_flags import INFINITE, ServerFlags, SkipMigrate
 
-BundleImages = Annotated[
-    list[str] | None, typer.Option("--bundle-images", "-b", metavar="IMAGE,...", help="Bundle images.")
-]
+if TYPE_CHECKING:
+    from opmkit.index.operations.change import AppliedChange, Change
+
 DEFAULT_DATABASE = Path("bundles.db")
 
 
@@ -36,13 +37,13 @@ def add(
     bundle_images: BundleImages = None,
     database: Database = DEFAULT_DATABASE,
     container_tool: PullTool = "none",
-    adding_flags: Adding,
-    told: Told,
-    connection: Connection,
+    add_flags: AddFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Add bundles to an index database; the file is made where there is none.
+    """Add bundles to an index database, which is created if it does not exist
 
-    Bundles are pulled in parallel. The file is replaced when all went well, and stays as it is otherwise.
+    Bundles are pulled in parallel. If the command fails, the file is unchanged.
 
     [bold]Examples:[/]
 
@@ -51,37 +52,34 @@ def add(
       opm registry add -d index.db -b ./lagoon/0.1.0,./lagoon/0.2.0 --mode semver
     """
     from opmkit.index.operations.add.change import AddBundles
-    from opmkit.index.operations.change import change_database
 
-    tool = connection.tool_named(container_tool)
+    tool = registry_flags.tool_named(container_tool)
     with progress() as bars:
-        change = AddBundles(tool, bundle_images or [], adding_flags.options(), bars)
-        result = change_database(database, change.apply_to_database, dry_run=told.dry_run)
-    tell_changed(result, told)
+        change = AddBundles(tool, bundle_images or [], add_flags.options(), bars)
+        result = _apply(change, database, output_flags, must_exist=False)
+    print_database_change(result, output_flags)
 
 
 def rm(
     ctx: typer.Context,
     *,
     packages: Annotated[
-        list[str] | None, typer.Option("--packages", "-o", metavar="NAME,...", help="Packages to remove (required).")
+        list[str] | None, typer.Option("--packages", "-o", metavar="NAME,...", help="Packages to remove (required)")
     ] = None,
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
-    told: Told,
+    output_flags: OutputFlags,
 ) -> None:
-    """Remove packages from an index database.
+    """Remove packages from an index database
 
     [bold]Example:[/] opm registry rm --database index.db --packages lagoon-operator
     """
-    from opmkit.index.operations.change import change_database
     from opmkit.index.operations.remove import RemovePackages
 
     require_flags(ctx, "packages")
-    change = RemovePackages(packages or [], permissive=permissive)
-    with fatal_if_not_removed(told):
-        result = change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run)
-    tell_changed(result, told)
+    with fatal_if_not_removed(output_flags):
+        result = _apply(RemovePackages(packages or [], permissive=permissive), database, output_flags)
+    print_database_change(result, output_flags)
 
 
 def prune(
@@ -90,30 +88,27 @@ def prune(
     packages: Packages = None,
     database: Database = DEFAULT_DATABASE,
     permissive: Permissive = False,
-    told: Told,
+    output_flags: OutputFlags,
 ) -> None:
-    """Remove all packages but those named from an index database.
+    """Remove all packages except those named from an index database
 
     [bold]Example:[/] opm registry prune --database index.db --packages lagoon-operator
     """
-    from opmkit.index.operations.change import change_database
     from opmkit.index.operations.prune import PrunePackages
 
     require_flags(ctx, "packages")
     change = PrunePackages(packages or [], permissive=permissive)
-    tell_changed(change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run), told)
+    print_database_change(_apply(change, database, output_flags), output_flags)
 
 
-def prune_stranded(told: Told, database: Database = DEFAULT_DATABASE) -> None:
-    """Remove bundles that no channel leads to from an index database.
+def prune_stranded(output_flags: OutputFlags, database: Database = DEFAULT_DATABASE) -> None:
+    """Remove bundles that are in no channel from an index database
 
     [bold]Example:[/] opm registry prune-stranded --database index.db
     """
-    from opmkit.index.operations.change import change_database
     from opmkit.index.operations.prune import PruneStranded
 
-    change = PruneStranded()
-    tell_changed(change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run), told)
+    print_database_change(_apply(PruneStranded(), database, output_flags), output_flags)
 
 
 def deprecatetruncate(
@@ -122,35 +117,34 @@ def deprecatetruncate(
     database: Database = Path("index.db"),
     permissive: Permissive = False,
     allow_package_removal: AllowPackageRemoval = False,
-    told: Told,
+    output_flags: OutputFlags,
 ) -> None:
-    """Deprecate bundles in an index database: updates end with them, and what they replace goes.
+    """Deprecate bundles in an index database and remove the bundles that they replace
 
     [bold]Example:[/] opm registry deprecatetruncate --database index.db --bundle-images quay.io/me/lagoon:0.2.0
     """
-    from opmkit.index.operations.change import change_database
     from opmkit.index.operations.truncate.change import TruncateBundles
 
     change = TruncateBundles(bundle_images or [], permissive=permissive, allow_package_removal=allow_package_removal)
-    tell_changed(change_database(database, change.apply_to_database, must_exist=True, dry_run=told.dry_run), told)
+    print_database_change(_apply(change, database, output_flags), output_flags)
 
 
 def serve(
     *,
     database: Database = DEFAULT_DATABASE,
     index: Annotated[
-        str, typer.Option(metavar="IMAGE", help="Serve the database of this index image, in place of a file.")
+        str, typer.Option(metavar="IMAGE", help="Index image whose database to serve instead of a file")
     ] = "",
     skip_migrate: SkipMigrate = False,
     timeout_seconds: Annotated[
-        str, typer.Option(metavar="SECONDS", help="Stop after so many seconds; 'infinite' is never.")
+        str, typer.Option(metavar="SECONDS", help="Stop after this number of seconds, or 'infinite'")
     ] = INFINITE,
-    serving: Serving,
-    connection: Connection,
+    server_flags: ServerFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Serve an index database over gRPC, until the command is stopped.
+    """Serve an index database over gRPC
 
-    The file is only read. Calls in progress may end when the server is told to stop (SIGINT, SIGTERM).
+    The file is never written. On SIGINT and SIGTERM, the server completes the calls in progress.
 
     [bold]Examples:[/]
 
@@ -160,20 +154,28 @@ def serve(
     """
     from opmkit.index.server.serve import serve_database
 
-    settings = serving.settings(debug=connection.debug, timeout=timeout_seconds)
-    with serving.logs(debug=connection.debug), _database(index, database, connection) as path:
+    debug = registry_flags.debug
+    settings = server_flags.settings(debug=debug, timeout=timeout_seconds)
+    with server_flags.logs(debug=debug), _open_database(index, database, registry_flags) as path:
         serve_database(path, settings, migrate=not skip_migrate, name=index)
 
 
+def _apply(change: Change, path: Path, output_flags: OutputFlags, *, must_exist: bool = True) -> AppliedChange:
+    """Apply a change to the database at ``path``, or to a copy for a dry run."""
+    from opmkit.index.operations.change import change_database
+
+    return change_database(path, change.apply_to_database, must_exist=must_exist, dry_run=output_flags.dry_run)
+
+
 @contextmanager
-def _database(index: str, database: Path, connection: Connection) -> Iterator[Path]:
-    """The database file, or that of an index image."""
+def _open_database(index: str, database: Path, registry_flags: RegistryFlags) -> Iterator[Path]:
+    """Return the path of the database file, or of the database of an index image."""
     if not index:
         yield database
         return
     from opmkit.index.image.source import IndexSource, SourceKind
 
-    tool = connection.tool()
+    tool = registry_flags.tool()
     source = IndexSource.resolve(lambda: tool, index)
     source.require({SourceKind.DATABASE_IMAGE})
     with source.open() as content:
@@ -181,10 +183,10 @@ def _database(index: str, database: Path, connection: Connection) -> Iterator[Pa
 
 
 @contextmanager
-def fatal_if_not_removed(told: Told) -> Iterator[None]:
-    """Print the log record of Go opm, and no ``Error:`` line, for a package that the database does not have.
+def fatal_if_not_removed(output_flags: OutputFlags) -> Iterator[None]:
+    """Print the log record of Go opm, without an ``Error:`` line, for a package that is not in the database.
 
-    IIB retries with --permissive where it finds this record and no ``Error:`` line.
+    IIB retries with --permissive if it finds this record and no ``Error:`` line.
     """
     from opmkit.cli.server_logs import format_record
     from opmkit.index.errors import PackageNotRemoved
@@ -192,7 +194,7 @@ def fatal_if_not_removed(told: Told) -> Iterator[None]:
     try:
         yield
     except PackageNotRemoved as error:
-        if told.output is OutputFormat.JSON:  # callers of Go opm do not ask for JSON
+        if output_flags.output is OutputFormat.JSON:  # callers of Go opm do not ask for JSON
             raise
         print_to_stderr(format_record("fatal", "permissive mode disabled", {"error": error.message}))
         raise typer.Exit(1) from error

@@ -1,4 +1,4 @@
-"""``opm render``: bundles and catalogs of either kind as a file-based catalog."""
+"""``opm render``: print bundles and indexes as a file-based catalog."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.console import progress
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.errors import conflicting_flags, print_warning
 from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
     MigrateLevel,
-    level_named,
+    parse_level,
     print_blobs,
     render_cache,
 )
-from opmkit.cli.registry_flags import Connection, made_once
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registry_flags import RegistryFlags
 
 
 def render(
@@ -25,28 +26,26 @@ def render(
     references: Annotated[
         list[str],
         typer.Argument(
-            metavar="REF", help="Catalog directories, databases, index images, bundle directories, bundle images."
+            metavar="REF", help="Index images, database files, catalog directories, bundle images or bundle directories"
         ),
     ],
     output: CatalogOutput = CatalogFormat.JSON,
     migrate_level: MigrateLevel = "",
-    migrate: Annotated[bool, typer.Option("--migrate", help="The same as --migrate-level all.")] = False,
+    migrate: Annotated[bool, typer.Option("--migrate", help="Same as --migrate-level all")] = False,
     alpha_image_ref_template: Annotated[
         str,
         typer.Option(
             metavar="TEMPLATE",
-            help="Image of bundle directories, which have none: a text with {{.Package}}, {{.Name}}, {{.Version}}.",
+            help="Image to record for bundle directories: a template with {{.Package}}, {{.Name}} and {{.Version}}",
         ),
     ] = "",
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Neither use nor keep what was rendered of bundle images before.")
-    ] = False,
-    connection: Connection,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Do not use the cache of earlier results")] = False,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Print bundles and catalogs as a file-based catalog.
+    """Print bundles and indexes as a file-based catalog
 
-    They are read side by side, and printed by package, schema and name. What there is on disk under the name of a
-    reference goes before an image of that name.
+    They are read in parallel, and printed by package, schema and name. Files and directories take precedence over
+    images of the same name.
 
     [bold]Examples:[/]
 
@@ -57,17 +56,17 @@ def render(
       opm render ./lagoon/0.2.0 --alpha-image-ref-template 'quay.io/me/{{.Package}}:v{{.Version}}'
     """
     from opmkit.index.render import RenderOptions
-    from opmkit.index.render import render as rendered
+    from opmkit.index.render import render as render_references
     from opmkit.index.rendering.image_template import ImageTemplate
 
     if migrate and migrate_level:
-        raise UsageProblem("--migrate and --migrate-level exclude each other", ctx.command_path)
-    rendering = RenderOptions(
-        level=level_named("all" if migrate else migrate_level),
+        raise conflicting_flags("--migrate", "--migrate-level", ctx.command_path)
+    options = RenderOptions(
+        level=parse_level("all" if migrate else migrate_level),
         image_template=ImageTemplate.parse(alpha_image_ref_template) if alpha_image_ref_template else None,
         cache=None if no_cache else render_cache(),
         warn=print_warning,
     )
     with progress() as bars:
-        blobs = rendered(made_once(connection.tool), references, rendering, progress=bars)
+        blobs = render_references(call_once(registry_flags.tool), references, options, progress=bars)
     print_blobs(blobs, output)

@@ -1,4 +1,4 @@
-"""``opm serve``: a file-based catalog over gRPC."""
+"""``opm serve``: serve a file-based catalog over gRPC."""
 
 from __future__ import annotations
 
@@ -9,41 +9,44 @@ from typing import Annotated
 
 import typer
 
-from opmkit.cli.errors import UsageProblem
-from opmkit.cli.registry_flags import Connection, made_once
-from opmkit.cli.server_flags import Serving
+from opmkit.cli.errors import UsageError
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.server_flags import ServerFlags
 
 CACHE_PANEL = "Cache"
 
 
 def serve(
     *,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Catalog directory, or index image with one.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="Catalog directory, or index image with a file-based catalog")
+    ],
     cache_dir: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Keep what is prepared here, from one start to the next.", rich_help_panel=CACHE_PANEL
+            metavar="DIR", help="Directory of the cache, which later starts reuse", rich_help_panel=CACHE_PANEL
         ),
     ] = None,
     cache_only: Annotated[
-        bool, typer.Option("--cache-only", help="Make the cache, and serve nothing.", rich_help_panel=CACHE_PANEL)
+        bool, typer.Option("--cache-only", help="Build the cache and exit", rich_help_panel=CACHE_PANEL)
     ] = False,
     cache_enforce_integrity: Annotated[
         bool | None,
         typer.Option(
             "--cache-enforce-integrity/--no-cache-enforce-integrity",
-            help="Fail if the cache does not belong to the catalog; so it is with --cache-dir, unless --cache-only.",
+            help="Fail if the cache is outdated; default: true with --cache-dir and without --cache-only",
             rich_help_panel=CACHE_PANEL,
         ),
     ] = None,
-    pprof_addr: Annotated[str, typer.Option(metavar="ADDRESS", help="Taken for the Go tool's sake.", hidden=True)] = "",
+    pprof_addr: Annotated[str, typer.Option(metavar="ADDRESS", hidden=True)] = "",
     pprof_capture_profiles: Annotated[bool, typer.Option("--pprof-capture-profiles", hidden=True)] = False,
-    serving: Serving,
-    connection: Connection,
+    server_flags: ServerFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Serve a file-based catalog over gRPC, until the command is stopped.
+    """Serve a file-based catalog over gRPC
 
-    The catalog is checked and prepared first, which a cache directory spares the next start.
+    The catalog is first validated and cached; with --cache-dir, later starts reuse the cache.
 
     [bold]Examples:[/]
 
@@ -57,10 +60,10 @@ def serve(
 
     enforce = cache_enforce_integrity
     if enforce and cache_dir is None:
-        raise UsageProblem("--cache-dir must be specified with --cache-enforce-integrity", "opm serve")
+        raise UsageError("--cache-dir must be specified with --cache-enforce-integrity", "opm serve")
     enforce = cache_dir is not None and not cache_only if enforce is None else enforce
-    settings = serving.settings(debug=connection.debug)
-    with serving.logs(debug=connection.debug), _catalog(source, connection) as root:
+    settings = server_flags.settings(debug=registry_flags.debug)
+    with server_flags.logs(debug=registry_flags.debug), _open_catalog(source, registry_flags) as root:
         if cache_only:
             prepare_catalog(root, cache_dir, enforce=enforce)
         else:
@@ -68,14 +71,14 @@ def serve(
 
 
 @contextmanager
-def _catalog(source: str, connection: Connection) -> Iterator[Path]:
-    """The directory with the catalog, for as long as it is needed."""
+def _open_catalog(source: str, registry_flags: RegistryFlags) -> Iterator[Path]:
+    """Return the directory of the catalog, which exists within the block."""
     if Path(source).is_dir():
         yield Path(source)
         return
     from opmkit.index.image.source import CATALOGS, IndexSource
 
-    catalog = IndexSource.resolve(made_once(connection.tool), source)
+    catalog = IndexSource.resolve(call_once(registry_flags.tool), source)
     catalog.require(CATALOGS)
     with catalog.open() as content:
         yield content.path

@@ -1,4 +1,4 @@
-"""``opm alpha render-template`` and ``opm alpha convert-template``: catalogs from templates, and the way back."""
+"""``opm alpha render-template`` and ``opm alpha convert-template``: render and create catalog templates."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import print_bytes, progress
-from opmkit.cli.errors import UsageProblem, print_warning
+from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.fbc_output import (
     CatalogFormat,
     CatalogOutput,
     CompatOption,
     MigrateLevel,
-    level_named,
+    blob_encoder,
+    encode_mermaid,
+    parse_level,
     print_blobs,
     render_cache,
-    told,
-    writer,
 )
 from opmkit.cli.go_commands import given_flags
-from opmkit.cli.registration import group
-from opmkit.cli.registry_flags import Connection, made_once
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registration import create_group
+from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ COMPOSITE_PANEL = "Composite templates"
 
 
 class TemplateFormat(StrEnum):
-    """The forms of a catalog made from a template: JSON, YAML, or mermaid text for its graph."""
+    """Output formats of a rendered template: JSON, YAML, or mermaid text for its graph."""
 
     JSON = "json"
     YAML = "yaml"
@@ -51,8 +52,8 @@ class TemplateFormat(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Composite:
-    """What a composite template is made of, and what it may do."""
+class CompositeFlags:
+    """Flags of composite templates."""
 
     catalog_config: Annotated[
         str,
@@ -60,7 +61,7 @@ class Composite:
             "--catalog-config",
             "-f",
             metavar="FILE|URL",
-            help="Where catalogs go, and their builders.",
+            help="File or URL with the catalogs and their builders",
             rich_help_panel=COMPOSITE_PANEL,
         ),
     ] = "catalogs.yaml"
@@ -70,20 +71,21 @@ class Composite:
             "--composite-config",
             "-c",
             metavar="FILE",
-            help="What is contributed to each catalog.",
+            help="File with the contribution to each catalog",
             rich_help_panel=COMPOSITE_PANEL,
         ),
     ] = "catalog/config.yaml"
     validate: Annotated[
-        bool, typer.Option("--validate/--no-validate", help="Validate what was built.", rich_help_panel=COMPOSITE_PANEL)
+        bool,
+        typer.Option("--validate/--no-validate", help="Validate the built catalogs", rich_help_panel=COMPOSITE_PANEL),
     ] = True
     allow_programs: Annotated[
         bool,
-        typer.Option("--allow-programs", help="Run the programs of custom builders.", rich_help_panel=COMPOSITE_PANEL),
+        typer.Option("--allow-programs", help="Run the programs of custom builders", rich_help_panel=COMPOSITE_PANEL),
     ] = False
 
 
-_ONLY_COMPOSITE = frozenset({"catalog-config", "composite-config", "validate", "allow-programs"})
+_COMPOSITE_ONLY_FLAGS = frozenset({"catalog-config", "composite-config", "validate", "allow-programs"})
 
 
 def render_template(
@@ -91,22 +93,20 @@ def render_template(
     *,
     kind: Annotated[
         str,
-        typer.Argument(
-            metavar="[TYPE]", help="basic, semver, substitutes or composite; default: what its schema says."
-        ),
+        typer.Argument(metavar="[TYPE]", help="basic, semver, substitutes or composite; default: from the schema"),
     ] = "",
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="The template; default, or -: standard input.")] = "",
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="Template; default or -: standard input")] = "",
     output: Annotated[
-        TemplateFormat, typer.Option("--output", "-o", help="Form of the result: json, yaml or mermaid.")
+        TemplateFormat, typer.Option("--output", "-o", help="Output format: json, yaml or mermaid")
     ] = TemplateFormat.JSON,
     migrate_level: MigrateLevel = "",
     compat: CompatOption = Compat.NEWEST,
-    composite: Composite,
-    connection: Connection,
+    composite_flags: CompositeFlags,
+    registry_flags: RegistryFlags,
 ) -> None:
-    """Render a template to a file-based catalog.
+    """Render a template to a file-based catalog
 
-    The type composite, of older releases, takes its templates from --composite-config and writes files.
+    The type composite, from older releases, reads its templates from --composite-config and writes files.
 
     [bold]Examples:[/]
 
@@ -115,32 +115,33 @@ def render_template(
       opm alpha render-template lagoon.yaml -o mermaid
     """
     from opmkit.index.drawing.mermaid import render_mermaid
-    from opmkit.index.fbc.templates.render import render_template as rendered
+    from opmkit.index.fbc.templates.render import render_template as render_file
     from opmkit.index.fbc.templates.render import template_type
 
-    level = level_named(migrate_level)
+    level = parse_level(migrate_level)
     if kind == COMPOSITE and not file:
-        _build(composite, output, level, compat, connection)
+        _build_composite(composite_flags, output, level, compat, registry_flags)
         return
-    if idle := sorted(given_flags(ctx) & _ONLY_COMPOSITE):
-        raise UsageProblem(f"--{idle[0]} is for the type composite only", ctx.command_path)
-    named, file = _named(kind, file)
+    if unused := sorted(given_flags(ctx) & _COMPOSITE_ONLY_FLAGS):
+        raise UsageError(f"--{unused[0]} requires the type composite", ctx.command_path)
+    named, file = _split_arguments(kind, file)
     template = _read(file)
-    blobs = rendered(template, named or template_type(template), _renderer(connection), level=level, compat=compat)
+    renderer = _image_renderer(registry_flags)
+    blobs = render_file(template, named or template_type(template), renderer, level=level, compat=compat)
     if output is TemplateFormat.MERMAID:
-        print_bytes([told(render_mermaid(blobs, compat=compat, v0_semantics=True))])
+        print_bytes([encode_mermaid(render_mermaid(blobs, compat=compat, v0_semantics=True))])
     else:
         print_blobs(blobs, CatalogFormat(output))
 
 
-def _named(first: str, second: str) -> tuple[TemplateType | None, str]:
-    """The type and the file that the arguments name; a first one that is no type is the file."""
+def _split_arguments(first: str, second: str) -> tuple[TemplateType | None, str]:
+    """Return the type and the file; a first argument that is not a type is the file."""
     from opmkit.index.fbc.templates.render import TemplateType
 
     if first in list(TemplateType):
         return TemplateType(first), second
     if second:
-        raise UsageProblem(
+        raise UsageError(
             f'invalid template type "{first}", must be one of: {", ".join(TemplateType)}', "opm alpha render-template"
         )
     return None, first
@@ -154,31 +155,35 @@ def _read(name: str) -> TemplateFile:
     return TemplateFile.open(Path(name))
 
 
-def _build(
-    composite: Composite, output: TemplateFormat, level: MigrationLevel, compat: Compat, connection: Connection
+def _build_composite(
+    composite_flags: CompositeFlags,
+    output: TemplateFormat,
+    level: MigrationLevel,
+    compat: Compat,
+    registry_flags: RegistryFlags,
 ) -> None:
     """Build the catalogs of a composite template."""
     from opmkit.index.fbc.templates.composite import BuildOptions, build_components, parse_components
 
     if output is TemplateFormat.MERMAID:
-        raise UsageProblem("a composite template is written to files, as json or yaml", "opm alpha render-template")
-    catalogs = _fetched(composite.catalog_config, connection)
-    found = parse_components(catalogs, _read(composite.composite_config), compat)
+        raise UsageError("--output mermaid: unsupported for composite templates", "opm alpha render-template")
+    catalogs = _fetch(composite_flags.catalog_config, registry_flags)
+    components = parse_components(catalogs, _read(composite_flags.composite_config), compat)
     options = BuildOptions(
-        _renderer(connection),
-        writer(CatalogFormat(output)),
+        _image_renderer(registry_flags),
+        blob_encoder(CatalogFormat(output)),
         compat,
         level,
-        validate=composite.validate,
-        run_programs=composite.allow_programs,
+        validate=composite_flags.validate,
+        run_programs=composite_flags.allow_programs,
     )
-    build_components(found, options)
+    build_components(components, options)
 
 
-def _fetched(place: str, connection: Connection) -> TemplateFile:
-    """The template at a path or an URL."""
-    if not place.startswith(("http://", "https://")):
-        return _read(place)
+def _fetch(location: str, registry_flags: RegistryFlags) -> TemplateFile:
+    """Load the template at a path or URL."""
+    if not location.startswith(("http://", "https://")):
+        return _read(location)
     import io
 
     import requests
@@ -186,36 +191,36 @@ def _fetched(place: str, connection: Connection) -> TemplateFile:
     from opmkit.index.errors import CatalogError
     from opmkit.index.fbc.templates.document import MAX_TEMPLATE, TemplateFile
 
-    options = connection.options()
+    options = registry_flags.options()
     trusted = str(options.ca_file) if options.ca_file else options.verify_tls
     try:
-        with requests.get(place, timeout=30, stream=True, verify=trusted) as answer:
+        with requests.get(location, timeout=30, stream=True, verify=trusted) as answer:
             answer.raise_for_status()
             raw = answer.raw.read(MAX_TEMPLATE + 1, decode_content=True)
     except (requests.RequestException, OSError) as error:
-        raise CatalogError(f"{place} can't be fetched: {error}", hint="Check the URL, or name a file.") from error
-    return TemplateFile.read(io.BytesIO(raw), place)
+        raise CatalogError(f"{location}: download failed: {error}", hint="check the URL, or pass a file") from error
+    return TemplateFile.read(io.BytesIO(raw), location)
 
 
-def _renderer(connection: Connection) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
-    """Renders bundle images side by side; no others, for templates may come from elsewhere."""
+def _image_renderer(registry_flags: RegistryFlags) -> Callable[[Sequence[str]], dict[str, BundleBlob]]:
+    """Return a function that renders bundle images in parallel; it reads no local files: templates may be untrusted."""
     from opmkit.index.image.source import SourceKind
     from opmkit.index.render import RenderOptions, render_each
 
     def render(images: Sequence[str]) -> dict[str, BundleBlob]:
-        rendering = RenderOptions(kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=render_cache(), warn=print_warning)
+        options = RenderOptions(kinds=frozenset({SourceKind.BUNDLE_IMAGE}), cache=render_cache(), warn=print_warning)
         with progress() as bars:
-            each = render_each(made_once(connection.tool), images, rendering, progress=bars)
-            return {image: blobs.bundles[0] for image, blobs in zip(images, each, strict=True)}
+            rendered = render_each(call_once(registry_flags.tool), images, options, progress=bars)
+            return {image: blobs.bundles[0] for image, blobs in zip(images, rendered, strict=True)}
 
     return render
 
 
-Fbc = Annotated[str, typer.Argument(metavar="[FILE]", help="A file of a catalog; default, or -: standard input.")]
+CatalogFile = Annotated[str, typer.Argument(metavar="[FILE]", help="File of a catalog; default or -: standard input")]
 
 
-def convert_basic(file: Fbc = "", output: CatalogOutput = CatalogFormat.JSON) -> None:
-    """Make a basic template of a catalog: its bundles are named by their images alone.
+def convert_basic(file: CatalogFile = "", output: CatalogOutput = CatalogFormat.JSON) -> None:
+    """Create a basic template from a catalog, with the images of its bundles
 
     [bold]Example:[/] opm alpha convert-template basic catalog.yaml -o yaml > template.yaml
     """
@@ -224,8 +229,8 @@ def convert_basic(file: Fbc = "", output: CatalogOutput = CatalogFormat.JSON) ->
     _print_template(to_basic(_read(file)), output)
 
 
-def convert_substitutes(file: Fbc = "", output: CatalogOutput = CatalogFormat.JSON) -> None:
-    """Make a substitutes template of a catalog, to which substitutions are to be added.
+def convert_substitutes(file: CatalogFile = "", output: CatalogOutput = CatalogFormat.JSON) -> None:
+    """Create a substitutes template without substitutions from a catalog
 
     [bold]Example:[/] opm alpha convert-template substitutes catalog.yaml -o yaml > template.yaml
     """
@@ -235,13 +240,13 @@ def convert_substitutes(file: Fbc = "", output: CatalogOutput = CatalogFormat.JS
 
 
 def _print_template(template: OtherBlob, output: CatalogFormat) -> None:
-    """Print a template as the reference does: with signs of HTML escaped, or with an empty line behind it."""
-    text = writer(output)([template])
+    """Print a template as Go opm does: as JSON with escaped HTML characters, or as YAML with a trailing empty line."""
+    text = blob_encoder(output)([template])
     if output is CatalogFormat.YAML:
         text += b"\n"
     else:
-        for sign in "<>&":
-            text = text.replace(sign.encode(), f"\\u{ord(sign):04x}".encode())
+        for character in "<>&":
+            text = text.replace(character.encode(), f"\\u{ord(character):04x}".encode())
     print_bytes([text])
 
 
@@ -249,9 +254,9 @@ ALPHA = (
     ("render-template", render_template),
     (
         "convert-template",
-        group(
+        create_group(
             "convert-template",
-            "Make templates of catalogs.",
+            "Create templates from catalogs",
             (("basic", convert_basic), ("substitutes", convert_substitutes)),
         ),
     ),

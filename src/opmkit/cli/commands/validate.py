@@ -1,4 +1,4 @@
-"""``opm validate``: whether a catalog keeps the rules."""
+"""``opm validate``: validate a catalog."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.cli.console import ValueFormat, ValueOutput, print_value
-from opmkit.cli.errors import print_to_stderr
+from opmkit.cli.console import ValueFormat, ValueOutput, format_count, print_value
+from opmkit.cli.errors import print_hint, print_to_stderr
 from opmkit.cli.fbc_output import CompatOption
-from opmkit.cli.registry_flags import Connection, made_once
+from opmkit.cli.index_flags import INDEX_HELP
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
@@ -19,17 +21,14 @@ if TYPE_CHECKING:
 
 def validate(
     ctx: typer.Context,
-    connection: Connection,
-    catalog: Annotated[
-        str,
-        typer.Argument(metavar="CATALOG", help="A catalog directory, a database file, or an index image of either."),
-    ],
+    registry_flags: RegistryFlags,
+    catalog: Annotated[str, typer.Argument(metavar="CATALOG", help=INDEX_HELP)],
     output: ValueOutput = ValueFormat.TEXT,
     compat: CompatOption = Compat.NEWEST,
 ) -> None:
-    """Tell everything that is wrong with a catalog, with file, line and remedy; nothing if all is well.
+    """Validate a catalog and report each finding with file, line and a hint
 
-    Exits with 1 if a rule is broken. Warnings are for what is hardly meant, and change nothing.
+    Nothing is printed for a valid catalog. The exit code is 1 if there is an error; warnings do not change it.
 
     [bold]Examples:[/]
 
@@ -40,7 +39,7 @@ def validate(
     from opmkit.index.fbc.check.result import validate
     from opmkit.index.image.source import IndexSource
 
-    result = validate(IndexSource.resolve(made_once(connection.tool), catalog).load(), compat)
+    result = validate(IndexSource.resolve(call_once(registry_flags.tool), catalog).load(), compat)
     if output is ValueFormat.TEXT:
         _print_findings(result, catalog)
     else:
@@ -58,13 +57,8 @@ def _print_findings(result: ValidationResult, catalog: str) -> None:
         location = f"{directory}{finding.location}: " if finding.file else ""
         subject = f"{finding.subject}: " if finding.subject else ""
         print_to_stderr(f"{location}{finding.severity}: {subject}{finding.message}")
-        if finding.hint:
-            print_to_stderr(f"  hint: {finding.hint}")
+        print_hint(finding.hint)
     if not result.passed:
         first = next(finding for finding in result.findings if finding.severity is Severity.ERROR)
-        counts = f"{_count(len(result.errors), 'error')}, {_count(len(result.warnings), 'warning')}"
+        counts = f"{format_count(len(result.errors), 'error')}, {format_count(len(result.warnings), 'warning')}"
         print_to_stderr(f"Error: {catalog}: invalid catalog: {first} ({counts})")
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,83 @@
+"""Flags for container tools, which pull and build images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.errors import UsageError
+from opmkit.imagetools.image_format import ImageFormat
+
+if TYPE_CHECKING:
+    from opmkit.cli.registry_flags import RegistryFlags
+    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.imagetools.tools.engine import EngineTool
+    from opmkit.imagetools.tools.registry import RegistryTool
+
+TOOLS = "none, docker, podman or buildah"
+PULL_TOOL_HELP = f"Tool to pull images: {TOOLS}"
+BUILD_TOOL_HELP = f"Tool to build images: {TOOLS}"
+
+PullTool = Annotated[str, typer.Option("--container-tool", "-c", metavar="TOOL", help=PULL_TOOL_HELP)]
+PullToolWithoutShorthand = Annotated[str, typer.Option("--container-tool", metavar="TOOL", help=PULL_TOOL_HELP)]
+FormatOption = Annotated[
+    ImageFormat | None,
+    typer.Option("--format", help="Image format: oci, or v2s2 for Docker; default: oci, with docker v2s2"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerTools:
+    """Tools that pull and build the images of one run."""
+
+    pull: ContainerTool
+    build: RegistryTool | EngineTool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFlags:
+    """Flags of commands that pull and build with the same tool."""
+
+    container_tool: Annotated[
+        str,
+        typer.Option("--container-tool", "-c", metavar="TOOL", help=f"Tool to pull and build images: {TOOLS}"),
+    ] = "none"
+    image_format: FormatOption = None
+
+    def open(self, registry_flags: RegistryFlags) -> ContainerTools:
+        """Return the tool; raises ImageToolsError if it is unknown or does not support other flags."""
+        tool = registry_flags.tool_named(self.container_tool, self.image_format)
+        return ContainerTools(tool, tool)
+
+
+@dataclass(frozen=True, slots=True)
+class SeparateToolFlags:
+    """Flags of commands that can pull with another tool than they build with."""
+
+    container_tool: Annotated[
+        str | None,
+        typer.Option("--container-tool", "-c", metavar="TOOL", help=f"Tool to pull and build images: {TOOLS}"),
+    ] = None
+    build_tool: Annotated[str | None, typer.Option("--build-tool", "-u", metavar="TOOL", help=BUILD_TOOL_HELP)] = None
+    pull_tool: Annotated[str | None, typer.Option("--pull-tool", "-p", metavar="TOOL", help=PULL_TOOL_HELP)] = None
+    image_format: FormatOption = None
+
+    def open(self, registry_flags: RegistryFlags, command: str) -> ContainerTools:
+        """Return the tools.
+
+        Args:
+            registry_flags: how the tools access registries.
+            command: path of the command, for errors.
+
+        Raises:
+            UsageError: the flags conflict.
+            ImageToolsError: a tool is unknown or does not support other flags.
+        """
+        if self.container_tool and (self.build_tool or self.pull_tool):
+            raise UsageError("container-tool cannot be set alongside pull-tool or build-tool", command)
+        name = self.container_tool or self.build_tool or "none"
+        build = registry_flags.tool_named(name, self.image_format)
+        pull_name = self.container_tool or self.pull_tool or "none"
+        return ContainerTools(build if pull_name == name else registry_flags.tool_named(pull_name), build)

@@ -1,0 +1,101 @@
+"""Output of commands that change an index."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from opmkit.cli.console import OutputFormat, print_json, print_line, print_text, progress
+from opmkit.cli.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.hints import format_hint
+from opmkit.cli.streams import printing_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.cli.container_tools import ContainerTools
+    from opmkit.cli.index_flags import OutputFlags
+    from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.image.build import BuiltIndex, IndexPlan
+    from opmkit.index.operations.change import AppliedChange, Change
+
+_INSPECT = "run 'opm image inspect' with the name of the image to see what was published"
+
+
+def build_and_print(tools: ContainerTools, plan: IndexPlan, change: Change, output_flags: OutputFlags) -> None:
+    """Change an index, build the new image as planned, and print the result."""
+    from opmkit.index.image.build import build_index
+
+    with progress() as bars:
+        built = build_index(tools.pull, tools.build, plan, change, progress=bars)
+    print_built(built, output_flags, tools.build, push=plan.push)
+
+
+def print_built(built: BuiltIndex, output_flags: OutputFlags, tool: ContainerTool, *, push: bool) -> None:
+    """Print the names and the digest of the new image, or what would change; to stderr, where it is stored."""
+    names = ", ".join(f"{name}@{built.digest}" if built.digest else name for name in built.references)
+    done = f"{names}: {'published' if push else 'built'}" if names else "the changed index was written"
+    with nullcontext() if output_flags.dry_run else printing_result(done, _INSPECT if push else ""):
+        _print_change(built.result, output_flags, references=built.references, digest=built.digest)
+    if not push:
+        print_unpushed(built.references, tool)
+
+
+def print_unpushed(references: Sequence[str], tool: ContainerTool) -> None:
+    """Print to stderr where images are stored that were built but not pushed, and how to push them.
+
+    Images in layouts and archives are omitted: their names are their locations.
+    """
+    from opmkit.imagetools.reference import Reference, parse_image_reference
+
+    names = [name for name in references if isinstance(parse_image_reference(name), Reference)]
+    if names:
+        program = "opm image push" if tool.name == "none" else f"{tool.name} push"
+        command = " && ".join(f"{program} {name}" for name in names)
+        print_to_stderr(f"{', '.join(names)}: built but not pushed: stored in {tool.storage}")
+        print_hint(f"run '{command}', or build with --push")
+
+
+def print_database_change(result: AppliedChange, output_flags: OutputFlags) -> None:
+    """Print what changed, or would change, in a database."""
+    with nullcontext() if output_flags.dry_run else printing_result("the database was changed"):
+        _print_change(result, output_flags)
+
+
+def _print_change(
+    result: AppliedChange, output_flags: OutputFlags, references: tuple[str, ...] = (), digest: str = ""
+) -> None:
+    for warning in result.warnings:
+        print_warning(warning)
+    for image in result.skipped:
+        print_warning(f"{image}: skipped: already in the index")
+    for failure in result.failures:
+        first, *others = failure.lines
+        print_warning(f"permissive mode: ignored: {first}", *others)
+    if result.report and output_flags.output is not OutputFormat.JSON:
+        for line in result.report.lines():
+            (print_line if output_flags.dry_run else print_to_stderr)(line)  # stdout is for the new image's name
+    if output_flags.output is OutputFormat.JSON:
+        print_json(_change_as_json(result, references, digest))
+    elif output_flags.dry_run:
+        from opmkit.index.operations.diff.report import diff_as_text, diff_totals
+
+        print_text(diff_as_text(result.diff))
+        if result.diff:
+            print_line(diff_totals(result.diff))
+    else:
+        for reference in references:
+            print_line(f"{reference}@{digest}" if digest else reference)
+
+
+def _change_as_json(result: AppliedChange, references: tuple[str, ...], digest: str) -> dict[str, Any]:
+    image = {"references": references, **({"digest": digest} if digest else {})} if references else {}
+    return {
+        **image,
+        **(result.report.as_dict() if result.report else {}),
+        "packages": result.diff.packages,
+        "stranded": result.diff.stranded,
+        "warnings": result.warnings,
+        "skipped": result.skipped,
+        "failures": [{"message": failure.message, "advice": format_hint(failure.hint)} for failure in result.failures],
+    }

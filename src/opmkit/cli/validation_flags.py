@@ -1,0 +1,165 @@
+"""Flags of ``opm bundle validate``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.errors import UsageError
+from opmkit.cli.fbc_output import COMPAT_HELP
+
+COMMAND = "opm bundle validate"
+RULES_PANEL = "Rules"
+REPORT_PANEL = "Report"
+
+
+class ReportFormat(StrEnum):
+    """Formats of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    JSON_ALPHA1 = "json-alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFlags:
+    """Flags for the rules to run."""
+
+    profile: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Rules to run: opm, operator-sdk, operatorhub, community or all (default)",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = ""
+    compat: Annotated[
+        str,
+        typer.Option(metavar="VERSION", help=f"{COMPAT_HELP}, including its defects", rich_help_panel=RULES_PANEL),
+    ] = ""
+    select_optional: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SELECTOR",
+            help="Label selector of additional optional validators, such as name=good-practices",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = None
+    optional_values: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,...",
+            help="Values for optional validators, such as k8s-version=1.25",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = None
+    list_optional: Annotated[
+        bool, typer.Option("--list-optional", help="List the optional validators", rich_help_panel=RULES_PANEL)
+    ] = False
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE,...", help="Rules to ignore", rich_help_panel=RULES_PANEL),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with severities, ignored rules and a baseline; default: .opm-validate.yaml if it exists",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = None
+    labels_only: Annotated[
+        bool,
+        typer.Option(
+            "--labels-only",
+            help="Validate only the labels of images, without pulling layers",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class TagFlags:
+    """Flags for the tags of a repository to validate."""
+
+    tags: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN,...",
+            help="Glob patterns of tags of REGISTRY/REPO to validate; default: all except signatures and attestations",
+        ),
+    ] = None
+    exclude_tags: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN,...", help="Glob patterns of tags of REGISTRY/REPO to skip"),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFlags:
+    """Flags for the report, and for the findings that make the command fail."""
+
+    optional_validators: Annotated[
+        str,
+        typer.Option(
+            "--optional-validators",
+            "-o",
+            metavar="NAME,...",
+            help="Optional validators as in Go opm: operatorhub, bundle-objects; also accepts the formats of --output",
+            rich_help_panel=REPORT_PANEL,
+        ),
+    ] = ""
+    output: Annotated[
+        str,
+        typer.Option(
+            metavar="FORM",
+            help="Output format: text, json, sarif, junit, github or json-alpha1",
+            rich_help_panel=REPORT_PANEL,
+        ),
+    ] = ""
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            metavar="SEVERITY",
+            help="Lowest severity that makes the command fail: error (default) or warning",
+            rich_help_panel=REPORT_PANEL,
+        ),
+    ] = ""
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File with known findings to ignore", rich_help_panel=REPORT_PANEL),
+    ] = None
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write all findings to a baseline and exit with code 0", rich_help_panel=REPORT_PANEL
+        ),
+    ] = None
+    no_cache: Annotated[
+        bool,
+        typer.Option("--no-cache", help="Do not use the cache of earlier results", rich_help_panel=REPORT_PANEL),
+    ] = False
+
+    def report_format(self) -> ReportFormat:
+        """Return the format of the report; raises UsageError if it is unknown."""
+        formats = tuple(ReportFormat)
+        name = self.output or (self.optional_validators if self.optional_validators in formats else "text")
+        if name not in formats:
+            raise UsageError(f"unknown format {name!r} of --output: one of {', '.join(formats)}", COMMAND)
+        return ReportFormat(name)
+
+    def validators(self) -> list[str]:
+        """Return the names of the validators that ``-o`` adds; raises UsageError if one is unknown."""
+        known = {"operatorhub": "operatorhub", "bundle-objects": "object"}
+        names = [] if self.optional_validators in tuple(ReportFormat) else self.optional_validators.split(",")
+        unknown = [name for name in names if name and name not in known]
+        if unknown:
+            raise UsageError(f"unknown optional validator {unknown[0]!r}: one of {', '.join(known)}", COMMAND)
+        return [known[name] for name in names if name]

@@ -1,0 +1,142 @@
+"""Settings of a validation from the flags and the policy file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmkit.cli.errors import UsageError
+from opmkit.cli.validation_flags import COMMAND
+
+if TYPE_CHECKING:
+    from opmkit.bundle.finding import Severity
+    from opmkit.bundle.validation.baseline import Baseline
+    from opmkit.bundle.validation.bundle_view import Options
+    from opmkit.bundle.validation.compat import Compat
+    from opmkit.bundle.validation.parallel_validator import ValidatorConfig
+    from opmkit.bundle.validation.platforms import Inspect
+    from opmkit.bundle.validation.policy import Policy
+    from opmkit.bundle.validation.profiles import Profile
+    from opmkit.cli.validation_flags import ReportFlags, RuleFlags
+
+MULTIARCH = "multiarch"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationPlan:
+    """Settings of a validation.
+
+    Attributes:
+        profile: the validators to run.
+        compat: the program whose results to give.
+        optional: names of additional validators.
+        options: values for optional validators.
+        policy: severities and ignored rules.
+        fail_on: lowest severity that makes the command fail.
+        labels_only: whether only the labels of images are validated.
+        known: findings of the baseline, None without one.
+    """
+
+    profile: Profile
+    compat: Compat
+    optional: tuple[str, ...]
+    options: Options
+    policy: Policy
+    fail_on: Severity
+    labels_only: bool
+    known: Baseline | None
+
+    @classmethod
+    def from_flags(cls, rule_flags: RuleFlags, report_flags: ReportFlags, *, as_opm: bool) -> ValidationPlan:
+        """Combine the flags with the policy file and the baseline; ``as_opm`` selects the rules of Go opm by default.
+
+        Raises:
+            UsageError: a flag has an invalid value.
+            UnknownName, InvalidSelector, InvalidOption: an option of the validators is invalid.
+            InvalidPolicy, StoreError: the policy file or the baseline is invalid or cannot be read.
+        """
+        from opmkit.bundle.finding import Severity
+        from opmkit.bundle.validation.baseline import read_baseline
+        from opmkit.bundle.validation.optional_validators import CATEGORIES_VARIABLE, read_options, select_validators
+        from opmkit.bundle.validation.profiles import profile_named
+
+        policy = load_policy(rule_flags, report_flags)
+        profile = profile_named(rule_flags.profile or policy.profile or ("opm" if as_opm else "all"))
+        compat = parse_compat(rule_flags.compat or ("newest" if as_opm and profile.name == "opm" else ""))
+        fail_on = report_flags.fail_on or policy.fail_on or Severity.ERROR
+        if fail_on not in tuple(Severity):
+            raise UsageError(f"unknown severity {fail_on!r} of --fail-on: error or warning", COMMAND)
+        chosen = [
+            validator.name for text in rule_flags.select_optional or () for validator in select_validators(text, compat)
+        ]
+        values = [*(f"{key}={value}" for key, value in policy.optional_values), *(rule_flags.optional_values or ())]
+        return cls(
+            profile,
+            compat,
+            tuple(dict.fromkeys([*policy.optional, *chosen, *report_flags.validators()])),
+            read_options(values, os.environ.get(CATEGORIES_VARIABLE, "")),
+            policy,
+            Severity(fail_on),
+            rule_flags.labels_only,
+            read_baseline(Path(policy.baseline)) if policy.baseline and not report_flags.write_baseline else None,
+        )
+
+    def validator_config(self, inspect: Inspect) -> ValidatorConfig:
+        """Return the configuration of the validator processes; ``inspect`` looks up platforms in registries."""
+        from opmkit.bundle.validation.parallel_validator import ValidatorConfig
+        from opmkit.bundle.validation.run import ProfileValidator, validate_labels
+
+        validate = validate_labels if self.labels_only else ProfileValidator(self.profile, self.optional)
+        return ValidatorConfig(validate, self.compat, self.options, inspect if self.needs_registries else None)
+
+    @property
+    def needs_registries(self) -> bool:
+        """Whether a rule depends on the current contents of registries."""
+        return MULTIARCH in self.optional
+
+    def cache_key(self) -> tuple[str, ...]:
+        """Return all settings that the results depend on in addition to the bundle."""
+        labels = str(self.labels_only)
+        return (self.profile.name, self.compat.value, labels, repr(self.options), *self.optional)
+
+
+def parse_compat(version: str) -> Compat:
+    """Return the compatibility mode, opmkit's own for ""; raises UsageError if it is unknown."""
+    from opmkit.bundle.validation.compat import Compat
+
+    choices = {"": Compat.OPMKIT} | {compat.value: compat for compat in Compat}
+    if version not in choices:
+        raise UsageError(f"unknown version {version!r} of --compat: opm-1.26 or newest", COMMAND)
+    return choices[version]
+
+
+def load_policy(rule_flags: RuleFlags, report_flags: ReportFlags) -> Policy:
+    """Return the policy of the file with the additions of the flags."""
+    from dataclasses import replace
+
+    from opmkit.bundle.validation.policy import FILE_NAME, Ignore, Policy, read_policy
+
+    path = rule_flags.config or (Path(FILE_NAME) if Path(FILE_NAME).is_file() else None)
+    policy = read_policy(path, _rule_ids()) if path else Policy()
+    unknown = [rule for rule in rule_flags.ignore or () if rule not in _rule_ids()]
+    if unknown:
+        raise UsageError(
+            f"unknown rule {unknown[0]!r} of --ignore", COMMAND, hint="list the rules with 'opm bundle rules'"
+        )
+    ignores = tuple(Ignore(rule, "ignored on the command line") for rule in rule_flags.ignore or ())
+    if policy.baseline and path and not report_flags.baseline:
+        policy = replace(policy, baseline=str(path.parent / policy.baseline))
+    return replace(
+        policy,
+        ignores=policy.ignores + ignores,
+        baseline=str(report_flags.baseline) if report_flags.baseline else policy.baseline,
+    )
+
+
+def _rule_ids() -> Collection[str]:
+    from opmkit.bundle.validation.rule_registry import rules
+
+    return rules()

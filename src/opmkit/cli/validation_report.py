@@ -1,0 +1,91 @@
+"""Output of ``opm bundle validate``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from opmkit.cli.console import print_bytes, print_json, print_line
+from opmkit.cli.errors import print_error, print_to_stderr
+from opmkit.cli.validation_flags import ReportFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from opmkit.bundle.finding import Severity
+    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.bundle.validation.sources import Source
+    from opmkit.bundle.validation.tags import SkippedTags
+
+
+def print_report(
+    verdicts: Sequence[ValidationResult],
+    report_format: ReportFormat,
+    fail_on: Severity,
+    sources: Sequence[Source],
+    skipped: SkippedTags,
+) -> None:
+    """Print the results of all bundles in a format."""
+    from opmkit.bundle.validation import reports
+
+    if skipped.total and report_format not in (ReportFormat.TEXT, ReportFormat.JSON):  # no place in these formats
+        print_to_stderr(f"skipped {skipped}")
+    match report_format:
+        case ReportFormat.TEXT:
+            _print_styled(reports.text.lines(verdicts, skipped))
+        case ReportFormat.JSON:
+            print_json(reports.json.report(verdicts, fail_on, skipped.total))
+        case ReportFormat.SARIF:
+            from opmkit.bundle.validation.rule_registry import rules
+
+            print_json(reports.sarif.report(verdicts, rules(), sources))
+        case ReportFormat.JUNIT:
+            print_bytes([reports.junit.report(verdicts, fail_on).encode()])
+        case ReportFormat.GITHUB:
+            for line in reports.github.lines(verdicts):
+                print_line(line)
+        case ReportFormat.JSON_ALPHA1:
+            print_json(reports.json.json_alpha1(verdicts[0]))
+
+
+def print_go_result(verdict: ValidationResult, tool: str, fail_on: Severity) -> None:
+    """Print the last line of Go opm's log to stderr, which scripts search for."""
+    if verdict.passes(fail_on):
+        from opmkit.cli.server_logs import format_record
+
+        success = "All validation tests have been completed successfully"
+        print_to_stderr(format_record("info", success, {"container-tool": tool}))
+        return
+    from opmkit.bundle.errors import InvalidBundle
+
+    messages = [finding.message for finding in verdict.findings] or [verdict.error]
+    more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
+    print_error(InvalidBundle(f"Bundle validation errors: {messages[0]}{more}"))
+
+
+def print_first_failure(failed: ValidationResult, fail_on: Severity) -> None:
+    """Print the first finding that makes the command fail to stderr, as callers expect an ``Error:`` line."""
+    from opmkit.bundle.errors import InvalidBundle
+
+    message = failed.error.removeprefix(f"{failed.target}: ")
+    if not message:
+        first = next(finding for finding in failed.findings if finding.fails(fail_on))
+        others = sum(finding.fails(fail_on) for finding in failed.findings) - 1
+        location = f"{first.location}: " if first.file else ""
+        message = f"invalid bundle: {location}{first.message}{f' (and {others} more)' if others else ''}"
+    print_error(InvalidBundle(f"{failed.target}: {message}"))
+
+
+def _print_styled(lines: Iterable[tuple[str, str]]) -> None:
+    """Print lines, with their styles if stdout is a terminal."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        for line, _ in lines:
+            print_line(line)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True, highlight=False)
+    for line, style in lines:
+        console.print(Text(line, style=style))
