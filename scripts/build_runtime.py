@@ -29,8 +29,8 @@ import opmkit
 from opmkit.cli.console import progress
 from opmkit.cli.go_commands import require_flags
 from opmkit.cli.main import run_app
-from opmkit.cli.registration import command
-from opmkit.cli.registry_flags import Connection
+from opmkit.cli.registration import add_command
+from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.imagetools.epoch import rfc3339, source_date_epoch
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import write_tar
@@ -53,7 +53,7 @@ PROGRAMS = {
     "configmap-server": "opmkit.cli.entry:configmap_server",
     "grpc_health_probe": "opmkit.cli.grpc_health_probe:main",
 }
-"""The programs in /bin. Catalog pods of OLM probe themselves by the last."""
+"""Programs in /bin; catalog pods of OLM run the last one."""
 LAUNCHER = """\
 #!/{python} -I
 import sys
@@ -73,14 +73,15 @@ UID = "1001"
 
 def build(
     ctx: typer.Context,
-    connection: Connection,
-    tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required).")] = "",
-    push: Annotated[bool, typer.Option("--push", help="Push to the registry of --tag.")] = False,
+    registry_flags: RegistryFlags,
+    tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required)")] = "",
+    push: Annotated[bool, typer.Option("--push", help="Push to the registry of --tag")] = False,
     directory: Annotated[
-        Path | None, typer.Option("--directory", metavar="DIR", help="Write the files there, in place of an image.")
+        Path | None,
+        typer.Option("--directory", metavar="DIR", help="Directory to write the files to instead of an image"),
     ] = None,
 ) -> None:
-    """Make an image that runs opm and its companions, from the Python environment that runs this.
+    """Build an image with opm and the other programs from the current Python environment
 
     [bold]Example:[/] scripts/build-runtime --tag quay.io/me/opmkit:1 --push
     """
@@ -89,7 +90,7 @@ def build(
         return
     require_flags(ctx, "tag")
     target = parse_image_reference(tag)
-    tool = connection.tool()
+    tool = registry_flags.tool()
     with tempfile.TemporaryDirectory(prefix="opm-runtime-") as scratch, progress() as bars:
         image = runtime(Path(scratch), source_date_epoch())
         put = tool.push if push else tool.save
@@ -233,5 +234,5 @@ def _unused(directory: str, names: list[str]) -> set[str]:
 
 if __name__ == "__main__":
     app = typer.Typer(add_completion=False)
-    command(app, "build-runtime", build)
+    add_command(app, "build-runtime", build)
     sys.exit(run_app(app, "scripts/build-runtime", sys.argv[1:]))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TOOLS = "none, docker, podman or buildah"
 PULL_TOOL_HELP = f"Tool to pull images: {TOOLS}"
+PUSH_HELP = "Push to the registry of --tag instead of the embedded image store"
 BUILD_TOOL_HELP = f"Tool to build images: {TOOLS}"
 
 PullTool = Annotated[str, typer.Option("--container-tool", "-c", metavar="TOOL", help=PULL_TOOL_HELP)]

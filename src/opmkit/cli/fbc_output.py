@@ -26,7 +26,7 @@ class CatalogFormat(StrEnum):
     YAML = "yaml"
 
 
-COMPAT_HELP = "Behave like a release of opm: newest or opm-1.26"
+COMPAT_HELP = "Behave like a release of opm, including its defects: newest or opm-1.26"
 
 CompatOption = Annotated[Compat, typer.Option(metavar="VERSION", help=COMPAT_HELP)]
 CatalogOutput = Annotated[CatalogFormat, typer.Option("--output", "-o", help="Output format: json or yaml")]

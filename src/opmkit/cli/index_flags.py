@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import OutputFormat
+from opmkit.cli.container_tools import PUSH_HELP
 from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import given_flags
 from opmkit.index.modes import OnConflict
@@ -184,7 +185,11 @@ class TargetFlags:
     ] = None
     to_fbc: Annotated[
         bool,
-        typer.Option("--to-fbc", help="Convert a database to a file-based catalog", rich_help_panel=RESULT_PANEL),
+        typer.Option(
+            "--to-fbc",
+            help="Build a file-based catalog, even if --from-index is a database",
+            rich_help_panel=RESULT_PANEL,
+        ),
     ] = False
     migrate_level: Annotated[
         str,
@@ -220,7 +225,7 @@ class TargetFlags:
             "--settle",
             metavar="SECONDS",
             min=0,
-            help="How long a tag of --from-index must be unchanged after a move before it is read",
+            help="Time that a moved tag of --from-index must stay unchanged before it is read",
             rich_help_panel=RESULT_PANEL,
         ),
     ] = 1.0
@@ -228,7 +233,7 @@ class TargetFlags:
         bool,
         typer.Option(
             "--push",
-            help="Push to the registry of --tag instead of the embedded image store",
+            help=PUSH_HELP,
             rich_help_panel=RESULT_PANEL,
         ),
     ] = False

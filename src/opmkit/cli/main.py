@@ -20,8 +20,13 @@ from opmkit.imagetools.errors import OpmkitError
 
 HELP = """Build, publish and change OLM operator bundles and catalogs, without a container daemon
 
-Exit codes: 0 success; 1 failure; 2 a bundle image is already in the index; 3 a bundle version is already in the index;
-4 another writer moved the tag; 129, 130, 143 interrupted by SIGHUP, SIGINT or SIGTERM.
+Exit codes:
+  0 success
+  1 failure
+  2 a bundle image is already in the index
+  3 a bundle version is already in the index
+  4 another writer moved the tag
+  129, 130, 143 interrupted by SIGHUP, SIGINT or SIGTERM
 """
 
 _COMMANDS = "opmkit.cli.commands"
@@ -30,7 +35,7 @@ _TOP_LEVEL = {
     "migrate": "Convert an index to a directory with a file-based catalog, one file per package",
     "render": "Print bundles and indexes as a file-based catalog",
     "serve": "Serve a file-based catalog over gRPC",
-    "validate": "Validate a catalog",
+    "validate": "Validate a catalog and report each finding with file, line and a hint",
 }
 """First lines of the help of commands outside groups; each is a function in the module of its name."""
 _ALPHA_MODULES = ("graph", "templates")

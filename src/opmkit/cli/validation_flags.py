@@ -42,7 +42,7 @@ class RuleFlags:
     ] = ""
     compat: Annotated[
         str,
-        typer.Option(metavar="VERSION", help=f"{COMPAT_HELP}, including its defects", rich_help_panel=RULES_PANEL),
+        typer.Option(metavar="VERSION", help=COMPAT_HELP, rich_help_panel=RULES_PANEL),
     ] = ""
     select_optional: Annotated[
         list[str] | None,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Setting(StrEnum):
@@ -109,34 +110,41 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Hint:
-    """A suggestion how to solve a problem: one imperative sentence, or several alternatives; empty by default."""
+    """A suggestion how to solve a problem: an imperative sentence, or alternatives; empty by default.
+
+    Attributes:
+        alternatives: suggestions of which one is enough.
+        further: hints to follow as well.
+    """
 
     alternatives: tuple[Alternative, ...]
-    further: tuple[Hint, ...] = ()
-    """Hints to follow as well."""
+    further: tuple[Hint, ...]
 
     def __init__(self, template: str = "", *terms: Term) -> None:
-        """Create a hint with one alternative; each ``{}`` of ``template`` is replaced by a term, if there are any."""
-        object.__setattr__(self, "alternatives", (Alternative(template, terms),) if template else ())
-        object.__setattr__(self, "further", ())
+        """Create a hint with one alternative; if there are terms, each ``{}`` of ``template`` stands for one."""
+        self._set((Alternative(template, terms),) if template else (), ())
+
+    def _set(self, alternatives: Iterable[Alternative], further: Iterable[Hint]) -> None:
+        object.__setattr__(self, "alternatives", tuple(dict.fromkeys(alternatives)))
+        object.__setattr__(self, "further", tuple(dict.fromkeys(further)))
 
     @classmethod
     def any_of(cls, *hints: Hint | str) -> Self:
         """Return a hint with the alternatives of all ``hints``, each once."""
-        found = [alternative for hint in hints for alternative in as_hint(hint).alternatives]
+        parts = [as_hint(hint) for hint in hints]
         joined = cls()
-        object.__setattr__(joined, "alternatives", tuple(dict.fromkeys(found)))
+        joined._set(chain(*(part.alternatives for part in parts)), chain(*(part.further for part in parts)))
         return joined
 
     @classmethod
     def all_of(cls, *hints: Hint | str) -> Self:
         """Return a hint that consists of all ``hints``, each once."""
         joined = cls()
-        object.__setattr__(joined, "further", tuple(dict.fromkeys(hint for hint in map(as_hint, hints) if hint)))
+        joined._set((), filter(None, map(as_hint, hints)))
         return joined
 
     def render(self, names: Mapping[str, str], *, assign: str = " ") -> str:
-        """Return the hint as one sentence, without the alternatives that refer to something not in ``names``.
+        """Return the text of the hint without the alternatives that refer to something not in ``names``.
 
         Args:
             names: names of settings and operations.
@@ -144,16 +152,19 @@ class Hint:
         """
         texts = [alternative.render(names, assign) for alternative in self.alternatives]
         *others, last = [text for text in texts if text is not None] or [""]
-        own = f"{', '.join(others)}, or {last}" if others else last
-        sentences = filter(None, (own, *(hint.render(names, assign=assign) for hint in self.further)))
-        return "".join(text + (" " if text.endswith((".", "?")) else "; ") for text in sentences).rstrip("; ")
+        text = f"{', '.join(others)}, or {last}" if others else last
+        for hint in self.further:
+            sentence = hint.render(names, assign=assign)
+            separator = " " if text.endswith((".", "?")) else "; "
+            text = f"{text}{separator}{sentence}" if text and sentence else text or sentence
+        return text
 
     def __str__(self) -> str:
         """Return the hint with the library's own names."""
         return self.render(_OWN_NAMES, assign="=")
 
     def __bool__(self) -> bool:
-        """Return whether there is a hint."""
+        """Return whether there is a suggestion."""
         return bool(self.alternatives or self.further)
 
 

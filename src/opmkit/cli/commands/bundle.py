@@ -12,7 +12,7 @@ import typer
 from opmkit.cli.commands.bundle_rules import list_rules
 from opmkit.cli.commands.bundle_validate import validate
 from opmkit.cli.console import ValueFormat, print_line, print_value, progress
-from opmkit.cli.container_tools import BUILD_TOOL_HELP, FormatOption, PullToolWithoutShorthand
+from opmkit.cli.container_tools import BUILD_TOOL_HELP, PUSH_HELP, FormatOption, PullToolWithoutShorthand
 from opmkit.cli.errors import conflicting_flags, print_warning
 from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.index_output import print_unpushed
@@ -147,9 +147,7 @@ def build(
     registry_flags: RegistryFlags,
     bundle_flags: BundleFlags,
     tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required)")] = "",
-    push: Annotated[
-        bool, typer.Option("--push", help="Push to the registry of --tag instead of the embedded image store")
-    ] = False,
+    push: Annotated[bool, typer.Option("--push", help=PUSH_HELP)] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", "-o", help="Overwrite existing annotations and Dockerfile")
     ] = False,

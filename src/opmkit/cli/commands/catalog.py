@@ -6,24 +6,18 @@ import logging
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.catalog_output import print_bundle, print_bundles, print_package, print_updates
 from opmkit.cli.console import ValueFormat, ValueOutput, print_line, print_table, print_value
 from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import GoGroup
 from opmkit.cli.registration import create_group
-from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from opmkit.index.client import Bundle, CatalogClient, Package
-    from opmkit.index.client.queries import Updates
-
-_MAX_VALUE_LENGTH = 200
-"""Characters shown of a property or dependency."""
+    from opmkit.index.client import CatalogClient
 
 PackageFilter = Annotated[str, typer.Argument(metavar="[PACKAGE]", help="Package to list; default: all")]
 PackageName = Annotated[str, typer.Argument(metavar="PACKAGE", help="Name of a package")]
@@ -69,14 +63,14 @@ def list_packages(client_flags: ClientFlags, output: ValueOutput = ValueFormat.T
     from opmkit.index.client.queries import packages
 
     with client_flags.connect() as registry:
-        found = packages(registry)
+        listed = packages(registry)
     if output is not ValueFormat.TEXT:
-        print_value(found, output)
+        print_value(listed, output)
         return
-    heads = [{channel.name: channel.head for channel in package.channels} for package in found]
+    heads = [{channel.name: channel.head for channel in package.channels} for package in listed]
     rows = [
         (package.name, package.default_channel, head.get(package.default_channel, ""))
-        for package, head in zip(found, heads, strict=True)
+        for package, head in zip(listed, heads, strict=True)
     ]
     print_table(("PACKAGE", "DEFAULT CHANNEL", "HEAD"), rows)
 
@@ -91,11 +85,11 @@ def list_channels(
     from opmkit.index.client.queries import packages
 
     with client_flags.connect() as registry:
-        found = [registry.get_package(package)] if package else packages(registry)
+        listed = [registry.get_package(package)] if package else packages(registry)
     rows = [
-        {"package": one.name, **asdict(channel), "default": channel.name == one.default_channel}
-        for one in found
-        for channel in sorted(one.channels, key=lambda channel: channel.name)
+        {"package": parent.name, **asdict(channel), "default": channel.name == parent.default_channel}
+        for parent in listed
+        for channel in sorted(parent.channels, key=lambda channel: channel.name)
     ]
     if output is not ValueFormat.TEXT:
         print_value(rows, output)
@@ -121,7 +115,7 @@ def list_bundles(
     from opmkit.index.client.queries import bundles
 
     with client_flags.connect() as registry:
-        _print_bundles(bundles(registry, package=package, channel=channel), output)
+        print_bundles(bundles(registry, package=package, channel=channel), output)
 
 
 def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -132,11 +126,11 @@ def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: Va
     from opmkit.index.client.queries import bundles, provided_apis
 
     with client_flags.connect() as registry:
-        found = provided_apis(bundles(registry, package=package))
+        apis = provided_apis(bundles(registry, package=package))
     if output is not ValueFormat.TEXT:
-        print_value(found, output)
+        print_value(apis, output)
         return
-    print_table(("API", "PACKAGE", "CHANNELS"), [(row.api, row.package, ",".join(row.channels)) for row in found])
+    print_table(("API", "PACKAGE", "CHANNELS"), [(api.api, api.package, ",".join(api.channels)) for api in apis])
 
 
 def get_package(client_flags: ClientFlags, package: PackageName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -145,13 +139,7 @@ def get_package(client_flags: ClientFlags, package: PackageName, output: ValueOu
     [bold]Example:[/] opm catalog get package lagoon-operator --address localhost:50051
     """
     with client_flags.connect() as registry:
-        found = registry.get_package(package)
-    if output is not ValueFormat.TEXT:
-        print_value(found, output)
-        return
-    _print_fields(_package_fields(found))
-    print_line()
-    print_table(("CHANNEL", "HEAD"), [(channel.name, channel.head) for channel in found.channels])
+        print_package(registry.get_package(package), output)
 
 
 def get_bundle(
@@ -174,7 +162,7 @@ def get_bundle(
     from opmkit.index.client.queries import head
 
     with client_flags.connect() as registry:
-        _print_bundle(
+        print_bundle(
             registry.get_bundle(package, channel, bundle) if bundle else head(registry, package, channel), output
         )
 
@@ -211,10 +199,10 @@ def find_providers(
         raise conflicting_flags("--latest", "--default", ctx.command_path)
     with client_flags.connect() as registry:
         if default:
-            _print_bundle(registry.get_default_bundle_that_provides(*parts), output)
+            print_bundle(registry.get_default_bundle_that_provides(*parts), output)
             return
         call = registry.get_latest_channel_entries_that_provide if latest else registry.get_channel_entries_that_provide
-        _print_updates(updates(call(*parts)), output)
+        print_updates(updates(call(*parts)), output)
 
 
 def find_successors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -225,7 +213,7 @@ def find_successors(client_flags: ClientFlags, bundle: BundleName, output: Value
     from opmkit.index.client.queries import updates
 
     with client_flags.connect() as registry:
-        _print_updates(updates(registry.get_channel_entries_that_replace(bundle)), output)
+        print_updates(updates(registry.get_channel_entries_that_replace(bundle)), output)
 
 
 def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -236,7 +224,7 @@ def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: Val
     from opmkit.index.client.queries import bundles
 
     with client_flags.connect() as registry:
-        _print_bundles(bundles(registry, name=bundle), output)
+        print_bundles(bundles(registry, name=bundle), output)
 
 
 def find_replacement(
@@ -251,7 +239,7 @@ def find_replacement(
     [bold]Example:[/] opm catalog find replacement lagoon-operator stable lagoon-operator.v0.1.0
     """
     with client_flags.connect() as registry:
-        _print_bundle(registry.get_bundle_that_replaces(bundle, package, channel), output)
+        print_bundle(registry.get_bundle_that_replaces(bundle, package, channel), output)
 
 
 def health(client_flags: ClientFlags) -> None:
@@ -265,101 +253,6 @@ def health(client_flags: ClientFlags) -> None:
         if not registry.is_healthy():
             raise CatalogError(f"{client_flags.address}: not serving")
     print_line("serving")
-
-
-def _print_updates(rows: Sequence[Updates], output: ValueFormat) -> None:
-    if output is not ValueFormat.TEXT:
-        print_value(rows, output)
-        return
-    cells = [(row.package, row.channel, row.bundle, ",".join(row.replaces)) for row in rows]
-    print_table(("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES"), cells)
-
-
-def _print_bundles(found: Sequence[Bundle], output: ValueFormat) -> None:
-    if output is not ValueFormat.TEXT:
-        print_value([_bundle_as_json(bundle) for bundle in found], output)
-        return
-    header = ("PACKAGE", "CHANNEL", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE", "IMAGE")
-    rows = [
-        (one.package, one.channel, one.name, one.replaces, ",".join(one.skips), one.skip_range, one.image)
-        for one in found
-    ]
-    print_table(header, rows)
-
-
-def _print_bundle(bundle: Bundle, output: ValueFormat) -> None:
-    if output is not ValueFormat.TEXT:
-        print_value(_bundle_as_json(bundle), output)
-        return
-    _print_fields(
-        [
-            ("Name", bundle.name),
-            ("Package", bundle.package),
-            ("Channel", bundle.channel),
-            ("Version", bundle.version),
-            ("Image", bundle.image),
-            ("Skip range", bundle.skip_range),
-            *(("Provides", str(api)) for api in bundle.provided_apis),
-            *(("Requires", str(api)) for api in bundle.required_apis),
-            *(("Depends on", f"{one.type}: {one.value}") for one in bundle.dependencies),
-            *(("Properties", f"{one.type}: {one.value}") for one in bundle.properties),
-            *(("Manifests", _format_manifest(text)) for text in bundle.objects),
-            ("Deprecated", bundle.deprecation.message if bundle.deprecation else ""),
-        ]
-    )
-
-
-def _package_fields(package: Package) -> list[tuple[str, str]]:
-    return [
-        ("Name", package.name),
-        ("Default channel", package.default_channel),
-        ("Deprecated", package.deprecation.message if package.deprecation else ""),
-    ]
-
-
-def _print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Print fields that are not empty, one per line; a repeated key is printed once."""
-    shown = [(key, _truncate(escape_controls(value))) for key, value in fields if value]
-    width = max(len(key) for key, _ in shown) + 3
-    for number, (key, value) in enumerate(shown):
-        repeats = number > 0 and shown[number - 1][0] == key
-        print_line(f"{'' if repeats else f'{key}:':<{width}}{value}")
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= _MAX_VALUE_LENGTH else f"{text[: _MAX_VALUE_LENGTH - 1]}…"
-
-
-def _bundle_as_json(bundle: Bundle) -> dict[str, Any]:
-    """Return the bundle with embedded JSON as values."""
-    fields = asdict(bundle)
-    fields["csv"] = _parse_json(bundle.csv)
-    fields["objects"] = [_parse_json(text) for text in bundle.objects]
-    for key in ("dependencies", "properties"):
-        fields[key] = [{"type": item["type"], "value": _parse_json(item["value"])} for item in fields[key]]
-    return fields
-
-
-def _parse_json(text: str) -> Any:
-    """Parse JSON; a text that is invalid, or nested too deeply to be encoded again, is returned unchanged."""
-    import orjson
-
-    try:
-        value = orjson.loads(text) if text else None
-        orjson.dumps([[[[[value]]]]])
-    except (ValueError, TypeError):
-        return text
-    return value
-
-
-def _format_manifest(manifest: str) -> str:
-    """Return kind and name of a manifest."""
-    value = _parse_json(manifest)
-    if not isinstance(value, dict):
-        return "?"
-    metadata = value.get("metadata")
-    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
-    return f"{value.get('kind', '?')} {name}".rstrip()
 
 
 _LIST = (("packages", list_packages), ("channels", list_channels), ("bundles", list_bundles), ("apis", list_apis))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.image import Image, ImageIndex
 
 Names = Annotated[list[str], typer.Argument(metavar="IMAGE...", help="Images")]
-IMAGE_HELP = "Image; docs/commands.md lists the forms of image names"
+IMAGE_HELP = "Image, such as quay.io/me/catalog:1, oci:DIR:TAG or docker-archive:FILE"
 Name = Annotated[str, typer.Argument(metavar="IMAGE", help=IMAGE_HELP)]
 
 

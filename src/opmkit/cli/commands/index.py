@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 Bundles = Annotated[
     list[str] | None,
     typer.Option(
-        "--bundles", "-b", metavar="IMAGE,...", help="Bundle images, or bundle directories as ./DIR (required)"
+        "--bundles",
+        "-b",
+        metavar="IMAGE,...",
+        help="Bundle images, or bundle directories as ./DIR (required, may be empty)",
     ),
 ]
 

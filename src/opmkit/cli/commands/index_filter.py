@@ -9,7 +9,7 @@ import typer
 from opmkit.cli.container_tools import ToolFlags
 from opmkit.cli.errors import UsageError
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import FromIndex, OutputFlags, TargetFlags
+from opmkit.cli.index_flags import FromIndex, OutputFlags, Permissive, TargetFlags
 from opmkit.cli.index_output import build_and_print
 from opmkit.cli.registry_flags import RegistryFlags
 
@@ -36,9 +36,7 @@ def filter_index(
     with_dependencies: Annotated[
         bool, typer.Option("--with-dependencies", help="Also keep packages that kept bundles depend on")
     ] = False,
-    permissive: Annotated[
-        bool, typer.Option("--permissive", help="Report packages and channels that are not found as warnings")
-    ] = False,
+    permissive: Permissive = False,
     tool_flags: ToolFlags,
     target_flags: TargetFlags,
     output_flags: OutputFlags,

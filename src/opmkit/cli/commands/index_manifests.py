@@ -156,7 +156,7 @@ class InstallFlags:
         bool,
         typer.Option(
             "--existing-namespace",
-            help="Omit the namespace and its OperatorGroup, which exist already",
+            help="Omit the Namespace and the OperatorGroup, which already exist",
             rich_help_panel=INSTALL_PANEL,
         ),
     ] = False

@@ -1,0 +1,82 @@
+"""Help texts of commands and flags."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from typer.core import TyperGroup, TyperOption
+
+from opmkit.cli.main import build_app
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHARED_FLAGS = {
+    "--allow-package-removal",
+    "--authfile",
+    "--base-image",
+    "--cert-dir",
+    "--compat",
+    "--database",
+    "--enable-alpha",
+    "--mode",
+    "--no-cache",
+    "--overwrite-latest",
+    "--permissive",
+    "--port",
+    "--push",
+    "--skip-present",
+    "--skip-tls-verify",
+    "--termination-log",
+    "--use-http",
+}
+"""Flags with the same meaning in all commands."""
+
+
+def walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Iterate over a command and the commands in it, with their paths."""
+    yield path, command
+    if isinstance(command, TyperGroup):
+        for name, child in command.commands.items():
+            yield from walk(child, f"{path} {name}")
+
+
+@cache
+def commands() -> dict[str, Any]:
+    """Return all commands and groups by path."""
+    return dict(walk(typer.main.get_command(build_app()), "opm"))
+
+
+@pytest.mark.parametrize("path", commands())
+def test_the_first_line_is_a_phrase(path: str) -> None:
+    first = commands()[path].help.strip().splitlines()[0]
+    assert first[0].isupper()
+    assert not first.endswith((".", ":", ","))
+
+
+@pytest.mark.parametrize("path", commands())
+def test_the_help_of_each_parameter_is_a_phrase(path: str) -> None:
+    parameters = [parameter for parameter in commands()[path].params if not parameter.hidden]
+    assert [parameter.name for parameter in parameters if not parameter.help or parameter.help.endswith(".")] == []
+
+
+def test_shared_flags_have_the_same_help_in_all_commands() -> None:
+    texts: defaultdict[str, set[str | None]] = defaultdict(set)
+    for command in commands().values():
+        for parameter in command.params:
+            if isinstance(parameter, TyperOption):
+                for name in SHARED_FLAGS.intersection(parameter.opts):
+                    texts[name].add(parameter.help)
+    assert texts.keys() == SHARED_FLAGS
+    assert {name: found for name, found in texts.items() if len(found) > 1} == {}
+
+
+def test_summaries_of_commands_that_are_not_imported_are_the_first_lines_of_their_help() -> None:
+    listed = typer.main.get_command(build_app(["version"]))
+    assert isinstance(listed, TyperGroup)
+    for name, command in listed.commands.items():
+        assert (command.help or "").splitlines()[0] == commands()[f"opm {name}"].help.splitlines()[0]
