@@ -151,7 +151,7 @@ def test_nobody_answers(opm: Opm) -> None:
         (("list", "packages", "--address", "localhost"), "invalid address 'localhost': the port is missing"),
         (("list", "packages", "--timeout", "0"), "timeout"),
         (("list", "packages", "--ca-file", "nix.pem"), "nix.pem: No such file"),
-        (("find", "providers", "Shelf"), "write GROUP/VERSION/KIND"),
+        (("find", "providers", "Shelf"), "must be GROUP/VERSION/KIND"),
         (("find", "providers", SHELF, "--latest", "--default"), "mutually exclusive"),
         (("get", "bundle", "shelf"), "CHANNEL"),
         (("bogus",), 'unknown command "bogus"'),

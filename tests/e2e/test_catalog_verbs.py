@@ -107,7 +107,7 @@ def test_a_bundle_that_gives_a_channel_two_heads_is_refused_with_the_graph_and_a
     [
         (("add", "-b", SECOND, "-f", "cat"), 2, "quay.io/me/lagoon:2"),
         (("add", "-b", "oci:images/lagoon:2=quay.io/other:2", "-f", "cat"), 3, V2),
-        (("add", "-b", f"{SECOND},{THIRD}", "-f", "cat", "--replaces", V1), 1, "for one bundle"),
+        (("add", "-b", f"{SECOND},{THIRD}", "-f", "cat", "--replaces", V1), 1, "require exactly one bundle"),
         (("add", "-b", THIRD, "-f", "cat", "--push"), 1, "name the new image with --tag"),
         (("add", "-b", "oci:images/lagoon:3", "-f", "cat"), 1, "SOURCE=IMAGE"),
         (("add", "-b", THIRD, "-f", "cat", "--migrate-level", "some"), 1, "--migrate-level"),

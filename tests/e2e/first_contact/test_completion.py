@@ -33,7 +33,7 @@ INTERACTIVE = {
     "bash": ("bash", "--norc", "--noprofile", "-i"),
     "zsh": ("zsh", "--no-rcs", "-i"),
 }
-HINTS = "Remove bundles that no channel leads to"
+HINTS = "Remove bundles that are in no channel"
 
 
 @pytest.fixture
