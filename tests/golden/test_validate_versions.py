@@ -1,4 +1,4 @@
-"""Versions and ranges against what the references' library made of them, line by line."""
+"""Parsing of versions and ranges compared with recorded results of github.com/blang/semver."""
 
 from __future__ import annotations
 

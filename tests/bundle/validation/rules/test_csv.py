@@ -78,8 +78,8 @@ def test_a_valid_bundle_has_no_findings(compat: Compat) -> None:
 def test_required_fields_have_the_name_of_the_go_validators_in_their_modes() -> None:
     change = ("displayName: Demo\n", "displayName:\n")
     assert [finding.subject for finding, _ in findings_of_rule("CSV-REQUIRED-FIELD", change)] == ["spec.displayName"]
-    told = findings_of_rule("CSV-REQUIRED-FIELD", change, compat=Compat.NEWEST)
-    assert [finding.subject for finding, _ in told] == ["Spec.DisplayName"]
+    newest = findings_of_rule("CSV-REQUIRED-FIELD", change, compat=Compat.NEWEST)
+    assert [finding.subject for finding, _ in newest] == ["Spec.DisplayName"]
 
 
 def test_a_field_of_the_wrong_type_is_not_missing_and_stops_the_go_validators() -> None:

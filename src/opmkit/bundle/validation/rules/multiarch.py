@@ -101,7 +101,7 @@ def image_unsupported(bundle: BundleView) -> Iterator[Finding]:
 
 
 def _unlabelled(images: OperatorImages, prefix: str, provided: list[str], default: str) -> list[str]:
-    """Return what the managers support without a label; the default alone needs no label.
+    """Return what the managers support without a label; only the default needs no label.
 
     The Go validators compare substrings, so a label for arm64 also counts for arm.
     """

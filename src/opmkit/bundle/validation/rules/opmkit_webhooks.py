@@ -41,7 +41,7 @@ _BOUNDS = {"containerPort": (1, 65535), "targetPort": (1, 65535), "timeoutSecond
 @csv_check
 def webhook_deployment(csv: Csv) -> Iterator[Finding]:
     """OLM mounts the webhook's certificate in this deployment and does not install the operator without it."""
-    yield from _served(csv, WEBHOOKS, "webhook", "generateName")
+    yield from _missing_deployments(csv, WEBHOOKS, "webhook", "generateName")
 
 
 @rule(
@@ -59,10 +59,10 @@ deployments: [{name: demo-manager}]""",
 @csv_check
 def api_service_deployment(csv: Csv) -> Iterator[Finding]:
     """The API server forwards requests to this deployment; OLM does not install the operator without it."""
-    yield from _served(csv, OWNED_SERVICES, "API service", "name")
+    yield from _missing_deployments(csv, OWNED_SERVICES, "API service", "name")
 
 
-def _served(csv: Csv, path: FieldPath, kind: str, name_field: str) -> Iterator[Finding]:
+def _missing_deployments(csv: Csv, path: FieldPath, kind: str, name_field: str) -> Iterator[Finding]:
     """Report the entries of a list whose deployment does not exist."""
     names = {deployment.get("name", "") for _, deployment in csv.entries(DEPLOYMENTS)}
     for entry_path, entry in csv.entries(path):
