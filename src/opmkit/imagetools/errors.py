@@ -23,23 +23,12 @@ class OpmkitError(Exception):
         hint: how to solve the problem; may be empty.
     """
 
-    def __init__(
-        self, message: str, *, hint: Hint | str = "", advice: Hint | str = "", details: Iterable[str] = ()
-    ) -> None:
-        """Create an error; ``advice`` is the former name of ``hint``."""
+    def __init__(self, message: str, *, hint: Hint | str = "", details: Iterable[str] = ()) -> None:
+        """Create an error."""
         self.lines = (message, *details)
         self.message = "\n".join(self.lines)
-        self.hint = as_hint(hint or advice)
+        self.hint = as_hint(hint)
         super().__init__(self.message)
-
-    @property
-    def advice(self) -> str:
-        """Return the text of the hint (former name)."""
-        return str(self.hint)
-
-
-AdvisedError = OpmkitError
-"""Former name of OpmkitError."""
 
 
 class ImageToolsError(OpmkitError):

@@ -121,7 +121,7 @@ def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: Catalo
         catalog.get_package("nix")
     assert (caught.value.method, caught.value.code) == ("GetPackage", "UNKNOWN")
     assert caught.value.text == "package nix not found"
-    assert "list_served_catalog" in caught.value.advice
+    assert "list_served_catalog" in str(caught.value.hint)
     assert not isinstance(caught.value, ServerUnreachable)
     with pytest.raises(CallFailed, match="no entry found for shelf alpha nix"):
         catalog.get_bundle("shelf", "alpha", "nix")
@@ -142,7 +142,7 @@ def test_questions_of_several_calls(catalog: CatalogClient) -> None:
     assert head(catalog, "shelf", "alpha").image == "quay.io/example/shelf:1.2.0"
     with pytest.raises(CatalogError, match='no channel "nix"') as caught:
         head(catalog, "shelf", "nix")
-    assert "alpha, beta" in caught.value.advice
+    assert "alpha, beta" in str(caught.value.hint)
     assert [(one.channel, one.name) for one in bundles(catalog, package="shelf", channel="beta")] == [
         ("beta", "shelf.v1.0.0"),
         ("beta", "shelf.v1.1.0"),
@@ -169,7 +169,7 @@ def test_nobody_answers() -> None:
     with CatalogClient.connect(address) as registry:
         with pytest.raises(ServerUnreachable, match=rf"^{address}: GetPackage: .*refused") as caught:
             registry.get_package("shelf")
-        assert "port-forward" in caught.value.advice
+        assert "port-forward" in str(caught.value.hint)
         with pytest.raises(ServerUnreachable, match="Health/Check"):
             registry.is_healthy()
         with pytest.raises(ServerUnreachable, match="ListBundles"):
@@ -190,7 +190,7 @@ def test_a_server_that_takes_too_long() -> None:
     ):
         with pytest.raises(CallTimedOut, match="GetPackage") as caught:
             registry.get_package("shelf")
-        assert "more time" in caught.value.advice
+        assert "more time" in str(caught.value.hint)
 
 
 def test_a_cancelled_stream_is_told_to_the_server() -> None:
@@ -255,7 +255,7 @@ def test_a_server_of_something_else() -> None:
     ):
         registry.get_package("shelf")
     assert caught.value.code == "UNIMPLEMENTED"
-    assert "no catalog's" in caught.value.advice
+    assert "no catalog's" in str(caught.value.hint)
 
 
 def test_a_server_that_does_not_serve_just_now() -> None:
@@ -295,7 +295,7 @@ def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
                 pytest.raises(ServerUnreachable) as caught,
             ):
                 registry.get_package("shelf")
-            assert "TLS" in caught.value.advice
+            assert "TLS" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("content", [b"", b"none", b"\xff\xfe\x00"])
@@ -343,5 +343,5 @@ def test_addresses(text: str, canonical: str, loopback: bool) -> None:
 def test_what_is_no_address(text: str, says: str) -> None:
     with pytest.raises(InvalidAddress, match=says) as caught:
         parse_address(text)
-    assert caught.value.advice
+    assert str(caught.value.hint)
     assert caught.value.message.isprintable()

@@ -72,7 +72,7 @@ def test_a_channel_headed_by_a_deprecated_bundle_is_left_out() -> None:
 def test_a_cycle_shows_its_chain() -> None:
     with pytest.raises(GraphError, match="cycle: v2 -> v1 -> v2") as failure:
         graph(node("v1", "v2"), node("v2", "v1"), node("v3", "v2"))
-    assert "v1 replacing v2 closes the cycle" in failure.value.advice
+    assert "v1 replacing v2 closes the cycle" in str(failure.value.hint)
 
 
 def test_a_bundle_that_replaces_itself_is_a_cycle() -> None:
@@ -83,7 +83,7 @@ def test_a_bundle_that_replaces_itself_is_a_cycle() -> None:
 def test_a_missing_bundle_is_told_with_the_channel_above_it() -> None:
     with pytest.raises(GraphError, match=r"alpha of package demo: v2 replaces v1.*v3 -> v2 -> v1") as failure:
         graph(node("v2", "v1"), node("v3", "v2"))
-    assert failure.value.advice.startswith("add v1 before")
+    assert str(failure.value.hint).startswith("add v1 before")
 
 
 def test_every_channel_at_fault_is_told() -> None:
@@ -133,7 +133,7 @@ def test_packages_without_an_outline(members: list[tuple[str, str, str, str]], m
 def test_a_package_without_channels_says_what_to_do() -> None:
     with pytest.raises(GraphError) as failure:
         select_heads("demo", [Member("v1", "0.1.0", (), "")])
-    assert failure.value.advice == "set at least one channel in the annotations of the bundle"
+    assert str(failure.value.hint) == "set at least one channel in the annotations of the bundle"
 
 
 def test_a_bundle_below_the_head_without_an_edge_to_it_is_pruned() -> None:

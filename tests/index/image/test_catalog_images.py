@@ -276,7 +276,7 @@ def test_a_change_for_catalogs_alone_is_made_after_the_conversion(site: Site) ->
     only = CustomChange(None, lambda blobs: blobs + catalog("a"))
     with pytest.raises(CatalogError, match="unsupported by index databases") as refused:
         site.change(only, site.name("1"), "2")
-    assert "to_catalog" in refused.value.advice
+    assert "to_catalog" in str(refused.value.hint)
     site.change(only, site.name("1"), "2", to_catalog=True)
     assert parse_blobs(site.tree("2")["configs/a/catalog.json"], "a") == catalog("a")
 

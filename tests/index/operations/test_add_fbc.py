@@ -108,12 +108,12 @@ class TestByWhatBundlesSay:
         assert added(lower).blobs.packages == CATALOG.packages
         with pytest.raises(GraphError, match="its bundles name gamma, which it does not have") as failure:
             added(arrival("1.3.0", replaces="1.2.0", default_channel="gamma"))
-        assert "default_channel" in failure.value.advice
+        assert "default_channel" in str(failure.value.hint)
 
     def test_a_bundle_without_channels_or_package_is_refused(self) -> None:
         with pytest.raises(CatalogError, match="cannot be added: no channel") as failure:
             added(replace(arrival("1.3.0"), channels=()))
-        assert "channel" in failure.value.advice
+        assert "channel" in str(failure.value.hint)
         nameless = arrival("1.3.0")
         with pytest.raises(CatalogError, match=r"annotation \S+\.package\.v1 is missing or empty"):
             added(replace(nameless, blob=replace(nameless.blob, package="")))
@@ -220,7 +220,7 @@ class TestRefusals:
         ) as failure:
             added(arrival("1.2.0", image="registry.example.com/demo:again"))
         assert failure.value.exit_code == 3
-        assert "overwrite_latest" in failure.value.advice
+        assert "overwrite_latest" in str(failure.value.hint)
 
     def test_an_image_that_is_there_decides_the_exit_code(self) -> None:
         again = arrival("1.1.0", image="registry.example.com/demo:again")
@@ -249,7 +249,7 @@ class TestRefusals:
         assert "package demo: invalid with demo.v1.3.0:" in failure.value.message
         assert 'channel "alpha": multiple channel heads found in graph: demo.v1.2.0, demo.v1.3.0' in str(failure.value)
         assert "channel alpha would be: demo.v1.2.0 -> demo.v1.1.0 -> demo.v1.0.0; demo.v1.3.0" in str(failure.value)
-        assert failure.value.advice == (
+        assert str(failure.value.hint) == (
             "let demo.v1.3.0 update from existing bundles: replaces=demo.v1.2.0, or "
             "skips=demo.v1.0.0,demo.v1.1.0,demo.v1.2.0"
         )
@@ -257,7 +257,7 @@ class TestRefusals:
     def test_a_head_that_something_else_is_replaced_beside(self) -> None:
         with pytest.raises(InvalidCatalog) as failure:
             added(arrival("1.3.0", replaces="1.1.0", skips="1.1.5"))
-        assert failure.value.advice == (
+        assert str(failure.value.hint) == (
             "let demo.v1.3.0 update from existing bundles: replaces=demo.v1.2.0, or skips=demo.v1.1.5,demo.v1.2.0"
         )
 
@@ -267,10 +267,10 @@ class TestRefusals:
         )
         with pytest.raises(InvalidCatalog) as failure:
             added(arrival("1.3.0", channels="alpha,beta", replaces="1.1.0"), to=blobs)
-        assert "update from existing bundles: replaces=demo.v1.2.0, or skips=demo.v1.2.0" in failure.value.advice
+        assert "update from existing bundles: replaces=demo.v1.2.0, or skips=demo.v1.2.0" in str(failure.value.hint)
         with pytest.raises(InvalidCatalog) as failure:
             added(arrival("1.3.0", channels="alpha,gamma"), to=blobs)
-        assert failure.value.advice == (
+        assert str(failure.value.hint) == (
             "let demo.v1.3.0 update from existing bundles: replaces=demo.v1.2.0 skips=demo.v1.1.5, or "
             "skips=demo.v1.0.0,demo.v1.1.0,demo.v1.1.5,demo.v1.2.0"
         )
@@ -278,13 +278,13 @@ class TestRefusals:
     def test_what_is_left_behind_is_told_with_what_would_lead_to_it(self) -> None:
         with pytest.raises(InvalidCatalog, match=r"stranded bundles: demo\.v1\.0\.0, demo\.v1\.1\.0") as failure:
             added(arrival("1.3.0"), skips=("demo.v1.2.0",))
-        assert failure.value.advice.endswith("bundles: skips=demo.v1.2.0,demo.v1.0.0,demo.v1.1.0")
+        assert str(failure.value.hint).endswith("bundles: skips=demo.v1.2.0,demo.v1.0.0,demo.v1.1.0")
 
     def test_a_remedy_that_is_too_long_is_not_told(self) -> None:
         heads = catalog({"demo": {"alpha": [f"demo.v1.{minor}.0" for minor in range(12)]}})
         with pytest.raises(InvalidCatalog) as failure:
             added(arrival("2.0.0"), to=heads)
-        assert "skips=" not in failure.value.advice
+        assert "skips=" not in str(failure.value.hint)
         long = catalog(
             {"demo": {"alpha": ["demo.v1.0.0", *(f"demo.v1.{n}.0 > demo.v1.{n - 1}.0" for n in range(1, 12))]}}
         )
@@ -296,14 +296,14 @@ class TestRefusals:
     def test_a_bundle_below_the_head_needs_one_that_leads_to_it(self) -> None:
         with pytest.raises(InvalidCatalog) as failure:
             added(arrival("1.1.1", replaces="1.1.0"))
-        assert failure.value.advice.startswith("demo.v1.1.1 is below demo.v1.2.0: replace or skip it in an entry of")
+        assert str(failure.value.hint).startswith("demo.v1.1.1 is below demo.v1.2.0: replace or skip it in an entry of")
 
     def test_a_circle_is_shown(self) -> None:
         blobs = catalog({"demo": {"alpha": ["demo.v1.0.0 > demo.v1.1.0"]}})
         with pytest.raises(InvalidCatalog, match=r"no channel head found") as failure:
             added(arrival("1.1.0", replaces="1.0.0"), to=blobs)
         assert "channel alpha would be: demo.v1.1.0 -> demo.v1.0.0" in str(failure.value)
-        assert failure.value.advice
+        assert str(failure.value.hint)
 
     def test_one_version_twice(self) -> None:
         same = NewBundle.from_bundle(
@@ -376,7 +376,7 @@ class TestOverwriting:
     def test_versions_make_no_room(self) -> None:
         with pytest.raises(BundleExists) as failure:
             added(self.again, options=replace(SEMVER, overwrite_latest=True))
-        assert failure.value.advice == "overwrite it in the mode replaces"
+        assert str(failure.value.hint) == "overwrite it in the mode replaces"
 
 
 class TestByVersion:
@@ -435,7 +435,7 @@ class TestSubstitutes:
     def test_they_are_an_alpha_feature(self) -> None:
         with pytest.raises(CatalogError, match=r"it substitutes demo\.v1\.1\.0") as failure:
             added(arrival("1.1.0+1", substitutes_for="demo.v1.1.0"))
-        assert "enable_alpha" in failure.value.advice
+        assert "enable_alpha" in str(failure.value.hint)
 
     def test_one_takes_the_place_of_another(self) -> None:
         fresh = arrival("1.1.0+1", replaces="1.0.0", substitutes_for="demo.v1.1.0")

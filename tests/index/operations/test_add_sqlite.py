@@ -194,7 +194,7 @@ def test_a_package_with_a_bundle_of_no_image_is_not_checked(database: IndexDatab
 def test_a_bundle_that_the_index_skips_can_not_be_added_above_it(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0", skips=("demo.v2.0.0",))])
     error = refused(database, bundle("2.0.0", replaces="demo.v1.1.0"))
-    assert error.advice.startswith("give the new bundle another name")
+    assert str(error.hint).startswith("give the new bundle another name")
 
 
 def test_a_channel_that_is_deprecated_takes_no_bundles(database: IndexDatabase) -> None:
@@ -219,7 +219,7 @@ def test_modes_are_named_in_any_case() -> None:
     assert UpdateMode.parse("SemVer-SkipPatch") is UpdateMode.SEMVER_SKIPPATCH
     with pytest.raises(CatalogError, match='invalid update mode "other"') as failure:
         UpdateMode.parse("other")
-    assert failure.value.advice == "use one of: replaces, semver, semver-skippatch"
+    assert str(failure.value.hint) == "use one of: replaces, semver, semver-skippatch"
 
 
 def test_all_that_breaks_the_rules_of_catalogs_is_told(database: IndexDatabase) -> None:

@@ -78,7 +78,7 @@ def test_what_is_referred_to_must_be_there(statement: DeprecationEdit, message: 
     with pytest.raises(CatalogError, match=r"be deprecated") as failure:
         edit_deprecations(PLAIN, [say("old"), statement])
     assert failure.value.message.startswith(message)
-    assert failure.value.advice == advice
+    assert str(failure.value.hint) == advice
 
 
 def test_all_that_is_wrong_is_told() -> None:

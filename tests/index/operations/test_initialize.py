@@ -132,7 +132,7 @@ def test_packages_that_cannot_be_stored(manifests: Path, how: str, message: str)
     spoil(manifests, how)
     with pytest.raises(CatalogError, match=message) as failure:
         load(manifests)
-    assert failure.value.advice
+    assert str(failure.value.hint)
     assert [path.name for path in manifests.parent.iterdir()] == ["manifests"]
     result, _ = load(manifests, permissive=True)
     assert result.bundles == ("demo.v1", "demo.v2")

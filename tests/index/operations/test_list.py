@@ -61,4 +61,4 @@ def test_unknown_package_names_those_there_are() -> None:
     package = Package("a", "alpha", {"alpha": Channel("alpha", entries)}, {"a.v1": BundleBlob("a.v1", "a", "r/a:1")})
     with pytest.raises(UnknownPackage, match='package "b" not found') as failure:
         list_channels(Catalog({"a": package}), "b")
-    assert "use one of the packages: a" in failure.value.advice
+    assert "use one of the packages: a" in str(failure.value.hint)

@@ -152,13 +152,13 @@ def test_what_the_index_does_not_have_is_an_error_that_tells_what_it_has(library
     with open_database(library) as database:
         with pytest.raises(UnknownPackage, match='"nix" not found') as caught:
             resolve_in_database(Installation("nix", "nix"), database)
-        assert "book, shelf" in caught.value.advice
+        assert "book, shelf" in str(caught.value.hint)
         with pytest.raises(CatalogError, match='channel "nix" not found') as wrong_channel:
             resolve_in_database(replace(SHELF, channel="nix"), database)
-        assert "alpha, beta" in wrong_channel.value.advice
+        assert "alpha, beta" in str(wrong_channel.value.hint)
         with pytest.raises(CatalogError, match=r'channel "beta" .* bundle "shelf.v1.2.0" not found') as wrong_start:
             resolve_in_database(replace(SHELF, starting_csv="shelf.v1.2.0"), database)
-        assert "did you mean shelf.v1.1.0 or shelf.v1.0.0?" in wrong_start.value.advice
+        assert "did you mean shelf.v1.1.0 or shelf.v1.0.0?" in str(wrong_start.value.hint)
 
 
 def _index_of_modes(path: Path, *supported: str) -> Path:
@@ -209,7 +209,7 @@ def test_targets_that_the_operator_does_not_support(
         pytest.raises(CatalogError, match=f"install mode {mode}") as caught,
     ):
         resolve_in_database(installation, database)
-    assert supported[0] in caught.value.advice
+    assert supported[0] in str(caught.value.hint)
 
 
 def test_nothing_is_known_of_an_operator_group_that_exists(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_nothing_is_known_of_an_operator_group_that_exists(tmp_path: Path) -> No
 def test_sources_that_a_cluster_would_refuse_or_ignore(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(CatalogError, match=says) as caught:
         replace(SOURCE, **wrong)
-    assert caught.value.advice
+    assert str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_sources_that_a_cluster_would_refuse_or_ignore(wrong: dict[str, Any], sa
 def test_installations_that_a_cluster_would_refuse(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(CatalogError, match=says) as caught:
         replace(SHELF, **wrong)
-    assert caught.value.advice
+    assert str(caught.value.hint)
 
 
 def test_where_a_catalog_is_offered() -> None:

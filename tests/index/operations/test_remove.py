@@ -56,7 +56,7 @@ def test_one_unknown_package_keeps_all(path: Path) -> None:
     expected = "error deleting packages from database: error removing operator package x: no package found"
     assert failure.value.message.startswith(expected)
     assert "operator package y:" in failure.value.message
-    assert failure.value.advice == "use one of the packages: a, b, c"
+    assert str(failure.value.hint) == "use one of the packages: a, b, c"
     assert failure.value.exit_code == 1
 
 
@@ -87,7 +87,7 @@ def test_advice_names_some_packages_of_many(path: Path) -> None:
         add_bundles(database, [bundle("1.0.0", package=f"p{number}") for number in range(30)])
         with pytest.raises(UnknownPackage) as failure:
             remove_from_database(database, ["x"])
-    assert failure.value.advice.endswith("and 13 more")
+    assert str(failure.value.hint).endswith("and 13 more")
 
 
 def test_a_missing_database_is_not_made(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_one_unknown_package_keeps_all() -> None:
     with pytest.raises(UnknownPackage) as failure:
         remove_from_catalog(TWO, ["ape", "x", "ape"])
     assert failure.value.message == 'package "x" not found'
-    assert failure.value.advice == "use one of the packages: ape, bee"
+    assert str(failure.value.hint) == "use one of the packages: ape, bee"
 
 
 def test_permissive_removes_what_is_there() -> None:

@@ -129,4 +129,4 @@ def test_a_full_disk_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(ServerError, match=r"no file for prepared answers in .*No space left") as caught:
         ResponseCache(1)
-    assert "TMPDIR" in caught.value.advice
+    assert "TMPDIR" in str(caught.value.hint)

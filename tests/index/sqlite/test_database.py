@@ -236,7 +236,7 @@ def test_files_that_are_no_index_stay_untouched(path: Path, tmp_path: Path, how:
     before = path.read_bytes()
     with pytest.raises(InvalidDatabase, match=message) as failure:
         add(path, "2.0.0")
-    assert failure.value.advice
+    assert str(failure.value.hint)
     with pytest.raises(InvalidDatabase, match=message), open_database(path):
         pass
     assert path.read_bytes() == before

@@ -60,5 +60,5 @@ def _is_ipv6(text: str) -> bool:
     return "%" not in text
 
 
-def _invalid(text: str, reason: str, advice: str) -> InvalidAddress:
-    return InvalidAddress(f"invalid address {text!r}: {reason}", advice=advice)
+def _invalid(text: str, reason: str, hint: str) -> InvalidAddress:
+    return InvalidAddress(f"invalid address {text!r}: {reason}", hint=hint)

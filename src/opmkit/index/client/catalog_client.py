@@ -179,6 +179,6 @@ def _authorities(ca_file: Path | None) -> bytes:
     with suppress(ssl.SSLError, ValueError):
         context.load_verify_locations(cadata=given.decode("ascii", "ignore"))
     if not context.cert_store_stats()["x509"]:
-        advice = "give a PEM file of certificate authorities"
-        raise CatalogError(f"{ca_file}: holds no PEM certificate", advice=advice)
+        hint = "give a PEM file of certificate authorities"
+        raise CatalogError(f"{ca_file}: holds no PEM certificate", hint=hint)
     return given

@@ -21,9 +21,9 @@ class CallFailed(CatalogError):
     what the server said. A catalog that does not have what it is asked for says so with the code ``UNKNOWN``.
     """
 
-    def __init__(self, address: str, method: str, code: str, text: str, *, advice: Hint | str = "") -> None:
+    def __init__(self, address: str, method: str, code: str, text: str, *, hint: Hint | str = "") -> None:
         """Name all of them."""
-        super().__init__(f"{address}: {method}: {text}", advice=advice)
+        super().__init__(f"{address}: {method}: {text}", hint=hint)
         self.address = address
         self.method = method
         self.code = code

@@ -35,13 +35,13 @@ def failure(error: grpc.RpcError, address: str, method: str) -> CallFailed:
     """The error of a call to ``address`` that did not succeed."""
     code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
     details = (error.details() if isinstance(error, grpc.Call) else str(error)) or code.name.lower().replace("_", " ")
-    kind, advice = _FAILURES.get(code, (CallFailed, ""))
+    kind, hint = _FAILURES.get(code, (CallFailed, ""))
     return kind(
         address,
         method,
         code.name,
         _one_line(details.rpartition(_LAST_CAUSE)[2].removeprefix("UNKNOWN: ")),
-        advice=advice,
+        hint=hint,
     )
 
 

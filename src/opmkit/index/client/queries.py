@@ -62,7 +62,7 @@ def head(registry: CatalogClient, package: str, channel: str) -> Bundle:
     heads = {one.name: one.head for one in registry.get_package(package).channels}
     if channel not in heads:
         raise CatalogError(
-            f'package "{package}" has no channel "{channel}"', advice=f"its channels are: {', '.join(sorted(heads))}"
+            f'package "{package}" has no channel "{channel}"', hint=f"its channels are: {', '.join(sorted(heads))}"
         )
     return registry.get_bundle(package, channel, heads[channel])
 

@@ -19,7 +19,7 @@ from opmkit.index.sqlite import IndexDatabase, replace_database
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from opmkit.imagetools.errors import AdvisedError
+    from opmkit.imagetools.errors import OpmkitError
     from opmkit.index.fbc.blobs import Blobs
 
 
@@ -45,7 +45,7 @@ class ChangeResult:
 
     warnings: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    failures: tuple[AdvisedError, ...] = ()
+    failures: tuple[OpmkitError, ...] = ()
     report: ChangeReport | None = None
 
 

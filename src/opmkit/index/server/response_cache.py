@@ -55,7 +55,7 @@ class ResponseCache:
         except OSError as error:
             raise ServerError(
                 f"no file for prepared answers in {tempfile.gettempdir()}: {error.strerror}",
-                advice="Point TMPDIR to a directory that can be written to.",
+                hint="Point TMPDIR to a directory that can be written to.",
             ) from error
         self._descriptor = self._file.fileno()
         self._lock = threading.Lock()

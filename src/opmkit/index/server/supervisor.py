@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from opmkit.imagetools import interrupts
-from opmkit.imagetools.errors import AdvisedError
+from opmkit.imagetools.errors import OpmkitError
 from opmkit.index.server.errors import ServerError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Supervisor:
                 for process, status in self._ended():
                     raise ServerError(
                         f"process {process} of the server ended by itself ({_told_status(status)})",
-                        advice="Look for its error above; the memory limit may be too low.",
+                        hint="Look for its error above; the memory limit may be too low.",
                     )
 
     def stop(self, seconds: float) -> None:
@@ -146,7 +146,7 @@ def _work(work: Callable[[WorkerContext], None], life: WorkerContext) -> NoRetur
             signal.signal(name, signal.SIG_IGN)
         work(life)
         status = 0
-    except AdvisedError as error:
+    except OpmkitError as error:
         _log.error(error.message, extra={"fields": {"advice": error.hint}})
     except Exception:  # noqa: BLE001 - nobody is behind it
         _log.exception("a process of the server failed")
