@@ -94,7 +94,7 @@ class ValidationPlan:
 
     @property
     def needs_registries(self) -> bool:
-        """Whether a rule depends on the current contents of registries."""
+        """Return true if a rule depends on the current contents of registries."""
         return MULTIARCH in self.optional
 
     def cache_key(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def print_report(
-    verdicts: Sequence[ValidationResult],
+    results: Sequence[ValidationResult],
     report_format: ReportFormat,
     fail_on: Severity,
     sources: Sequence[Source],
@@ -33,25 +33,25 @@ def print_report(
         print_to_stderr(f"skipped {skipped}")
     match report_format:
         case ReportFormat.TEXT:
-            _print_styled(reports.text.lines(verdicts, skipped))
+            _print_styled(reports.text.lines(results, skipped))
         case ReportFormat.JSON:
-            print_json(reports.json.report(verdicts, fail_on, skipped.total))
+            print_json(reports.json.report(results, fail_on, skipped.total))
         case ReportFormat.SARIF:
             from opmkit.bundle.validation.rule_registry import rules
 
-            print_json(reports.sarif.report(verdicts, rules(), sources))
+            print_json(reports.sarif.report(results, rules(), sources))
         case ReportFormat.JUNIT:
-            print_bytes([reports.junit.report(verdicts, fail_on).encode()])
+            print_bytes([reports.junit.report(results, fail_on).encode()])
         case ReportFormat.GITHUB:
-            for line in reports.github.lines(verdicts):
+            for line in reports.github.lines(results):
                 print_line(line)
         case ReportFormat.JSON_ALPHA1:
-            print_json(reports.json.json_alpha1(verdicts[0]))
+            print_json(reports.json.json_alpha1(results[0]))
 
 
-def print_go_result(verdict: ValidationResult, tool: str, fail_on: Severity) -> None:
+def print_go_result(result: ValidationResult, tool: str, fail_on: Severity) -> None:
     """Print the last line of Go opm's log to stderr, which scripts search for."""
-    if verdict.passes(fail_on):
+    if result.passes(fail_on):
         from opmkit.cli.server_logs import format_record
 
         success = "All validation tests have been completed successfully"
@@ -59,7 +59,7 @@ def print_go_result(verdict: ValidationResult, tool: str, fail_on: Severity) -> 
         return
     from opmkit.bundle.errors import InvalidBundle
 
-    messages = [finding.message for finding in verdict.findings] or [verdict.error]
+    messages = [finding.message for finding in result.findings] or [result.error]
     more = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
     print_error(InvalidBundle(f"Bundle validation errors: {messages[0]}{more}"))
 

@@ -79,14 +79,14 @@ def validate(
     registry = call_once(registry_flags.tool)
     selection = _select(names, registry, tag_flags)
     tool = call_once(lambda: registry_flags.tool_named(image_builder))
-    verdicts = _validate(tool, registry, selection.sources, plan, use_cache=not report_flags.no_cache)
+    results = _validate(tool, registry, selection.sources, plan, use_cache=not report_flags.no_cache)
     if report_flags.write_baseline:
-        _write_baseline(report_flags.write_baseline, verdicts)
+        _write_baseline(report_flags.write_baseline, results)
         return
-    print_report(verdicts, report_format, plan.fail_on, selection.sources, selection.skipped)
-    failed = [verdict for verdict in verdicts if not verdict.passes(plan.fail_on)]
+    print_report(results, report_format, plan.fail_on, selection.sources, selection.skipped)
+    failed = [result for result in results if not result.passes(plan.fail_on)]
     if tag:
-        print_go_result(verdicts[-1], image_builder, plan.fail_on)
+        print_go_result(results[-1], image_builder, plan.fail_on)
     elif failed:
         print_first_failure(failed[0], plan.fail_on)
     if failed:
@@ -110,13 +110,13 @@ def _check_targets(names: Sequence[str], report_format: ReportFormat) -> None:
         raise UsageError("json-alpha1: unsupported for several bundles", COMMAND)
 
 
-def _write_baseline(path: Path, verdicts: Sequence[ValidationResult]) -> None:
+def _write_baseline(path: Path, results: Sequence[ValidationResult]) -> None:
     from opmkit.bundle.validation.baseline import encode_baseline
     from opmkit.imagetools.store.disk import disk_errors
 
     with disk_errors(path):
-        path.write_bytes(encode_baseline(verdicts))
-    count = sum(len(verdict.findings) for verdict in verdicts)
+        path.write_bytes(encode_baseline(results))
+    count = sum(len(result.findings) for result in results)
     with printing_result(f"{path}: baseline written"):
         print_line(f"{path}: {count} findings written")
 
@@ -162,18 +162,18 @@ def _validate(
         cache=_open_cache(plan) if use_cache and not plan.needs_registries else None,
     )
     with progress() as bars:
-        verdicts = list(validation.run(sources, progress=bars))
-    if plan.profile.all_validators and len(verdicts) > 1:
+        results = list(validation.run(sources, progress=bars))
+    if plan.profile.all_validators and len(results) > 1:
         from opmkit.bundle.validation.rule_registry import validators
 
-        verdicts = add_cross_bundle_findings(verdicts, validators().get("across", ()))
-    verdicts = [plan.policy.apply(_format_hint(verdict)) for verdict in verdicts]
-    return verdicts if plan.known is None else [exclude_known(verdict, plan.known) for verdict in verdicts]
+        results = add_cross_bundle_findings(results, validators().get("across", ()))
+    results = [plan.policy.apply(_format_hint(result)) for result in results]
+    return results if plan.known is None else [exclude_known(result, plan.known) for result in results]
 
 
-def _format_hint(verdict: ValidationResult) -> ValidationResult:
+def _format_hint(result: ValidationResult) -> ValidationResult:
     """Return the result with its hint in terms of the flags of this command."""
-    return replace(verdict, hint=Hint(format_hint(verdict.hint))) if verdict.hint else verdict
+    return replace(result, hint=Hint(format_hint(result.hint))) if result.hint else result
 
 
 def _find_platforms(tool: RegistryTool, image: str) -> ImagePlatforms | None:

@@ -34,7 +34,7 @@ def filter_index(
         ),
     ] = None,
     with_dependencies: Annotated[
-        bool, typer.Option("--with-dependencies", help="Also keep packages that kept bundles depend on")
+        bool, typer.Option("--with-dependencies", help="Also keep packages that retained bundles depend on")
     ] = False,
     permissive: Permissive = False,
     tool_flags: ToolFlags,
@@ -44,8 +44,8 @@ def filter_index(
 ) -> None:
     """Keep only some packages, channels and versions of a file-based catalog
 
-    Update graphs stay valid, and no update edges are invented. Bundles that are kept only for this are listed with the
-    reason.
+    Update graphs stay valid, and no update edges are invented. Bundles that are retained only for this are listed with
+    the reason.
 
     [bold]Examples:[/]
 
