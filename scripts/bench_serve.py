@@ -21,7 +21,8 @@ from tests.kit.catalogs import free_port
 from tests.kit.server import Server
 from tests.kit.soak import memory, requests_for, soak
 
-from opmkit.index.api.messages import METHODS
+from opmkit.index.api.messages import request_class
+from opmkit.index.api.methods import METHODS
 
 if TYPE_CHECKING:
     import argparse
@@ -121,7 +122,7 @@ class LoadClient:
     ) -> dict[str, Any]:
         """Make calls for a time; how many were made in how many seconds."""
         described = METHODS[method]
-        messages = [base64.b64encode(described.request(**one).SerializeToString()).decode() for one in requests]
+        messages = [base64.b64encode(request_class(method)(**one).SerializeToString()).decode() for one in requests]
         argv = [str(self._program), "calls", "-address", f"127.0.0.1:{port}", "-method", described.path]
         argv += ["-callers", str(callers), *(["-streams"] if described.streams else []), *flags]
         done = subprocess.run(argv, input=json.dumps(messages).encode(), stdout=subprocess.PIPE, check=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from opmkit.index.api.messages import METHODS, message_class
-from opmkit.index.client import Api, CatalogClient
-from opmkit.index.client.values import bundle_of, entry_of, package_of
+from opmkit.index.api.messages import message_class, response_class
+from opmkit.index.api.methods import METHODS
+from opmkit.index.client import Api, Bundle, CatalogClient, ChannelEntry, Package
 from tests.kit import golang
 from tests.kit.catalogs import write_library
 from tests.kit.server import Server
@@ -68,15 +68,15 @@ def test_the_client_library_of_the_reference_gets_what_ours_gets(goclient: Path,
     healthy, package, *bundles, listed = (one["answer"] for one in told)
     assert healthy is True
     with CatalogClient.connect(address) as registry:
-        assert package_of(ParseDict(package, message_class("Package")())) == registry.get_package("shelf")
-        assert [bundle_of(ParseDict(one, message_class("Bundle")())) for one in bundles] == [
+        assert Package.from_message(ParseDict(package, message_class("Package")())) == registry.get_package("shelf")
+        assert [Bundle.from_message(ParseDict(one, message_class("Bundle")())) for one in bundles] == [
             registry.get_bundle(*newest),
             registry.get_bundle_for_channel("shelf", "beta"),
             registry.get_bundle_that_replaces(*oldest),
             registry.get_default_bundle_that_provides(*SHELF),
         ]
         ours = list(registry.list_bundles())
-    assert [bundle_of(ParseDict(one, message_class("Bundle")())) for one in listed] == ours
+    assert [Bundle.from_message(ParseDict(one, message_class("Bundle")())) for one in listed] == ours
     assert len(ours) == 6
 
 
@@ -174,12 +174,12 @@ def test_grpcurl_gets_what_our_client_gets(
     told = list(documents(text))
     assert told
     values: dict[str, Callable[[Any], object]] = {
-        "Package": package_of,
-        "Bundle": bundle_of,
-        "ChannelEntry": entry_of,
+        "Package": Package.from_message,
+        "Bundle": Bundle.from_message,
+        "ChannelEntry": ChannelEntry.from_message,
         "PackageName": lambda one: one.name,
     }
-    answer = METHODS[method].answer
+    answer = response_class(method)
     value_of = values[answer.DESCRIPTOR.name]
     with CatalogClient.connect(address) as registry:
         assert [value_of(ParseDict(one, answer())) for one in told] == ours(registry, method)

@@ -18,7 +18,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
-from opmkit.index.api.messages import METHODS
+from opmkit.index.api.messages import request_class, response_class
+from opmkit.index.api.methods import METHODS
 from opmkit.index.server.http2.frames import window_update
 from tests.index.sqlite.old_databases import write_old_database
 from tests.kit.catalogs import write_library
@@ -359,9 +360,10 @@ def test_a_client_can_do_with_reflection_alone(library: Path, version: str) -> N
 
 def slow_list(connection: grpc.Channel) -> Iterator[object]:
     """A list of bundles of which the caller has taken one, and takes the others only when it goes on."""
-    method = METHODS["ListBundles"]
-    stream = connection.unary_stream(method.path, method.request.SerializeToString, method.answer.FromString)
-    bundles = stream(method.request(), timeout=PATIENCE)
+    request, response = request_class("ListBundles"), response_class("ListBundles")
+    path = METHODS["ListBundles"].path
+    stream = connection.unary_stream(path, request.SerializeToString, response.FromString)
+    bundles = stream(request(), timeout=PATIENCE)
     next(bundles)
     return bundles
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import grpc
 
 from opmkit.bundle import parse_bundle
-from opmkit.index.api.messages import METHODS, SERVICE
+from opmkit.index.api.messages import request_class
+from opmkit.index.api.methods import METHODS, SERVICE
 from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.sqlite import replace_database
 from tests.reference.samples import Api, Sample
@@ -92,6 +93,6 @@ def _handler(name: str, answer: Callable[[Any, grpc.ServicerContext], Any]) -> A
     make = grpc.unary_stream_rpc_method_handler if method and method.streams else grpc.unary_unary_rpc_method_handler
     return make(
         answer,
-        request_deserializer=method.request.FromString if method else None,
+        request_deserializer=request_class(name).FromString if method else None,
         response_serializer=lambda value: value if isinstance(value, bytes) else value.SerializeToString(),
     )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import grpc
 
-from opmkit.index.api.messages import METHODS
+from opmkit.index.api.messages import request_class, response_class
+from opmkit.index.api.methods import METHODS
 from tests.kit.opm import PROGRAM
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def call(connection: grpc.Channel, method: str, /, **request: str) -> Any:
     make = connection.unary_stream if described.streams else connection.unary_unary
     asked = make(
         described.path,
-        request_serializer=described.request.SerializeToString,
-        response_deserializer=described.answer.FromString,
-    )(described.request(**request), timeout=PATIENCE)
+        request_serializer=request_class(method).SerializeToString,
+        response_deserializer=response_class(method).FromString,
+    )(request_class(method)(**request), timeout=PATIENCE)
     return list(asked) if described.streams else asked

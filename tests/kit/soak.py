@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from opmkit.index.api.messages import METHODS
+from opmkit.index.api.messages import request_class, response_class
+from opmkit.index.api.methods import METHODS
 from tests.kit.server import channel, children, descriptors
 
 if TYPE_CHECKING:
@@ -166,10 +167,10 @@ class _Caller:
 
     def _make(self, name: str, request: dict[str, str]) -> None:
         method = METHODS[name]
-        asked: Any = method.request(**request)
+        asked: Any = request_class(name)(**request)
         deadline = self._chance.uniform(0, 0.01) if self.cancelled else PATIENCE
         make: Callable[..., Any] = self._channel.unary_stream if method.streams else self._channel.unary_unary
-        call = make(method.path, method.request.SerializeToString, method.answer.FromString)
+        call = make(method.path, request_class(name).SerializeToString, response_class(name).FromString)
         if not method.streams:
             call(asked, timeout=deadline)
             return

@@ -19,7 +19,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from opmkit.cli.main import run
-from opmkit.index.api.messages import METHODS
+from opmkit.index.api.methods import METHODS
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import load_directory, read_blobs

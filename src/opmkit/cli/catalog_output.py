@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmkit.index.client import Bundle, Package
-    from opmkit.index.client.queries import Updates
+    from opmkit.index.client.queries import BundleUpdates
 
 _MAX_VALUE_LENGTH = 200
 """Characters shown of a property or dependency."""
 
 
-def print_updates(rows: Sequence[Updates], output: ValueFormat) -> None:
+def print_updates(rows: Sequence[BundleUpdates], output: ValueFormat) -> None:
     """Print bundles with the bundles that they replace."""
     if output is not ValueFormat.TEXT:
         print_value(rows, output)

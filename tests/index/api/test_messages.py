@@ -1,13 +1,14 @@
-"""The messages of ``api.Registry`` on the wire: names, numbers and types are what other clients expect."""
+"""Wire format of ``api.Registry``: names, numbers and types that other clients expect."""
 
 from __future__ import annotations
 
 from google.protobuf.json_format import MessageToDict
 
-from opmkit.index.api.messages import METHODS, describe, message_class
+from opmkit.index.api.messages import file_descriptor, message_class, request_class
+from opmkit.index.api.methods import METHODS
 
 
-def test_a_bundle_is_laid_out_as_the_published_protocol_says():
+def test_fields_of_a_bundle() -> None:
     bundle = message_class("Bundle")(
         csvName="lagoon.v1",
         object=["{}"],
@@ -27,12 +28,12 @@ def test_a_bundle_is_laid_out_as_the_published_protocol_says():
     assert MessageToDict(bundle)["csvName"] == "lagoon.v1"
 
 
-def test_the_request_for_a_replacement_names_the_bundle_first():
-    request = METHODS["GetBundleThatReplaces"].request(csvName="a", pkgName="b", channelName="c")
+def test_fields_of_a_request() -> None:
+    request = request_class("GetBundleThatReplaces")(csvName="a", pkgName="b", channelName="c")
     assert request.SerializeToString() == b"\x0a\x01a\x12\x01b\x1a\x01c"
 
 
-def test_methods_have_the_paths_and_streams_that_clients_call():
+def test_paths_and_streaming_methods() -> None:
     assert METHODS["ListBundles"].path == "/api.Registry/ListBundles"
     assert {name for name, method in METHODS.items() if method.streams} == {
         "ListPackages",
@@ -43,6 +44,6 @@ def test_methods_have_the_paths_and_streams_that_clients_call():
     }
 
 
-def test_only_the_method_that_the_protocol_calls_deprecated_is_so():
-    methods = describe().service[0].method
+def test_one_method_is_deprecated() -> None:
+    methods = file_descriptor().service[0].method
     assert [method.name for method in methods if method.options.deprecated] == ["GetBundleForChannel"]

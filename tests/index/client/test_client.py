@@ -24,7 +24,7 @@ from opmkit.index.client import (
     ServerUnreachable,
     parse_address,
 )
-from opmkit.index.client.queries import bundles, head, packages, provided_apis, updates
+from opmkit.index.client.queries import fetch_bundles, fetch_head, fetch_packages, group_updates, provided_apis
 from opmkit.index.errors import CatalogError
 from tests.kit.catalogs import ScriptedCatalog, free_port, write_library
 from tests.kit.certificates import certificate_authority, server_certificate
@@ -48,9 +48,9 @@ def catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     program, port = (SERVE, 0) if request.param == "opmkit" else ((REFERENCE, *SERVE[1:]), free_port())
     with (
         Server("--database", str(database), program=program, port=port) as server,
-        CatalogClient.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as client,
     ):
-        yield registry
+        yield client
 
 
 def test_names_the_packages(catalog: CatalogClient) -> None:
@@ -113,7 +113,7 @@ def test_is_healthy(catalog: CatalogClient) -> None:
 
 
 def test_threads_share_a_client(catalog: CatalogClient) -> None:
-    assert [one.name for one in packages(catalog)] == ["book", "shelf"]
+    assert [one.name for one in fetch_packages(catalog)] == ["book", "shelf"]
 
 
 def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: CatalogClient) -> None:
@@ -139,22 +139,22 @@ def test_a_stream_ends_where_its_reader_cancels_it(catalog: CatalogClient) -> No
 
 
 def test_questions_of_several_calls(catalog: CatalogClient) -> None:
-    assert head(catalog, "shelf", "alpha").image == "quay.io/example/shelf:1.2.0"
-    with pytest.raises(CatalogError, match='no channel "nix"') as caught:
-        head(catalog, "shelf", "nix")
+    assert fetch_head(catalog, "shelf", "alpha").image == "quay.io/example/shelf:1.2.0"
+    with pytest.raises(CatalogError, match='channel "nix" not found') as caught:
+        fetch_head(catalog, "shelf", "nix")
     assert "alpha, beta" in str(caught.value.hint)
-    assert [(one.channel, one.name) for one in bundles(catalog, package="shelf", channel="beta")] == [
+    assert [(one.channel, one.name) for one in fetch_bundles(catalog, package="shelf", channel="beta")] == [
         ("beta", "shelf.v1.0.0"),
         ("beta", "shelf.v1.1.0"),
     ]
-    with pytest.raises(CatalogError, match='no bundle of package "shelf", name "nix"'):
-        bundles(catalog, package="shelf", name="nix")
-    apis = [(one.api, one.package, one.channels) for one in provided_apis(bundles(catalog))]
+    with pytest.raises(CatalogError, match='no bundle found with package "shelf", name "nix"'):
+        fetch_bundles(catalog, package="shelf", name="nix")
+    apis = [(one.api, one.package, one.channels) for one in provided_apis(fetch_bundles(catalog))]
     assert apis == [
         ("books.example.com/v1/Book", "book", ("alpha",)),
         ("shelfs.example.com/v1/Shelf", "shelf", ("alpha", "beta")),
     ]
-    found = updates(catalog.get_channel_entries_that_provide(*SHELF))
+    found = group_updates(catalog.get_channel_entries_that_provide(*SHELF))
     assert [(one.channel, one.bundle, one.replaces) for one in found] == [
         ("alpha", "shelf.v1.0.0", ()),
         ("alpha", "shelf.v1.1.0", ()),
@@ -166,14 +166,14 @@ def test_questions_of_several_calls(catalog: CatalogClient) -> None:
 
 def test_nobody_answers() -> None:
     address = f"127.0.0.1:{free_port()}"
-    with CatalogClient.connect(address) as registry:
+    with CatalogClient.connect(address) as client:
         with pytest.raises(ServerUnreachable, match=rf"^{address}: GetPackage: .*refused") as caught:
-            registry.get_package("shelf")
+            client.get_package("shelf")
         assert "port-forward" in str(caught.value.hint)
         with pytest.raises(ServerUnreachable, match="Health/Check"):
-            registry.is_healthy()
+            client.is_healthy()
         with pytest.raises(ServerUnreachable, match="ListBundles"):
-            next(registry.list_bundles())
+            next(client.list_bundles())
 
 
 def test_a_server_that_takes_too_long() -> None:
@@ -186,11 +186,11 @@ def test_a_server_that_takes_too_long() -> None:
 
     with (
         ScriptedCatalog({"GetPackage": hang}) as server,
-        CatalogClient.connect(server.address, timeout=0.2) as registry,
+        CatalogClient.connect(server.address, timeout=0.2) as client,
     ):
         with pytest.raises(CallTimedOut, match="GetPackage") as caught:
-            registry.get_package("shelf")
-        assert "more time" in str(caught.value.hint)
+            client.get_package("shelf")
+        assert "increase the timeout" in str(caught.value.hint)
 
 
 def test_a_cancelled_stream_is_told_to_the_server() -> None:
@@ -201,8 +201,8 @@ def test_a_cancelled_stream_is_told_to_the_server() -> None:
         while context.is_active():
             yield message_class("Bundle")(csvName="shelf")
 
-    with ScriptedCatalog({"ListBundles": endless}) as server, CatalogClient.connect(server.address) as registry:
-        with registry.list_bundles() as stream:
+    with ScriptedCatalog({"ListBundles": endless}) as server, CatalogClient.connect(server.address) as client:
+        with client.list_bundles() as stream:
             assert next(stream).name == "shelf"
         assert ended.wait(30)
 
@@ -211,9 +211,9 @@ def test_answers_may_be_larger_than_grpc_expects() -> None:
     large = message_class("Bundle")(csvJson="x" * (5 << 20))
     with (
         ScriptedCatalog({"GetBundle": lambda *_: large}) as server,
-        CatalogClient.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as client,
     ):
-        assert len(registry.get_bundle("", "", "").csv) == 5 << 20
+        assert len(client.get_bundle("", "", "").csv) == 5 << 20
 
 
 def test_deprecations_are_read() -> None:
@@ -221,19 +221,19 @@ def test_deprecations_are_read() -> None:
     answer = message_class("Package")(name="old", channels=[{"name": "alpha", **said}], **said)
     with (
         ScriptedCatalog({"GetPackage": lambda *_: answer}) as server,
-        CatalogClient.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as client,
     ):
         deprecation = Deprecation("use another")
-        assert registry.get_package("old") == Package("old", "", (Channel("alpha", "", deprecation),), deprecation)
+        assert client.get_package("old") == Package("old", "", (Channel("alpha", "", deprecation),), deprecation)
 
 
 def test_text_of_a_server_can_not_command_a_terminal() -> None:
     def refuse(_: Any, context: grpc.ServicerContext) -> Any:
         context.abort(grpc.StatusCode.UNKNOWN, "\x1b[2J all\nis gone" + "!" * 5000)
 
-    with ScriptedCatalog({"GetPackage": refuse}) as server, CatalogClient.connect(server.address) as registry:
+    with ScriptedCatalog({"GetPackage": refuse}) as server, CatalogClient.connect(server.address) as client:
         with pytest.raises(CallFailed) as caught:
-            registry.get_package("shelf")
+            client.get_package("shelf")
         assert caught.value.message.isprintable()
         assert len(caught.value.message) < 600
 
@@ -241,21 +241,21 @@ def test_text_of_a_server_can_not_command_a_terminal() -> None:
 def test_an_answer_that_is_none() -> None:
     with (
         ScriptedCatalog({"GetPackage": lambda *_: b"\xff\xff\xff"}) as server,
-        CatalogClient.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as client,
         pytest.raises(CallFailed, match=r"GetPackage: .*deserializ"),
     ):
-        registry.get_package("shelf")
+        client.get_package("shelf")
 
 
 def test_a_server_of_something_else() -> None:
     with (
         ScriptedCatalog({}, service="some.Other") as server,
-        CatalogClient.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as client,
         pytest.raises(CallFailed, match="GetPackage") as caught,
     ):
-        registry.get_package("shelf")
+        client.get_package("shelf")
     assert caught.value.code == "UNIMPLEMENTED"
-    assert "no catalog's" in str(caught.value.hint)
+    assert "does not implement" in str(caught.value.hint)
 
 
 def test_a_server_that_does_not_serve_just_now() -> None:
@@ -263,14 +263,14 @@ def test_a_server_that_does_not_serve_just_now() -> None:
     answers = {"Check": lambda *_: answer}
     with (
         ScriptedCatalog(answers, service="grpc.health.v1.Health") as server,
-        CatalogClient.connect(server.address) as registry,
+        CatalogClient.connect(server.address) as client,
     ):
-        assert not registry.is_healthy()
+        assert not client.is_healthy()
 
 
 def test_a_name_that_is_no_text_is_not_sent() -> None:
-    with CatalogClient.connect("localhost:50051") as registry, pytest.raises(CallFailed, match=r"'\\udc80'"):
-        registry.get_package("\udc80")
+    with CatalogClient.connect("localhost:50051") as client, pytest.raises(CallFailed, match=r"'\\udc80'"):
+        client.get_package("\udc80")
 
 
 def test_a_package_without_channels_is_listed() -> None:
@@ -278,8 +278,8 @@ def test_a_package_without_channels_is_listed() -> None:
         context.abort(grpc.StatusCode.UNKNOWN, "package bare not found")
 
     answers = {"ListPackages": lambda *_: iter([message_class("PackageName")(name="bare")]), "GetPackage": refuse}
-    with ScriptedCatalog(answers) as server, CatalogClient.connect(server.address) as registry:
-        assert packages(registry) == [Package("bare", "", ())]
+    with ScriptedCatalog(answers) as server, CatalogClient.connect(server.address) as client:
+        assert fetch_packages(client) == [Package("bare", "", ())]
 
 
 def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
@@ -287,14 +287,14 @@ def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
     shown = server_certificate(tmp_path, authority)
     answers = {"GetPackage": lambda request, _: message_class("Package")(name=request.name)}
     with ScriptedCatalog(answers, tls=shown) as server:
-        with CatalogClient.connect(server.address, tls=True, ca_file=authority.certificate) as registry:
-            assert registry.get_package("shelf").name == "shelf"
+        with CatalogClient.connect(server.address, tls=True, ca_file=authority.certificate) as client:
+            assert client.get_package("shelf").name == "shelf"
         for tls in (True, False):  # trusting the system's authorities, and in plain text
             with (
-                CatalogClient.connect(server.address, tls=tls) as registry,
+                CatalogClient.connect(server.address, tls=tls) as client,
                 pytest.raises(ServerUnreachable) as caught,
             ):
-                registry.get_package("shelf")
+                client.get_package("shelf")
             assert "TLS" in str(caught.value.hint)
 
 
@@ -302,7 +302,7 @@ def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
 def test_a_file_that_is_no_authority(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     path.write_bytes(content)
-    with pytest.raises(CatalogError, match=r"ca\.pem: holds no PEM certificate"):
+    with pytest.raises(CatalogError, match=r"ca\.pem: no PEM certificate found"):
         CatalogClient.connect("localhost:50051", tls=True, ca_file=path)
 
 
@@ -328,16 +328,16 @@ def test_addresses(text: str, canonical: str, loopback: bool) -> None:
         ("localhost", "port is missing"),
         ("[::1]", "port is missing"),
         ("http://localhost:50051", "URL"),
-        ("localhost:0", "'0' is no port"),
-        ("localhost:65536", "no port"),
-        ("localhost:grpc", "no port"),
+        ("localhost:0", "'0' is not a port"),
+        ("localhost:65536", "not a port"),
+        ("localhost:grpc", "not a port"),
         ("::1:50051", "brackets"),
-        (":50051", "'' is no host"),
-        ("a b:1", "no host"),
-        ("[nix]:1", "no host"),
+        (":50051", "'' is not a host"),
+        ("a b:1", "not a host"),
+        ("[nix]:1", "not a host"),
         ("dns:///x:1", "URL"),
-        ("unix:/tmp/x", "no port"),
-        ("\x1b[2J:1", "no host"),
+        ("unix:/tmp/x", "not a port"),
+        ("\x1b[2J:1", "not a host"),
     ],
 )
 def test_what_is_no_address(text: str, says: str) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from opmkit.index.api.messages import METHODS, message_class
+from opmkit.index.api.messages import message_class
+from opmkit.index.api.methods import METHODS
 from opmkit.index.errors import CatalogError
 from opmkit.index.server.database_backend import DatabaseBackend
 from opmkit.index.server.response_cache import ResponseCache

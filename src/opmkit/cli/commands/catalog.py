@@ -60,10 +60,10 @@ def list_packages(client_flags: ClientFlags, output: ValueOutput = ValueFormat.T
 
     [bold]Example:[/] opm catalog list packages --address localhost:50051
     """
-    from opmkit.index.client.queries import packages
+    from opmkit.index.client.queries import fetch_packages
 
-    with client_flags.connect() as registry:
-        listed = packages(registry)
+    with client_flags.connect() as client:
+        listed = fetch_packages(client)
     if output is not ValueFormat.TEXT:
         print_value(listed, output)
         return
@@ -82,10 +82,10 @@ def list_channels(
 
     [bold]Example:[/] opm catalog list channels lagoon-operator --address localhost:50051
     """
-    from opmkit.index.client.queries import packages
+    from opmkit.index.client.queries import fetch_packages
 
-    with client_flags.connect() as registry:
-        listed = [registry.get_package(package)] if package else packages(registry)
+    with client_flags.connect() as client:
+        listed = [client.get_package(package)] if package else fetch_packages(client)
     rows = [
         {"package": parent.name, **asdict(channel), "default": channel.name == parent.default_channel}
         for parent in listed
@@ -112,10 +112,10 @@ def list_bundles(
 
       opm catalog list bundles lagoon-operator --channel stable --output json
     """
-    from opmkit.index.client.queries import bundles
+    from opmkit.index.client.queries import fetch_bundles
 
-    with client_flags.connect() as registry:
-        print_bundles(bundles(registry, package=package, channel=channel), output)
+    with client_flags.connect() as client:
+        print_bundles(fetch_bundles(client, package=package, channel=channel), output)
 
 
 def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -123,10 +123,10 @@ def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: Va
 
     [bold]Example:[/] opm catalog list apis --address localhost:50051
     """
-    from opmkit.index.client.queries import bundles, provided_apis
+    from opmkit.index.client.queries import fetch_bundles, provided_apis
 
-    with client_flags.connect() as registry:
-        apis = provided_apis(bundles(registry, package=package))
+    with client_flags.connect() as client:
+        apis = provided_apis(fetch_bundles(client, package=package))
     if output is not ValueFormat.TEXT:
         print_value(apis, output)
         return
@@ -138,8 +138,8 @@ def get_package(client_flags: ClientFlags, package: PackageName, output: ValueOu
 
     [bold]Example:[/] opm catalog get package lagoon-operator --address localhost:50051
     """
-    with client_flags.connect() as registry:
-        print_package(registry.get_package(package), output)
+    with client_flags.connect() as client:
+        print_package(client.get_package(package), output)
 
 
 def get_bundle(
@@ -159,11 +159,11 @@ def get_bundle(
 
       opm catalog get bundle lagoon-operator stable lagoon-operator.v0.1.0 --output yaml
     """
-    from opmkit.index.client.queries import head
+    from opmkit.index.client.queries import fetch_head
 
-    with client_flags.connect() as registry:
+    with client_flags.connect() as client:
         print_bundle(
-            registry.get_bundle(package, channel, bundle) if bundle else head(registry, package, channel), output
+            client.get_bundle(package, channel, bundle) if bundle else fetch_head(client, package, channel), output
         )
 
 
@@ -190,19 +190,19 @@ def find_providers(
 
       opm catalog find providers lagoons.example.com/v1/Lagoon --default
     """
-    from opmkit.index.client.queries import updates
+    from opmkit.index.client.queries import group_updates
 
     parts = api.split("/")
     if len(parts) != 3 or not all(parts[1:]):
         raise UsageError(f"{api!r}: invalid API: must be GROUP/VERSION/KIND", ctx.command_path)
     if latest and default:
         raise conflicting_flags("--latest", "--default", ctx.command_path)
-    with client_flags.connect() as registry:
+    with client_flags.connect() as client:
         if default:
-            print_bundle(registry.get_default_bundle_that_provides(*parts), output)
+            print_bundle(client.get_default_bundle_that_provides(*parts), output)
             return
-        call = registry.get_latest_channel_entries_that_provide if latest else registry.get_channel_entries_that_provide
-        print_updates(updates(call(*parts)), output)
+        call = client.get_latest_channel_entries_that_provide if latest else client.get_channel_entries_that_provide
+        print_updates(group_updates(call(*parts)), output)
 
 
 def find_successors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -210,10 +210,10 @@ def find_successors(client_flags: ClientFlags, bundle: BundleName, output: Value
 
     [bold]Example:[/] opm catalog find successors lagoon-operator.v0.1.0 --address localhost:50051
     """
-    from opmkit.index.client.queries import updates
+    from opmkit.index.client.queries import group_updates
 
-    with client_flags.connect() as registry:
-        print_updates(updates(registry.get_channel_entries_that_replace(bundle)), output)
+    with client_flags.connect() as client:
+        print_updates(group_updates(client.get_channel_entries_that_replace(bundle)), output)
 
 
 def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: ValueOutput = ValueFormat.TEXT) -> None:
@@ -221,10 +221,10 @@ def find_predecessors(client_flags: ClientFlags, bundle: BundleName, output: Val
 
     [bold]Example:[/] opm catalog find predecessors lagoon-operator.v0.2.0 --address localhost:50051
     """
-    from opmkit.index.client.queries import bundles
+    from opmkit.index.client.queries import fetch_bundles
 
-    with client_flags.connect() as registry:
-        print_bundles(bundles(registry, name=bundle), output)
+    with client_flags.connect() as client:
+        print_bundles(fetch_bundles(client, name=bundle), output)
 
 
 def find_replacement(
@@ -238,8 +238,8 @@ def find_replacement(
 
     [bold]Example:[/] opm catalog find replacement lagoon-operator stable lagoon-operator.v0.1.0
     """
-    with client_flags.connect() as registry:
-        print_bundle(registry.get_bundle_that_replaces(bundle, package, channel), output)
+    with client_flags.connect() as client:
+        print_bundle(client.get_bundle_that_replaces(bundle, package, channel), output)
 
 
 def health(client_flags: ClientFlags) -> None:
@@ -249,8 +249,8 @@ def health(client_flags: ClientFlags) -> None:
     """
     from opmkit.index.errors import CatalogError
 
-    with client_flags.connect() as registry:
-        if not registry.is_healthy():
+    with client_flags.connect() as client:
+        if not client.is_healthy():
             raise CatalogError(f"{client_flags.address}: not serving")
     print_line("serving")
 

@@ -1,26 +1,26 @@
-"""The messages and methods of the gRPC service ``api.Registry``, by which a cluster reads a catalog.
+"""The messages of the service ``api.Registry``.
 
-The classes are made from the description below when the module is imported, so there is no generated code to keep in
-step. Names, numbers and types are those of the service's published protocol file; field numbers follow the order in
-which the fields are named here, unless a number is given.
+The classes are created from the description below when the module is imported, so there is no generated code. Names,
+numbers and types are those of operator-registry's ``registry.proto``; fields are numbered in the order in which they are
+listed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
+
+from opmkit.index.api.methods import METHODS, PACKAGE, SERVICE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PACKAGE = "api"
 FILE = "registry.proto"
-SERVICE = f"{PACKAGE}.Registry"
 
 _MESSAGES: Mapping[str, str] = {
     "Channel": "name csvName deprecation:Deprecation",
@@ -47,86 +47,71 @@ _MESSAGES: Mapping[str, str] = {
     "GetLatestProvidersRequest": "group version kind plural",
     "GetDefaultProviderRequest": "group version kind plural",
 }
-"""Each message with its fields: ``name`` is text, ``name:Message`` another message, ``*`` means repeated."""
-
-_METHODS: Mapping[str, tuple[str, str, bool]] = {
-    "ListPackages": ("ListPackageRequest", "PackageName", True),
-    "GetPackage": ("GetPackageRequest", "Package", False),
-    "GetBundle": ("GetBundleRequest", "Bundle", False),
-    "GetBundleForChannel": ("GetBundleInChannelRequest", "Bundle", False),
-    "GetChannelEntriesThatReplace": ("GetAllReplacementsRequest", "ChannelEntry", True),
-    "GetBundleThatReplaces": ("GetReplacementRequest", "Bundle", False),
-    "GetChannelEntriesThatProvide": ("GetAllProvidersRequest", "ChannelEntry", True),
-    "GetLatestChannelEntriesThatProvide": ("GetLatestProvidersRequest", "ChannelEntry", True),
-    "GetDefaultBundleThatProvides": ("GetDefaultProviderRequest", "Bundle", False),
-    "ListBundles": ("ListBundlesRequest", "Bundle", True),
-}
-"""Each method with its request, its answer, and whether that is a stream."""
-
-_DEPRECATED = frozenset({"GetBundleForChannel"})
+"""The fields of each message: ``name`` is a string, ``name:Message`` another message, ``*`` means repeated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A method of the service: the classes of its request and answer, and whether it answers with a stream."""
-
-    name: str
-    request: type[Any]
-    answer: type[Any]
-    streams: bool
-
-    @property
-    def path(self) -> str:
-        """The path of its calls, such as ``/api.Registry/GetPackage``."""
-        return f"/{SERVICE}/{self.name}"
-
-
-def describe() -> FileDescriptorProto:
-    """The service as a protocol file, which server reflection hands to clients."""
+def file_descriptor() -> FileDescriptorProto:
+    """Return the descriptor of the protocol file with the service, for server reflection."""
     file = FileDescriptorProto(name=FILE, package=PACKAGE, syntax="proto3")
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
         for number, field in enumerate(fields.split(), start=1):
             _add_field(message, field, number)
     service = file.service.add(name=SERVICE.rpartition(".")[2])
-    for name, (request, answer, streams) in _METHODS.items():
-        method = service.method.add(
-            name=name, input_type=f".{PACKAGE}.{request}", output_type=f".{PACKAGE}.{answer}", server_streaming=streams
+    for method in METHODS.values():
+        descriptor = service.method.add(
+            name=method.name,
+            input_type=f".{PACKAGE}.{method.request}",
+            output_type=f".{PACKAGE}.{method.response}",
+            server_streaming=method.streams,
         )
-        if name in _DEPRECATED:
-            method.options.deprecated = True
+        if method.deprecated:
+            descriptor.options.deprecated = True
     return file
 
 
 def _add_field(message: DescriptorProto, field: str, number: int) -> None:
-    name, _, kind = field.rstrip("*").partition(":")
+    name, _, type_name = field.rstrip("*").partition(":")
     label = FieldDescriptorProto.LABEL_REPEATED if field.endswith("*") else FieldDescriptorProto.LABEL_OPTIONAL
-    added = message.field.add(name=name, json_name=name, number=number, label=label)
-    if kind:
-        added.type, added.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
+    descriptor = message.field.add(name=name, json_name=name, number=number, label=label)
+    if type_name:
+        descriptor.type, descriptor.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{PACKAGE}.{type_name}"
     else:
-        added.type = FieldDescriptorProto.TYPE_STRING
+        descriptor.type = FieldDescriptorProto.TYPE_STRING
 
 
-def _pool() -> DescriptorPool:
+def _new_pool() -> DescriptorPool:
     pool = DescriptorPool()
-    pool.Add(describe())
+    pool.Add(file_descriptor())
     return pool
 
 
-POOL = _pool()
-"""The descriptors of the service, apart from those of other libraries in the process."""
+_POOL = _new_pool()
+"""The descriptors of the service, separate from those of other libraries in the process."""
 
 
+@cache
 def message_class(name: str) -> type[Any]:
-    """The class of a message of the service, by its name, such as ``Bundle``."""
-    return GetMessageClass(POOL.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+    """Return the class of a message of the service, such as ``Bundle``."""
+    return GetMessageClass(_POOL.FindMessageTypeByName(f"{PACKAGE}.{name}"))
 
 
-METHODS: Mapping[str, Method] = MappingProxyType(
-    {
-        name: Method(name, message_class(request), message_class(answer), streams)
-        for name, (request, answer, streams) in _METHODS.items()
-    }
-)
-"""The methods of the service by their names."""
+def request_class(method: str) -> type[Any]:
+    """Return the class of the requests of a method, such as ``GetPackage``."""
+    return message_class(METHODS[method].request)
+
+
+def response_class(method: str) -> type[Any]:
+    """Return the class of the response messages of a method."""
+    return message_class(METHODS[method].response)
+
+
+_REQUEST_CLASSES = {name: request_class(name) for name in METHODS}
+
+
+def parse_request(method: str, data: bytes) -> Any:
+    """Parse the request of a call to ``method``; raises ValueError for bytes that are not a valid message."""
+    try:
+        return _REQUEST_CLASSES[method].FromString(data)
+    except DecodeError as error:
+        raise ValueError(str(error)) from error

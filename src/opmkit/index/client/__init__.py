@@ -1,6 +1,6 @@
-"""A typed client of the service ``api.Registry``, by which running catalogs are read.
+"""Typed client of the gRPC service ``api.Registry``, through which OLM reads running catalogs.
 
-``CatalogClient.connect("localhost:50051")`` is where to begin.
+Start with ``CatalogClient.connect("localhost:50051")``.
 """
 
 from opmkit.index.client.address import parse_address

@@ -1,4 +1,4 @@
-"""Where a catalog is served: ``HOST:PORT``."""
+"""Addresses of running catalogs: ``HOST:PORT``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from opmkit.index.client.errors import InvalidAddress
 
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
-_HOST_LENGTH = 253
-_LAST_PORT = 65535
+_MAX_HOST_LENGTH = 253
+_MAX_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host, which is a name or an IP address, and a TCP port."""
+    """A host name or IP address, and a TCP port."""
 
     host: str
     port: int
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is on this machine, so that no proxy leads there."""
+        """Whether the host is this machine."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -35,20 +35,20 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Read ``HOST:PORT`` or ``[IPV6]:PORT``; raises InvalidAddress."""
+    """Parse ``HOST:PORT`` or ``[IPV6]:PORT``; raises InvalidAddress."""
     if "://" in text:
-        raise _invalid(text, "it is a URL", f"leave out {text.partition('://')[0]}://")
+        raise _invalid(text, "it is a URL", f"omit {text.partition('://')[0]}://")
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
-        raise _invalid(text, "the port is missing", "write HOST:PORT; catalogs are usually served at port 50051")
-    if not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) <= _LAST_PORT:
-        raise _invalid(text, f"{port!r} is no port", f"a port is a number from 1 to {_LAST_PORT}")
+        raise _invalid(text, "the port is missing", "write HOST:PORT; catalogs are usually served on port 50051")
+    if not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) <= _MAX_PORT:
+        raise _invalid(text, f"{port!r} is not a port", f"write a number from 1 to {_MAX_PORT} as the port")
     if host.startswith("[") and host.endswith("]") and _is_ipv6(host[1:-1]):
         return Address(host[1:-1], int(port))
     if _is_ipv6(host):
         raise _invalid(text, "the IPv6 address has no brackets", f"write [{host}]:{port}")
-    if not _HOST.fullmatch(host) or len(host) > _HOST_LENGTH:
-        raise _invalid(text, f"{host!r} is no host", "write HOST:PORT, HOST being a name or an IP address")
+    if not _HOST.fullmatch(host) or len(host) > _MAX_HOST_LENGTH:
+        raise _invalid(text, f"{host!r} is not a host", "write HOST:PORT with a host name or an IP address")
     return Address(host, int(port))
 
 

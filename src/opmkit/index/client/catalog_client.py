@@ -1,4 +1,4 @@
-"""The client of ``api.Registry``: a method for each call, over one connection."""
+"""Client of the service ``api.Registry``, with one method for each call."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import grpc
 from grpc_health.v1 import health_pb2
 
-from opmkit.index.api.messages import METHODS
+from opmkit.index.api.messages import request_class, response_class
+from opmkit.index.api.methods import METHODS
 from opmkit.index.client.address import parse_address
-from opmkit.index.client.grpc_errors import failure, unsendable
+from opmkit.index.client.grpc_errors import call_error, invalid_request
 from opmkit.index.client.stream import Stream
-from opmkit.index.client.values import bundle_of, entry_of, package_of
+from opmkit.index.client.values import Bundle, ChannelEntry, Package
 from opmkit.index.errors import CatalogError
 
 if TYPE_CHECKING:
@@ -21,25 +22,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opmkit.index.client.address import Address
-    from opmkit.index.client.values import Bundle, ChannelEntry, Package
 
 T = TypeVar("T")
 
 TIMEOUT = 60.0
-"""How many seconds a call may take, unless told otherwise."""
+"""Default timeout of a call in seconds."""
 
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
 class CatalogClient:
-    """A catalog that is served somewhere; threads may share one.
+    """A connection to a running catalog; threads may share one.
 
-    Every method raises CallFailed with what the server said, such as that it has no package of that name;
-    ServerUnreachable where nobody answers, and CallTimedOut after the timeout. Streams raise it when they are read.
+    All methods raise:
+        CallFailed: the server returned an error, for example because a package does not exist.
+        ServerUnreachable: the server does not respond.
+        CallTimedOut: the response was not complete in time.
+
+    Methods that return a Stream raise them when it is iterated.
     """
 
     def __init__(self, channel: grpc.Channel, address: str, timeout: float | None = TIMEOUT) -> None:
-        """Make calls by ``channel``; ``address`` is for errors. See ``connect``."""
+        """Call methods over ``channel``; see ``connect``. ``address`` is for error messages."""
         self._channel = channel
         self._address = address
         self._timeout = timeout
@@ -48,18 +52,23 @@ class CatalogClient:
     def connect(
         cls, address: str, *, timeout: float | None = TIMEOUT, tls: bool = False, ca_file: Path | None = None
     ) -> CatalogClient:
-        """The catalog served at ``HOST:PORT``; used in a ``with`` block, the connection is closed behind it.
+        """Return a client of the catalog at ``HOST:PORT``, which can be used in a ``with`` block.
 
-        The connection is made by the first call. ``timeout`` is how many seconds a call may take, streams to their end;
-        None sets no bound. With ``tls`` the server's certificate is checked against the authorities of the system, or
-        against those in the PEM file ``ca_file`` alone.
+        The first call opens the connection.
+
+        Args:
+            address: the address of the server.
+            timeout: seconds for a call, including all messages of a stream; None is unlimited.
+            tls: use TLS, and verify the server's certificate.
+            ca_file: PEM file with the certificate authorities to trust instead of the system's.
 
         Raises:
-            InvalidAddress: it is no ``HOST:PORT``.
-            CatalogError: ``ca_file`` holds no certificate; OSError where it can't be read.
+            InvalidAddress: ``address`` is not ``HOST:PORT``.
+            CatalogError: ``ca_file`` does not contain a certificate.
+            OSError: ``ca_file`` cannot be read.
         """
         parsed = parse_address(address)
-        options = _options(parsed)
+        options = _channel_options(parsed)
         if tls:
             channel = grpc.secure_channel(str(parsed), grpc.ssl_channel_credentials(_authorities(ca_file)), options)
         else:
@@ -67,118 +76,122 @@ class CatalogClient:
         return cls(channel, str(parsed), timeout)
 
     def __enter__(self) -> Self:
-        """The client itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the connection."""
         self.close()
 
     def close(self) -> None:
-        """Close the connection; calls under way are cancelled."""
+        """Close the connection and cancel all calls in progress."""
         self._channel.close()
 
     def is_healthy(self, service: str = "") -> bool:
-        """Whether the server says by gRPC's health protocol that it serves (``service``, or as a whole)."""
+        """Return whether the server reports by the gRPC health protocol that it, or ``service``, is serving."""
         check = self._channel.unary_unary(
             _HEALTH_CHECK,
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
         try:
-            answer = check(health_pb2.HealthCheckRequest(service=service), timeout=self._timeout)
+            response = check(health_pb2.HealthCheckRequest(service=service), timeout=self._timeout)
         except grpc.RpcError as error:
-            raise failure(error, self._address, "Health/Check") from None
-        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+            raise call_error(error, self._address, "Health/Check") from None
+        return bool(response.status == health_pb2.HealthCheckResponse.SERVING)
 
     def list_packages(self) -> Stream[str]:
-        """The names of all packages."""
-        return self._many("ListPackages", lambda message: str(message.name))
+        """Return the names of all packages."""
+        return self._call_stream("ListPackages", lambda message: str(message.name))
 
     def get_package(self, name: str) -> Package:
-        """A package with its channels and their heads."""
-        return self._one("GetPackage", package_of, name=name)
+        """Return a package with its channels and their heads."""
+        return self._call("GetPackage", Package.from_message, name=name)
 
     def get_bundle(self, package: str, channel: str, name: str) -> Bundle:
-        """A bundle of a channel, with its manifests where the catalog has them."""
-        return self._one("GetBundle", bundle_of, pkgName=package, channelName=channel, csvName=name)
+        """Return a bundle of a channel, with its manifests if the catalog contains them."""
+        return self._call("GetBundle", Bundle.from_message, pkgName=package, channelName=channel, csvName=name)
 
     def get_bundle_for_channel(self, package: str, channel: str) -> Bundle:
-        """The head of a channel. Servers of sqlite indexes fill in its name and ClusterServiceVersion alone.
+        """Return the head of a channel. Servers of databases set only its name and its ClusterServiceVersion.
 
-        The protocol calls it deprecated: ``get_package`` names the head, and ``get_bundle`` has all of it.
+        The protocol deprecates this method. Use ``get_package`` for the name of the head, and ``get_bundle``.
         """
-        return self._one("GetBundleForChannel", bundle_of, pkgName=package, channelName=channel)
+        return self._call("GetBundleForChannel", Bundle.from_message, pkgName=package, channelName=channel)
 
     def get_channel_entries_that_replace(self, name: str) -> Stream[ChannelEntry]:
-        """The entries of all channels whose bundle replaces or skips the named one; that there is none is an error."""
-        return self._many("GetChannelEntriesThatReplace", entry_of, csvName=name)
+        """Return the entries of all channels that replace or skip the bundle ``name``; without any, the call fails."""
+        return self._call_stream("GetChannelEntriesThatReplace", ChannelEntry.from_message, csvName=name)
 
     def get_bundle_that_replaces(self, name: str, package: str, channel: str) -> Bundle:
-        """A bundle of the channel that replaces or skips the named one."""
-        return self._one("GetBundleThatReplaces", bundle_of, csvName=name, pkgName=package, channelName=channel)
+        """Return a bundle of the channel that replaces or skips the bundle ``name``."""
+        return self._call(
+            "GetBundleThatReplaces", Bundle.from_message, csvName=name, pkgName=package, channelName=channel
+        )
 
     def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[ChannelEntry]:
-        """The entries whose bundle provides the API, one for each bundle that it replaces; none is an error."""
-        return self._many("GetChannelEntriesThatProvide", entry_of, group=group, version=version, kind=kind)
+        """Return the entries whose bundles provide the API, one for each bundle that they replace or skip.
+
+        Without any, the call fails.
+        """
+        return self._call_stream(
+            "GetChannelEntriesThatProvide", ChannelEntry.from_message, group=group, version=version, kind=kind
+        )
 
     def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Stream[ChannelEntry]:
-        """The same, but the newest of each channel alone."""
-        return self._many("GetLatestChannelEntriesThatProvide", entry_of, group=group, version=version, kind=kind)
+        """Return the newest entries of each channel whose bundles provide the API; without any, the call fails."""
+        return self._call_stream(
+            "GetLatestChannelEntriesThatProvide", ChannelEntry.from_message, group=group, version=version, kind=kind
+        )
 
     def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Bundle:
-        """The newest bundle that provides the API in the default channel of a package."""
-        return self._one("GetDefaultBundleThatProvides", bundle_of, group=group, version=version, kind=kind)
+        """Return the newest bundle in the default channel of a package that provides the API."""
+        return self._call("GetDefaultBundleThatProvides", Bundle.from_message, group=group, version=version, kind=kind)
 
     def list_bundles(self) -> Stream[Bundle]:
-        """Every bundle of every channel, with what it replaces and skips there."""
-        return self._many("ListBundles", bundle_of)
+        """Return every bundle of every channel, with the bundles that it replaces and skips there."""
+        return self._call_stream("ListBundles", Bundle.from_message)
 
-    def _one(self, name: str, value_of: Callable[[Any], T], /, **fields: str) -> T:
-        method = METHODS[name]
+    def _call(self, name: str, convert: Callable[[Any], T], /, **fields: str) -> T:
         call = self._channel.unary_unary(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.answer.FromString,
+            METHODS[name].path,
+            request_serializer=request_class(name).SerializeToString,
+            response_deserializer=response_class(name).FromString,
         )
         try:
-            return value_of(call(self._request(name, fields), timeout=self._timeout))
+            return convert(call(self._request(name, fields), timeout=self._timeout))
         except grpc.RpcError as error:
-            raise failure(error, self._address, name) from None
+            raise call_error(error, self._address, name) from None
 
-    def _many(self, name: str, value_of: Callable[[Any], T], /, **fields: str) -> Stream[T]:
-        method = METHODS[name]
+    def _call_stream(self, name: str, convert: Callable[[Any], T], /, **fields: str) -> Stream[T]:
         call = self._channel.unary_stream(
-            method.path,
-            request_serializer=method.request.SerializeToString,
-            response_deserializer=method.answer.FromString,
+            METHODS[name].path,
+            request_serializer=request_class(name).SerializeToString,
+            response_deserializer=response_class(name).FromString,
         )
-        answers = call(self._request(name, fields), timeout=self._timeout)
-        return Stream(answers, value_of, lambda error: failure(error, self._address, name))
+        messages = call(self._request(name, fields), timeout=self._timeout)
+        return Stream(messages, convert, lambda error: call_error(error, self._address, name))
 
     def _request(self, name: str, fields: dict[str, str]) -> Any:
         try:
-            return METHODS[name].request(**fields)
+            return request_class(name)(**fields)
         except ValueError:
-            raise unsendable(self._address, name, fields) from None
+            raise invalid_request(self._address, name, fields) from None
 
 
-def _options(address: Address) -> list[tuple[str, int]]:
-    """Answers may be of any size, as with all servers of catalogs; no proxy leads to this machine itself."""
+def _channel_options(address: Address) -> list[tuple[str, int]]:
+    """Return options for messages of unlimited size, as Go's client has, and for no proxy to this machine."""
     options = [("grpc.max_receive_message_length", -1)]
     return [*options, ("grpc.enable_http_proxy", 0)] if address.is_loopback else options
 
 
 def _authorities(ca_file: Path | None) -> bytes:
-    """Certificates in PEM: those of the file, or of the system, which gRPC would not look for."""
+    """Return the PEM certificates of a file, or else of the system, since gRPC does not use the system's."""
     if ca_file is None:
-        found = ssl.create_default_context().get_ca_certs(binary_form=True)
-        return "".join(map(ssl.DER_cert_to_PEM_cert, found)).encode()
-    given = ca_file.read_bytes()
+        system = ssl.create_default_context().get_ca_certs(binary_form=True)
+        return "".join(map(ssl.DER_cert_to_PEM_cert, system)).encode()
+    data = ca_file.read_bytes()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     with suppress(ssl.SSLError, ValueError):
-        context.load_verify_locations(cadata=given.decode("ascii", "ignore"))
+        context.load_verify_locations(cadata=data.decode("ascii", "ignore"))
     if not context.cert_store_stats()["x509"]:
-        hint = "give a PEM file of certificate authorities"
-        raise CatalogError(f"{ca_file}: holds no PEM certificate", hint=hint)
-    return given
+        raise CatalogError(f"{ca_file}: no PEM certificate found", hint="give a PEM file of certificate authorities")
+    return data

@@ -1,4 +1,4 @@
-"""What can go wrong with a call to a catalog's server."""
+"""Errors of calls to a running catalog."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ if TYPE_CHECKING:
 
 
 class InvalidAddress(CatalogError):
-    """A text that is no ``HOST:PORT``."""
+    """A text that is not ``HOST:PORT``."""
 
 
 class CallFailed(CatalogError):
-    """A call that the server answered by an error, or not at all.
+    """A call that ended with an error, or without a response.
 
-    ``address`` is that of the server, ``method`` the name of the call, ``code`` that of gRPC's status, and ``text``
-    what the server said. A catalog that does not have what it is asked for says so with the code ``UNKNOWN``.
+    Attributes:
+        address: the address of the server.
+        method: the name of the gRPC method.
+        code: the name of the gRPC status code; ``UNKNOWN`` if the catalog does not contain what was requested.
+        text: the error message of the server.
     """
 
     def __init__(self, address: str, method: str, code: str, text: str, *, hint: Hint | str = "") -> None:
-        """Name all of them."""
+        """Create the error."""
         super().__init__(f"{address}: {method}: {text}", hint=hint)
         self.address = address
         self.method = method
@@ -31,8 +34,8 @@ class CallFailed(CatalogError):
 
 
 class ServerUnreachable(CallFailed):
-    """Nobody answers at the address, or the connection broke."""
+    """A server that does not respond, or a broken connection."""
 
 
 class CallTimedOut(CallFailed):
-    """The answer was not complete when the time for it was over."""
+    """A call whose response was not complete in time."""

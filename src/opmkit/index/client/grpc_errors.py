@@ -1,4 +1,4 @@
-"""gRPC's errors in words: what failed at which address, and what to do about it."""
+"""Conversion of gRPC's errors to those of the client."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from opmkit.index.client.errors import CallFailed, CallTimedOut, ServerUnreachab
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LENGTH = 500
+_MAX_DETAILS = 500
+"""Characters of a server's error message that are reported."""
 _LAST_CAUSE = "last error: "
 
-_FAILURES: dict[grpc.StatusCode, tuple[type[CallFailed], Hint | str]] = {
+_ERRORS: dict[grpc.StatusCode, tuple[type[CallFailed], Hint | str]] = {
     grpc.StatusCode.UNAVAILABLE: (
         ServerUnreachable,
-        "see that a catalog is served at this address, and whether it speaks TLS; to one in a cluster leads"
-        " 'kubectl port-forward service/CATALOG 50051'",
+        "check that a catalog is served at this address, and whether it requires TLS; forward the port of a catalog in"
+        " a cluster with 'kubectl port-forward service/CATALOG 50051'",
     ),
-    grpc.StatusCode.DEADLINE_EXCEEDED: (CallTimedOut, "give it more time, or see whether the server is well"),
-    grpc.StatusCode.UNIMPLEMENTED: (CallFailed, "this server is no catalog's: it doesn't know the call"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (CallTimedOut, "increase the timeout, or check the logs of the server"),
+    grpc.StatusCode.UNIMPLEMENTED: (CallFailed, "check the address: the server does not implement this call"),
     grpc.StatusCode.UNKNOWN: (
         CallFailed,
         Hint("list packages, channels and bundles with {}", Operation.LIST_SERVED_CATALOG),
@@ -31,26 +32,21 @@ _FAILURES: dict[grpc.StatusCode, tuple[type[CallFailed], Hint | str]] = {
 }
 
 
-def failure(error: grpc.RpcError, address: str, method: str) -> CallFailed:
-    """The error of a call to ``address`` that did not succeed."""
+def call_error(error: grpc.RpcError, address: str, method: str) -> CallFailed:
+    """Return the error of a failed call to ``address``."""
     code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
     details = (error.details() if isinstance(error, grpc.Call) else str(error)) or code.name.lower().replace("_", " ")
-    kind, hint = _FAILURES.get(code, (CallFailed, ""))
-    return kind(
-        address,
-        method,
-        code.name,
-        _one_line(details.rpartition(_LAST_CAUSE)[2].removeprefix("UNKNOWN: ")),
-        hint=hint,
-    )
+    error_class, hint = _ERRORS.get(code, (CallFailed, ""))
+    text = _one_line(details.rpartition(_LAST_CAUSE)[2].removeprefix("UNKNOWN: "))
+    return error_class(address, method, code.name, text, hint=hint)
 
 
-def unsendable(address: str, method: str, fields: Mapping[str, str]) -> CallFailed:
-    """The error of a call with a text that is no Unicode, so that no message can hold it."""
+def invalid_request(address: str, method: str, fields: Mapping[str, str]) -> CallFailed:
+    """Return the error of a call with a string that is not valid Unicode."""
     texts = ", ".join(map(ascii, fields.values()))
     return CallFailed(address, method, grpc.StatusCode.INVALID_ARGUMENT.name, f"not valid UTF-8: {texts}")
 
 
 def _one_line(text: str) -> str:
-    """Return the details from a server on one line of bounded length."""
-    return escape_controls(" ".join(text[:_LENGTH].split()))
+    """Return an error message of a server on one line of limited length."""
+    return escape_controls(" ".join(text[:_MAX_DETAILS].split()))

@@ -1,4 +1,4 @@
-"""Questions to a catalog that take several calls, or a look at all answers of one."""
+"""Queries to a running catalog that combine several calls or filter a stream."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from opmkit.index.client.catalog_client import CatalogClient
     from opmkit.index.client.values import Bundle, ChannelEntry
 
-_CALLS_AT_ONCE = 8
-_SAID_NO = "UNKNOWN"
+_MAX_PARALLEL_CALLS = 8
+_NOT_FOUND = "UNKNOWN"
+"""The status code of servers for names that the catalog does not contain."""
 
 
 @dataclass(frozen=True, slots=True)
-class Updates:
-    """A bundle in a channel with all that it replaces or skips there, by name."""
+class BundleUpdates:
+    """A bundle in a channel with the names of all bundles that it replaces or skips there."""
 
     package: str
     channel: str
@@ -34,68 +35,75 @@ class Updates:
 
 @dataclass(frozen=True, slots=True)
 class ProvidedApi:
-    """An API with a package that provides it, and the channels where some bundle of it does."""
+    """An API, a package that provides it, and the channels of the package with bundles that do."""
 
     api: str
     package: str
     channels: tuple[str, ...]
 
 
-def packages(registry: CatalogClient) -> list[Package]:
-    """All packages with their channels, by name; raises CallFailed."""
-    names = sorted(registry.list_packages())
-    with WorkerPool(_CALLS_AT_ONCE, "call") as pool:
-        return list(pool.map(lambda name: _package(registry, name), names))
+def fetch_packages(client: CatalogClient) -> list[Package]:
+    """Return all packages with their channels, sorted by name; raises CallFailed."""
+    names = sorted(client.list_packages())
+    with WorkerPool(_MAX_PARALLEL_CALLS, "call") as pool:
+        return list(pool.map(lambda name: _fetch_package(client, name), names))
 
 
-def _package(registry: CatalogClient, name: str) -> Package:
+def _fetch_package(client: CatalogClient, name: str) -> Package:
     try:
-        return registry.get_package(name)
+        return client.get_package(name)
     except CallFailed as error:
-        if error.code != _SAID_NO:
+        if error.code != _NOT_FOUND:
             raise
-        return Package(name, "", ())  # a package without channels is listed, but not found
+        return Package(name, "", ())  # servers list packages without channels, but do not find them
 
 
-def head(registry: CatalogClient, package: str, channel: str) -> Bundle:
-    """The whole bundle at the head of a channel; raises CallFailed, and CatalogError for an unknown channel."""
-    heads = {one.name: one.head for one in registry.get_package(package).channels}
+def fetch_head(client: CatalogClient, package: str, channel: str) -> Bundle:
+    """Return the complete bundle at the head of a channel.
+
+    Raises:
+        CallFailed: the package does not exist, or the server does not respond.
+        CatalogError: the package does not have the channel.
+    """
+    heads = {each.name: each.head for each in client.get_package(package).channels}
     if channel not in heads:
         raise CatalogError(
-            f'package "{package}" has no channel "{channel}"', hint=f"its channels are: {', '.join(sorted(heads))}"
+            f'package "{package}": channel "{channel}" not found',
+            hint=f"use one of its channels: {', '.join(sorted(heads))}",
         )
-    return registry.get_bundle(package, channel, heads[channel])
+    return client.get_bundle(package, channel, heads[channel])
 
 
-def bundles(registry: CatalogClient, package: str = "", channel: str = "", name: str = "") -> list[Bundle]:
-    """The bundles of all channels that have these names, by package, channel and name.
+def fetch_bundles(client: CatalogClient, package: str = "", channel: str = "", name: str = "") -> list[Bundle]:
+    """Return the bundles of all channels, or those with the given names, sorted by package, channel and name.
 
-    Raises CallFailed, and CatalogError where names were given that no bundle has.
+    Raises:
+        CallFailed: the server does not respond.
+        CatalogError: names were given, and no bundle has them.
     """
-    wanted = {"package": package, "channel": channel, "name": name}
-    asked = {key: value for key, value in wanted.items() if value}
-    with registry.list_bundles() as stream:
-        found = [one for one in stream if all(getattr(one, key) == value for key, value in asked.items())]
-    if asked and not found:
-        told = ", ".join(f'{key} "{value}"' for key, value in asked.items())
-        raise CatalogError(
-            f"the catalog has no bundle of {told}", hint=Hint("list all bundles with {}", Operation.LIST_SERVED_BUNDLES)
-        )
-    return sorted(found, key=lambda one: (one.package, one.channel, one.name))
+    names = {"package": package, "channel": channel, "name": name}
+    given = {field: value for field, value in names.items() if value}
+    with client.list_bundles() as stream:
+        found = [bundle for bundle in stream if all(getattr(bundle, key) == value for key, value in given.items())]
+    if given and not found:
+        criteria = ", ".join(f'{field} "{value}"' for field, value in given.items())
+        hint = Hint("list all bundles with {}", Operation.LIST_SERVED_BUNDLES)
+        raise CatalogError(f"no bundle found with {criteria}", hint=hint)
+    return sorted(found, key=lambda bundle: (bundle.package, bundle.channel, bundle.name))
 
 
-def provided_apis(found: Iterable[Bundle]) -> list[ProvidedApi]:
-    """The APIs that bundles provide, each once for a package, by name."""
+def provided_apis(bundles: Iterable[Bundle]) -> list[ProvidedApi]:
+    """Return the APIs that bundles provide, one for each package, sorted by API and package."""
     channels: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for bundle in found:
+    for bundle in bundles:
         for api in bundle.provided_apis:
             channels[str(api), bundle.package].add(bundle.channel)
     return [ProvidedApi(*key, tuple(sorted(names))) for key, names in sorted(channels.items())]
 
 
-def updates(entries: Iterable[ChannelEntry]) -> list[Updates]:
-    """Entries, of which there is one for each edge, as one row for each bundle of a channel, by name."""
+def group_updates(entries: Iterable[ChannelEntry]) -> list[BundleUpdates]:
+    """Group entries, which are one for each update edge, by package, channel and bundle."""
     replaced: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for entry in entries:
         replaced[entry.package, entry.channel, entry.bundle].add(entry.replaces)
-    return [Updates(*key, tuple(sorted(names - {""}))) for key, names in sorted(replaced.items())]
+    return [BundleUpdates(*key, tuple(sorted(names - {""}))) for key, names in sorted(replaced.items())]

@@ -1,4 +1,4 @@
-"""Answers that come one after the other."""
+"""Streams of response messages."""
 
 from __future__ import annotations
 
@@ -14,39 +14,35 @@ T = TypeVar("T")
 
 
 class Stream(Iterator[T], Generic[T]):
-    """The answers of one call, each fetched when it is asked for.
+    """The response of one call, received message by message as it is iterated.
 
-    A reader who wants no more calls ``cancel()``, or leaves the ``with`` block; any thread may. Errors of the call are
-    raised where the answers are read.
+    Iteration raises CallFailed. To stop early, call ``cancel()`` from any thread, or leave the ``with`` block.
     """
 
     def __init__(
-        self, call: Any, value_of: Callable[[Any], T], failure: Callable[[grpc.RpcError], CatalogError]
+        self, call: Any, convert: Callable[[Any], T], convert_error: Callable[[grpc.RpcError], CatalogError]
     ) -> None:
-        """``value_of`` makes a value of each message of the ``call``, and ``failure`` an error of what ends it."""
+        """Convert each message of ``call``, and the error that ends it."""
         self._call = call
-        self._value_of = value_of
-        self._failure = failure
+        self._convert = convert
+        self._convert_error = convert_error
         self._cancelled = False
 
     def __next__(self) -> T:
-        """The next value; raises CallFailed."""
         try:
-            return self._value_of(next(self._call))
+            return self._convert(next(self._call))
         except grpc.RpcError as error:
             if self._cancelled:
                 raise StopIteration from None
-            raise self._failure(error) from None
+            raise self._convert_error(error) from None
 
     def cancel(self) -> None:
-        """Tell the server that no more is wanted; the stream is at its end."""
+        """Stop the server from sending more messages; the stream ends."""
         self._cancelled = True
         self._call.cancel()
 
     def __enter__(self) -> Self:
-        """The stream itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Cancel it."""
         self.cancel()

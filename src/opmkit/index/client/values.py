@@ -1,12 +1,13 @@
-"""What a catalog answers, as values.
+"""Values that the client returns.
 
-The fields have the meaning that the service's protocol file gives them; texts that a catalog does not send are empty.
+The fields have the meaning that ``registry.proto`` of operator-registry gives them; strings that a server does not send
+are empty.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A kind of Kubernetes objects; ``plural`` is the name of its resources, where the catalog knows it."""
+    """A kind of Kubernetes resource; ``plural`` is the name in its URLs, if the catalog contains it."""
 
     group: str
     version: str
@@ -28,7 +29,7 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """What a bundle needs to be there; ``value`` is JSON text."""
+    """A requirement of a bundle; ``value`` is JSON text."""
 
     type: str
     value: str
@@ -36,7 +37,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A fact about a bundle; ``value`` is JSON text."""
+    """A property of a bundle; ``value`` is JSON text."""
 
     type: str
     value: str
@@ -44,9 +45,14 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Deprecation:
-    """Why something is not to be used any more. Servers of sqlite indexes never send it."""
+    """The reason why a package, channel or bundle is deprecated. Servers of databases never send it."""
 
     message: str
+
+    @classmethod
+    def from_message(cls, message: Any) -> Self | None:
+        """Return the deprecation in a message ``Package``, ``Channel`` or ``Bundle``, or None."""
+        return cls(message.deprecation.message) if message.HasField("deprecation") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +63,49 @@ class Channel:
     head: str
     deprecation: Deprecation | None = None
 
+    @classmethod
+    def from_message(cls, message: Any) -> Self:
+        """Convert a message ``Channel``."""
+        return cls(message.name, message.csvName, Deprecation.from_message(message))
+
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package with its channels, in the order of the answer."""
+    """A package with its channels, in the order of the response."""
 
     name: str
     default_channel: str
     channels: tuple[Channel, ...]
     deprecation: Deprecation | None = None
 
+    @classmethod
+    def from_message(cls, message: Any) -> Self:
+        """Convert a message ``Package``."""
+        channels = tuple(map(Channel.from_message, message.channels))
+        return cls(message.name, message.defaultChannelName, channels, Deprecation.from_message(message))
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelEntry:
-    """A bundle in a channel, with a bundle that it replaces or skips there."""
+    """A bundle in a channel, with one bundle that it replaces or skips there."""
 
     package: str
     channel: str
     bundle: str
     replaces: str
 
+    @classmethod
+    def from_message(cls, message: Any) -> Self:
+        """Convert a message ``ChannelEntry``."""
+        return cls(message.packageName, message.channelName, message.bundleName, message.replaces)
+
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle as an entry of a channel.
+    """A bundle in a channel.
 
-    ``csv`` and each of ``objects`` are manifests as JSON text. Only ``list_bundles`` tells what it replaces and skips,
-    and it leaves out the manifests of bundles that have an image.
+    ``csv`` and each of ``objects`` are manifests as JSON text. Only ``list_bundles`` sets ``replaces`` and ``skips``,
+    and it omits the manifests of bundles that have an image.
     """
 
     package: str
@@ -102,42 +124,27 @@ class Bundle:
     objects: tuple[str, ...]
     deprecation: Deprecation | None = None
 
-
-def package_of(message: Any) -> Package:
-    """The value of a message ``Package``."""
-    channels = tuple(Channel(one.name, one.csvName, _deprecation(one)) for one in message.channels)
-    return Package(message.name, message.defaultChannelName, channels, _deprecation(message))
-
-
-def entry_of(message: Any) -> ChannelEntry:
-    """The value of a message ``ChannelEntry``."""
-    return ChannelEntry(message.packageName, message.channelName, message.bundleName, message.replaces)
-
-
-def bundle_of(message: Any) -> Bundle:
-    """The value of a message ``Bundle``."""
-    return Bundle(
-        package=message.packageName,
-        channel=message.channelName,
-        name=message.csvName,
-        version=message.version,
-        image=message.bundlePath,
-        replaces=message.replaces,
-        skips=tuple(message.skips),
-        skip_range=message.skipRange,
-        provided_apis=_apis(message.providedApis),
-        required_apis=_apis(message.requiredApis),
-        dependencies=tuple(Dependency(one.type, one.value) for one in message.dependencies),
-        properties=tuple(Property(one.type, one.value) for one in message.properties),
-        csv=message.csvJson,
-        objects=tuple(message.object),
-        deprecation=_deprecation(message),
-    )
+    @classmethod
+    def from_message(cls, message: Any) -> Self:
+        """Convert a message ``Bundle``."""
+        return cls(
+            package=message.packageName,
+            channel=message.channelName,
+            name=message.csvName,
+            version=message.version,
+            image=message.bundlePath,
+            replaces=message.replaces,
+            skips=tuple(message.skips),
+            skip_range=message.skipRange,
+            provided_apis=_apis(message.providedApis),
+            required_apis=_apis(message.requiredApis),
+            dependencies=tuple(Dependency(each.type, each.value) for each in message.dependencies),
+            properties=tuple(Property(each.type, each.value) for each in message.properties),
+            csv=message.csvJson,
+            objects=tuple(message.object),
+            deprecation=Deprecation.from_message(message),
+        )
 
 
 def _apis(messages: Iterable[Any]) -> tuple[Api, ...]:
-    return tuple(Api(one.group, one.version, one.kind, one.plural) for one in messages)
-
-
-def _deprecation(message: Any) -> Deprecation | None:
-    return Deprecation(message.deprecation.message) if message.HasField("deprecation") else None
+    return tuple(Api(each.group, each.version, each.kind, each.plural) for each in messages)

@@ -1,4 +1,4 @@
-"""The catalog server: the gRPC service ``api.Registry`` over an index, with health checking and reflection."""
+"""Catalog server: the gRPC service ``api.Registry`` for an index, with health checks and reflection."""
 
 from opmkit.index.server.errors import ServerError
 from opmkit.index.server.serve import serve_database

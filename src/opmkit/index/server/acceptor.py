@@ -1,6 +1,7 @@
-"""Accept loop of a server process: limits the number of connections, and waits when descriptors run out.
+"""Accept loop of a server process: limits the number of connections, and pauses when descriptors run out.
 
-asyncio's own loop tries, fails and logs a traceback up to once per place in the backlog, and schedules as many retries.
+The loop of asyncio logs a traceback for each failed attempt, up to once per connection in the backlog, and schedules as
+many retries.
 """
 
 from __future__ import annotations
@@ -23,49 +24,49 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _BACKLOG = 1024
-_BATCH = 64
-"""Connections that are accepted before others get their turn."""
-_PAUSE = 1.0
+_MAX_BATCH = 64
+"""Connections that are accepted before other events are handled."""
+_RETRY_DELAY = 1.0
 """Seconds without accepting after descriptors or memory ran out."""
 _LOG_INTERVAL = 60.0
-"""Seconds between two log records about the same shortage."""
+"""Seconds between two log records with the same message."""
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _RESERVED_DESCRIPTORS = 64
-"""Descriptors that are left for everything else."""
+"""Descriptors that are not used for connections."""
 
 
 class Acceptor:
-    """Accepts connections on a socket, as long as there are fewer than ``limits`` allow."""
+    """Acceptor of the connections on a socket, as long as the limits permit more."""
 
     def __init__(
         self,
         listening: socket.socket,
         connect: Callable[[], asyncio.Protocol],
-        opened: Collection[object],
+        connections: Collection[object],
         limits: ConnectionLimits,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Make a protocol by ``connect`` for each connection; ``opened`` are those that exist."""
+        """Create a protocol by ``connect`` for each connection; ``connections`` are those that are open."""
         self._socket = listening
         self._connect = connect
-        self._opened = opened
+        self._connections = connections
         self._limits = limits
         self._tls = tls
-        self._most = max_connections(limits.connections)
+        self._max_connections = max_connections(limits.connections)
         self._connecting: dict[socket.socket, asyncio.Protocol | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._retry: asyncio.TimerHandle | None = None
         self._logged: dict[str, float] = {}
 
     def start(self) -> None:
-        """Listen."""
+        """Listen and accept connections."""
         self._loop = asyncio.get_running_loop()
         self._socket.setblocking(False)
         self._socket.listen(_BACKLOG)
         self._resume()
 
     def close(self) -> None:
-        """Accept nothing more, and give up connections that are not made yet."""
+        """Stop accepting, and drop connections that are not established yet."""
         if self._retry is not None:
             self._retry.cancel()
         self._loop.remove_reader(self._socket)
@@ -74,20 +75,20 @@ class Acceptor:
             task.cancel()
 
     @property
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether more than three quarters of the connections are in use."""
-        return 4 * self._count() > 3 * self._most
+        return 4 * self._count() > 3 * self._max_connections
 
     def _count(self) -> int:
-        """Return the number of connections; one that is made already may still have its task."""
-        return len(self._opened) + sum(protocol not in self._opened for protocol in self._connecting.values())
+        """Return the number of connections; an established one may still have its task."""
+        return len(self._connections) + sum(protocol not in self._connections for protocol in self._connecting.values())
 
     def _resume(self) -> None:
         self._retry = None
         self._loop.add_reader(self._socket, self._accept)
 
     def _accept(self) -> None:
-        for _ in range(_BATCH):
+        for _ in range(_MAX_BATCH):
             try:
                 connection, _address = self._socket.accept()
             except (BlockingIOError, InterruptedError):
@@ -97,11 +98,11 @@ class Acceptor:
             except OSError as error:
                 if error.errno not in _SHORTAGES:
                     raise
-                self._back_off(error)
+                self._pause(error)
                 return
-            if self._count() >= self._most:
+            if self._count() >= self._max_connections:
                 connection.close()
-                self._warn("connection refused: too many are open", limit=self._most)
+                self._warn("connection refused: too many are open", limit=self._max_connections)
                 continue
             task = self._loop.create_task(self._open(connection))
             self._connecting[connection] = None
@@ -117,16 +118,16 @@ class Acceptor:
         timeout = None if self._tls is None else self._limits.greeting
         try:
             await self._loop.connect_accepted_socket(connect, connection, ssl=self._tls, ssl_handshake_timeout=timeout)
-        except OSError as error:  # also of TLS
+        except OSError as error:  # includes TLS errors
             connection.close()
             _log.debug("connection failed: %s", error)
         finally:
             del self._connecting[connection]
 
-    def _back_off(self, error: OSError) -> None:
-        self._warn("can't accept connections, trying again each second", cause=os.strerror(error.errno or 0))
+    def _pause(self, error: OSError) -> None:
+        self._warn("cannot accept connections, retrying each second", cause=os.strerror(error.errno or 0))
         self._loop.remove_reader(self._socket)
-        self._retry = self._loop.call_later(_PAUSE, self._resume)
+        self._retry = self._loop.call_later(_RETRY_DELAY, self._resume)
 
     def _warn(self, message: str, **fields: object) -> None:
         now = time.monotonic()
@@ -136,7 +137,7 @@ class Acceptor:
 
 
 def max_connections(wanted: int) -> int:
-    """Return how many connections fit into the limit on descriptors, at most ``wanted``."""
+    """Return how many connections the limit on descriptors permits, at most ``wanted``."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted

@@ -1,4 +1,4 @@
-"""What a store must be able to answer in order to be served."""
+"""Interface between the gRPC service and an index."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
     Reply: TypeAlias = _T | Callable[[], _T]
-    """An answer, or what makes it where that may take its time: to be called in a thread."""
+    """A reply, or a function that computes it and may block, so that it must be called in a thread."""
 
 
 class QueryBackend(Protocol):
-    """The answers to each call of ``api.Registry``: serialised messages, in a fixed order.
+    """An index that answers the calls of ``api.Registry`` with serialized messages, in a fixed order.
 
-    Each may raise QueryFailed, also in making an answer. All are called in one thread, but for the list of all
-    bundles, which may also be asked for in another.
+    The methods are named for those of the service. All may raise QueryFailed, as may the functions that they return.
+    They are called in one thread, except for `list_bundles`, which may also be called in another.
     """
 
     def list_packages(self) -> Reply[tuple[bytes, ...]]:
-        """A PackageName for every package, the same each time."""
+        """Return a PackageName for each package, in the same tuple each time."""
 
     def get_package(self, name: str) -> Reply[bytes]:
-        """The Package of that name."""
+        """Return the Package with this name."""
 
     def get_bundle(self, package: str, channel: str, bundle: str) -> Reply[bytes]:
-        """A Bundle as it is in a channel."""
+        """Return a Bundle in a channel."""
 
     def get_bundle_for_channel(self, package: str, channel: str) -> Reply[bytes]:
-        """The Bundle at the head of a channel."""
+        """Return the Bundle at the head of a channel."""
 
     def get_channel_entries_that_replace(self, bundle: str) -> Reply[Iterable[bytes]]:
-        """A ChannelEntry for every place from where updates lead away from a bundle."""
+        """Return a ChannelEntry for each update edge from a bundle."""
 
     def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Reply[bytes]:
-        """A Bundle that a bundle is updated to in a channel."""
+        """Return a Bundle that a bundle is updated to in a channel."""
 
     def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
-        """A ChannelEntry for every edge of every bundle that provides an API."""
+        """Return a ChannelEntry for each update edge of each bundle that provides an API."""
 
     def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
-        """A ChannelEntry for every channel that provides an API: its latest one."""
+        """Return the newest ChannelEntry of each channel that provides an API."""
 
     def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Reply[bytes]:
-        """A Bundle that provides an API in a default channel."""
+        """Return a Bundle in a default channel that provides an API."""
 
     def list_bundles(self) -> Reply[Iterable[bytes]]:
-        """A Bundle for each place that one has in a channel."""
+        """Return a Bundle for each entry of each channel."""

@@ -1,4 +1,4 @@
-"""The answers of a server from a file-based catalog, by way of its cache."""
+"""Responses from the cache of a file-based catalog."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.api.messages import message_class
 from opmkit.index.server.errors import QueryFailed
 from opmkit.index.server.json_cache.layout import bundle_file
-from opmkit.index.server.length_prefixed import framed
-from opmkit.index.server.response_cache import LIST, content_record
+from opmkit.index.server.length_prefixed import prefix_messages
+from opmkit.index.server.response_cache import BUNDLE_LIST, content_record
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
 
     from opmkit.index.server.backend import Reply
     from opmkit.index.server.json_cache.cache import JsonCache
-    from opmkit.index.server.length_prefixed import Place
+    from opmkit.index.server.length_prefixed import Span
     from opmkit.index.server.response_cache import ResponseCache
 
 _CHANNEL, _ENTRY = message_class("Channel"), message_class("ChannelEntry")
 _PACKAGE, _PACKAGE_NAME, _BUNDLE = message_class("Package"), message_class("PackageName"), message_class("Bundle")
 _FIELDS = tuple(field.name for field in _BUNDLE.DESCRIPTOR.fields)
-_EDGES = ("replaces", "skips")
-"""Fields of a bundle that only the list of all bundles has."""
-_MANIFESTS = ("csvJson", "object")
-"""Fields of a bundle that the list of all bundles has only for bundles without an image."""
+_EDGE_FIELDS = ("replaces", "skips")
+"""Fields of a bundle that only the list of bundles has."""
+_MANIFEST_FIELDS = ("csvJson", "object")
+"""Fields of a bundle that the list of bundles has only for bundles without an image."""
 
 
 class _Entry(NamedTuple):
-    """A bundle in a channel; ``record`` is the number of its prepared answer."""
+    """A bundle in a channel; ``record`` is the number of its response in the cache."""
 
     package: str
     channel: str
@@ -49,7 +49,7 @@ class _Channel(NamedTuple):
     entries: Mapping[str, _Entry]
 
     def from_head(self) -> Iterator[_Entry]:
-        """Yield the entries: first those that the head replaces, step by step, then the others by name."""
+        """Yield the entries: first the chain of replacements from the head, then the others by name."""
         chain: dict[str, _Entry] = {}
         entry = self.entries.get(self.head)
         while entry is not None and entry.name not in chain:
@@ -60,58 +60,58 @@ class _Channel(NamedTuple):
 
 
 def count_entries(cache: JsonCache) -> int:
-    """Return how many bundles the channels of a cache have together."""
+    """Return the number of entries of all channels in a cache."""
     channels = (channel for package in cache.packages.values() for channel in package["Channels"].values())
     return sum(len(channel["Bundles"]) for channel in channels)
 
 
 class CatalogBackend:
-    """Answers from the cache of a catalog: names and edges are in memory, bundles in prepared records."""
+    """Query backend of a file-based catalog: names and edges are in memory, bundles in the response cache."""
 
-    def __init__(self, cache: JsonCache, prepared: ResponseCache) -> None:
-        """Answer from a cache, with room for its entries in ``prepared``."""
-        self._directory = cache.directory
-        self._prepared = prepared
-        packages = {name: cache.packages[name] for name in sorted(cache.packages)}
-        numbers = iter(range(1, count_entries(cache) + 1))
-        self._defaults = {name: package["defaultChannel"] for name, package in packages.items()}
+    def __init__(self, json_cache: JsonCache, responses: ResponseCache) -> None:
+        """Use the cache of a catalog; ``responses`` must have room for its entries."""
+        self._directory = json_cache.directory
+        self._responses = responses
+        packages = {name: json_cache.packages[name] for name in sorted(json_cache.packages)}
+        numbers = iter(range(1, count_entries(json_cache) + 1))
+        self._default_channels = {name: package["defaultChannel"] for name, package in packages.items()}
         self._channels = {name: _channels(name, package, numbers) for name, package in packages.items()}
-        self._messages = {name: _package(package) for name, package in packages.items()}
-        self._names = tuple(_PACKAGE_NAME(name=name).SerializeToString() for name in self._messages)
+        self._packages = {name: _package_message(package) for name, package in packages.items()}
+        self._package_names = tuple(_PACKAGE_NAME(name=name).SerializeToString() for name in self._packages)
 
     def list_packages(self) -> Reply[tuple[bytes, ...]]:
-        """A PackageName for every package."""
-        return self._names
+        """Return a PackageName for each package."""
+        return self._package_names
 
     def get_package(self, name: str) -> Reply[bytes]:
-        """The Package of that name."""
-        if name not in self._messages:
+        """Return the Package with this name."""
+        if name not in self._packages:
             raise QueryFailed(f'package "{name}" not found')
-        return self._messages[name]
+        return self._packages[name]
 
     def get_bundle(self, package: str, channel: str, bundle: str) -> Reply[bytes]:
-        """A Bundle as it is in a channel."""
+        """Return a Bundle in a channel."""
         entry = self._channel(package, channel).entries.get(bundle)
         if entry is None:
             raise QueryFailed(f'package "{package}", channel "{channel}", bundle "{bundle}" not found')
         return self._bundle(entry)
 
     def get_bundle_for_channel(self, package: str, channel: str) -> Reply[bytes]:
-        """The Bundle at the head of a channel."""
+        """Return the Bundle at the head of a channel."""
         found = self._channel(package, channel)
         return self._bundle(found.entries[found.head])
 
     def get_channel_entries_that_replace(self, bundle: str) -> Reply[Iterable[bytes]]:
-        """A ChannelEntry for every place from where updates lead away from a bundle, with what it replaces there."""
-        entries = [
-            _edge(entry, entry.replaces)
+        """Return a ChannelEntry for each entry that replaces or skips a bundle, with what it replaces."""
+        messages = [
+            _entry_message(entry, entry.replaces)
             for entry in self._entries()
             if bundle == entry.replaces or bundle in entry.skips
         ]
-        return _any(entries, f"no channel entries found that replace {bundle}")
+        return _require_any(messages, f"no channel entries found that replace {bundle}")
 
     def get_bundle_that_replaces(self, bundle: str, package: str, channel: str) -> Reply[bytes]:
-        """The Bundle that a bundle is updated to in a channel: of several the one nearest to the head."""
+        """Return the Bundle that a bundle is updated to in a channel, of several the one nearest to the head."""
         if package not in self._channels:
             raise QueryFailed(f"package {package} not found")
         for entry in self._channel(package, channel).from_head():
@@ -120,54 +120,57 @@ class CatalogBackend:
         raise QueryFailed(f'no entry found for package "{package}", channel "{channel}"')
 
     def get_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
-        """A ChannelEntry for every edge of every bundle that provides an API, wherever the edge leads."""
+        """Return a ChannelEntry for each update edge of each bundle that provides an API."""
 
-        def found() -> list[bytes]:
+        def compute() -> list[bytes]:
             providers = self._providers(group, version, kind)
-            entries = [
-                _edge(entry, target)
+            messages = [
+                _entry_message(entry, target)
                 for entry in self._entries()
                 if _key(entry) in providers
                 for target in (entry.replaces, *(skip for skip in entry.skips if skip != entry.replaces))
             ]
-            return _any(entries, _no_provider(group, version, kind))
+            return _require_any(messages, _no_provider(group, version, kind))
 
-        return found
+        return compute
 
     def get_latest_channel_entries_that_provide(self, group: str, version: str, kind: str) -> Reply[Iterable[bytes]]:
-        """A ChannelEntry for every edge of every head that provides an API, without skips of what isn't there."""
+        """Return a ChannelEntry for each update edge of each head that provides an API.
 
-        def found() -> list[bytes]:
-            entries = [
-                _edge(head, target)
+        Skips of bundles that the channel does not contain are omitted.
+        """
+
+        def compute() -> list[bytes]:
+            messages = [
+                _entry_message(head, target)
                 for channel, head in self._heads(group, version, kind)
                 for target in (
                     head.replaces,
                     *(skip for skip in head.skips if skip != head.replaces and skip in channel.entries),
                 )
             ]
-            return _any(entries, _no_provider(group, version, kind))
+            return _require_any(messages, _no_provider(group, version, kind))
 
-        return found
+        return compute
 
     def get_default_bundle_that_provides(self, group: str, version: str, kind: str) -> Reply[bytes]:
-        """The Bundle of the first package by name whose default channel has a head that provides an API."""
+        """Return the Bundle of the first package, by name, whose default channel has a head that provides an API."""
 
-        def found() -> bytes:
+        def compute() -> bytes:
             heads = self._heads(group, version, kind)
             for channel, head in heads:
-                if channel.name == self._defaults[head.package]:
-                    return self._prepared.read(self._prepare(head))
+                if channel.name == self._default_channels[head.package]:
+                    return self._responses.read(self._compute_bundle(head))
             if heads:
-                raise QueryFailed(f"no entry found that provides {_quoted(group, version, kind)}")
+                raise QueryFailed(f"no entry found that provides {_format_api(group, version, kind)}")
             raise QueryFailed(_no_provider(group, version, kind))
 
-        return found
+        return compute
 
     def list_bundles(self) -> Reply[Iterable[bytes]]:
-        """A Bundle for each place that one has in a channel."""
-        place = self._prepared.find(LIST)
-        return self._messages_listed if place is None else self._prepared.messages(place)
+        """Return a Bundle for each entry of each channel."""
+        span = self._responses.find(BUNDLE_LIST)
+        return self._compute_bundle_list if span is None else self._responses.read_messages(span)
 
     def _channel(self, package: str, channel: str) -> _Channel:
         if package not in self._channels:
@@ -182,10 +185,10 @@ class CatalogBackend:
                 yield from channel.entries.values()
 
     def _heads(self, group: str, version: str, kind: str) -> list[tuple[_Channel, _Entry]]:
-        """Return the heads that provide an API with their channels, by package and channel."""
+        """Return the channels whose heads provide an API, with the heads, by package and channel."""
         providers = self._providers(group, version, kind)
-        channels = (channel for all_of in self._channels.values() for channel in all_of.values())
-        heads = ((channel, channel.entries[channel.head]) for channel in channels)
+        all_channels = (channel for channels in self._channels.values() for channel in channels.values())
+        heads = ((channel, channel.entries[channel.head]) for channel in all_channels)
         return [(channel, head) for channel, head in heads if _key(head) in providers]
 
     def _providers(self, group: str, version: str, kind: str) -> Container[tuple[str, str, str]]:
@@ -193,32 +196,36 @@ class CatalogBackend:
 
     @cached_property
     def _providers_by_api(self) -> dict[tuple[str, str, str], set[tuple[str, str, str]]]:
-        """The packages, channels and bundles that provide each API."""
-        found: defaultdict[tuple[str, str, str], set[tuple[str, str, str]]] = defaultdict(set)
-        for message in self._messages_listed():
+        """The keys of the entries that provide each API."""
+        providers: defaultdict[tuple[str, str, str], set[tuple[str, str, str]]] = defaultdict(set)
+        for message in self._compute_bundle_list():
             bundle = _BUNDLE.FromString(message)
             for api in bundle.providedApis:
-                found[api.group, api.version, api.kind].add((bundle.packageName, bundle.channelName, bundle.csvName))
-        return dict(found)
+                key = (bundle.packageName, bundle.channelName, bundle.csvName)
+                providers[api.group, api.version, api.kind].add(key)
+        return dict(providers)
 
     def _bundle(self, entry: _Entry) -> Reply[bytes]:
-        place = self._prepared.find(entry.record)
-        if place is not None:
-            return self._prepared.read(place)
-        return lambda: self._prepared.read(self._prepare(entry))
+        span = self._responses.find(entry.record)
+        if span is not None:
+            return self._responses.read(span)
+        return lambda: self._responses.read(self._compute_bundle(entry))
 
-    def _prepare(self, entry: _Entry) -> Place:
-        return self._prepared.prepare(entry.record, lambda: [_message(self._fields(entry), without=_EDGES)])
+    def _compute_bundle(self, entry: _Entry) -> Span:
+        return self._responses.get_or_write(
+            entry.record, lambda: [_bundle_message(self._read_fields(entry), omit=_EDGE_FIELDS)]
+        )
 
-    def _messages_listed(self) -> Iterator[bytes]:
-        return self._prepared.messages(self._prepared.prepare(LIST, lambda: framed(self._listed())))
+    def _compute_bundle_list(self) -> Iterator[bytes]:
+        span = self._responses.get_or_write(BUNDLE_LIST, lambda: prefix_messages(self._listed_messages()))
+        return self._responses.read_messages(span)
 
-    def _listed(self) -> Iterator[bytes]:
+    def _listed_messages(self) -> Iterator[bytes]:
         for entry in self._entries():
-            fields = self._fields(entry)
-            yield _message(fields, without=_MANIFESTS if fields.get("bundlePath") else ())
+            fields = self._read_fields(entry)
+            yield _bundle_message(fields, omit=_MANIFEST_FIELDS if fields.get("bundlePath") else ())
 
-    def _fields(self, entry: _Entry) -> dict[str, Any]:
+    def _read_fields(self, entry: _Entry) -> dict[str, Any]:
         """Return the fields of a bundle in the form of JSON; raises StoreError and CatalogError."""
         path = self._directory / bundle_file(*_key(entry))
         with disk_errors(path):
@@ -227,7 +234,7 @@ class CatalogBackend:
 
 
 def _channels(name: str, package: Mapping[str, Any], numbers: Iterator[int]) -> dict[str, _Channel]:
-    found = {}
+    channels = {}
     for channel, content in sorted(package["Channels"].items()):
         entries = {
             bundle: _Entry(
@@ -235,45 +242,45 @@ def _channels(name: str, package: Mapping[str, Any], numbers: Iterator[int]) -> 
             )
             for bundle, edges in sorted(content["Bundles"].items())
         }
-        found[channel] = _Channel(channel, content["Head"], entries)
-    return found
+        channels[channel] = _Channel(channel, content["Head"], entries)
+    return channels
 
 
-def _package(package: Mapping[str, Any]) -> bytes:
+def _package_message(package: Mapping[str, Any]) -> bytes:
     message = _PACKAGE(
         name=package["name"], defaultChannelName=package["defaultChannel"], deprecation=package.get("deprecation")
     )
     for name, channel in sorted(package["Channels"].items()):
         message.channels.append(_CHANNEL(name=name, csvName=channel["Head"], deprecation=channel.get("deprecation")))
-    serialised: bytes = message.SerializeToString()
-    return serialised
+    serialized: bytes = message.SerializeToString()
+    return serialized
 
 
-def _message(fields: Mapping[str, Any], *, without: Container[str]) -> bytes:
-    known = {name: fields[name] for name in _FIELDS if name in fields and name not in without}
-    serialised: bytes = _BUNDLE(**known).SerializeToString()
-    return serialised
+def _bundle_message(fields: Mapping[str, Any], *, omit: Container[str]) -> bytes:
+    known = {name: fields[name] for name in _FIELDS if name in fields and name not in omit}
+    serialized: bytes = _BUNDLE(**known).SerializeToString()
+    return serialized
+
+
+def _entry_message(entry: _Entry, replaces: str) -> bytes:
+    message = _ENTRY(packageName=entry.package, channelName=entry.channel, bundleName=entry.name, replaces=replaces)
+    serialized: bytes = message.SerializeToString()
+    return serialized
 
 
 def _key(entry: _Entry) -> tuple[str, str, str]:
     return entry.package, entry.channel, entry.name
 
 
-def _edge(entry: _Entry, replaces: str) -> bytes:
-    message = _ENTRY(packageName=entry.package, channelName=entry.channel, bundleName=entry.name, replaces=replaces)
-    serialised: bytes = message.SerializeToString()
-    return serialised
-
-
-def _any(entries: list[bytes], otherwise: str) -> list[bytes]:
-    if not entries:
-        raise QueryFailed(otherwise)
-    return entries
+def _require_any(messages: list[bytes], error_if_empty: str) -> list[bytes]:
+    if not messages:
+        raise QueryFailed(error_if_empty)
+    return messages
 
 
 def _no_provider(group: str, version: str, kind: str) -> str:
-    return f"no channel entries found that provide {_quoted(group, version, kind)}"
+    return f"no channel entries found that provide {_format_api(group, version, kind)}"
 
 
-def _quoted(group: str, version: str, kind: str) -> str:
+def _format_api(group: str, version: str, kind: str) -> str:
     return f'group:"{group}" version:"{version}" kind:"{kind}"'

@@ -1,11 +1,11 @@
-"""The errors of the catalog server."""
+"""Errors of the catalog server."""
 
 from opmkit.index.errors import CatalogError
 
 
 class ServerError(CatalogError):
-    """A server that can't start, or can't go on: its port is taken, its certificate is broken, a process has died."""
+    """A server that cannot start or continue: its port is in use, its certificate invalid, or a worker has ended."""
 
 
 class QueryFailed(CatalogError):
-    """A call that can't be answered; its caller gets the message as it is, with the status UNKNOWN."""
+    """A query that has no response; the client receives the message with the status code UNKNOWN."""

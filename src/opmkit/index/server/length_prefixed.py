@@ -1,4 +1,4 @@
-"""Records in a file: bytes found by offset and length, and several messages in one that can be told apart."""
+"""Files with records of length-prefixed messages."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _LENGTH = struct.Struct("<I")
-_READ = 1 << 15
+_READ_SIZE = 1 << 15
 
 
-class Place(NamedTuple):
-    """Where a record is in a file."""
+class Span(NamedTuple):
+    """The position and size of a record in a file, in bytes."""
 
     offset: int
     length: int
 
 
-def read_record(descriptor: int, place: Place) -> bytes:
-    """The whole record."""
-    return os.pread(descriptor, place.length, place.offset)
+def read_record(descriptor: int, span: Span) -> bytes:
+    """Return a complete record."""
+    return os.pread(descriptor, span.length, span.offset)
 
 
-def read_messages(descriptor: int, place: Place) -> Iterator[bytes]:
-    """The messages of a record that :func:`framed` has made; little of it is in memory at a time."""
-    offset, end = place.offset, place.offset + place.length
+def read_messages(descriptor: int, span: Span) -> Iterator[bytes]:
+    """Yield the messages of a record that consists of the pieces of `prefix_messages`, with bounded memory."""
+    offset, end = span.offset, span.offset + span.length
     while offset < end:
-        data = os.pread(descriptor, min(_READ, end - offset), offset)
+        data = os.pread(descriptor, min(_READ_SIZE, end - offset), offset)
         position = 0
         while position + _LENGTH.size <= len(data):
             (length,) = _LENGTH.unpack_from(data, position)
@@ -38,14 +38,14 @@ def read_messages(descriptor: int, place: Place) -> Iterator[bytes]:
                 break
             yield data[start : start + length]
             position = start + length
-        if not position:  # a message that is larger than what was read
+        if not position:  # the message is larger than the buffer
             (length,) = _LENGTH.unpack_from(data)
             yield os.pread(descriptor, length, offset + _LENGTH.size)
             position = _LENGTH.size + length
         offset += position
 
 
-def framed(messages: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of a record that tells its messages apart."""
+def prefix_messages(messages: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield each message with its length before it."""
     for message in messages:
         yield _LENGTH.pack(len(message)) + message

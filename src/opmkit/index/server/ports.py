@@ -1,4 +1,4 @@
-"""The port of a server whose processes listen on it together."""
+"""TCP ports that the processes of a server share."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class ReservedPort:
-    """A TCP port on all addresses of this machine, held while processes of this user may listen on it.
+    """A TCP port on all addresses of this machine, reserved for processes of this user.
 
-    The holder does not listen itself. It binds the port alone, which fails where anybody else has it, and only then
-    lets others share it: had it been ready to share from the start, two servers would silently take turns.
+    The holder does not listen. It binds the port exclusively, which fails if it is in use, and then permits sharing.
+    If sharing was permitted from the start, two servers would silently take turns.
     """
 
     def __init__(self, wanted: int) -> None:
-        """Take the port ``wanted``, or a free one for 0; raises ServerError."""
-        self._socket = _bound(wanted)
+        """Reserve the port ``wanted``, or a free one for 0; raises ServerError."""
+        self._socket = _bind(wanted)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.number: int = self._socket.getsockname()[1]
 
@@ -36,48 +36,48 @@ class ReservedPort:
         self._socket.close()
 
 
-def listening(port: int) -> socket.socket:
-    """A socket of this process on a port that is reserved; raises ServerError."""
-    return _bound(port, shared=True)
+def bind_shared(port: int) -> socket.socket:
+    """Return a socket that is bound to a reserved port; raises ServerError."""
+    return _bind(port, shared=True)
 
 
-def _bound(port: int, *, shared: bool = False) -> socket.socket:
-    """A socket on the port of all IPv6 and IPv4 addresses, or of the latter alone where there is no IPv6."""
+def _bind(port: int, *, shared: bool = False) -> socket.socket:
+    """Bind the port of all IPv6 and IPv4 addresses, or of the latter alone if IPv6 is unavailable."""
     try:
-        return _bound_in(socket.AF_INET6, port, shared=shared)
+        return _bind_family(socket.AF_INET6, port, shared=shared)
     except OSError as error:
         if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-            raise _unusable(port, error) from error
+            raise _bind_error(port, error) from error
     try:
-        return _bound_in(socket.AF_INET, port, shared=shared)
+        return _bind_family(socket.AF_INET, port, shared=shared)
     except OSError as error:
-        raise _unusable(port, error) from error
+        raise _bind_error(port, error) from error
 
 
-def _bound_in(family: socket.AddressFamily, port: int, *, shared: bool) -> socket.socket:
-    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio asks for the protocol
+def _bind_family(family: socket.AddressFamily, port: int, *, shared: bool) -> socket.socket:
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # asyncio checks the protocol
     try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # former connections may linger
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # connections have it, too
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # earlier connections may be in TIME_WAIT
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # inherited by connections
         if family == socket.AF_INET6:
-            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        opened.bind(("", port))
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind(("", port))
     except OSError:
-        opened.close()
+        bound.close()
         raise
-    return opened
+    return bound
 
 
-def _unusable(port: int, error: OSError) -> ServerError:
+def _bind_error(port: int, error: OSError) -> ServerError:
     if error.errno == errno.EADDRINUSE:
         return ServerError(
-            f"port {port} is taken: another program listens there",
+            f"port {port}: already in use by another program",
             hint=Hint.any_of(
                 "stop that program", Hint("choose another port with {} (0 selects a free one)", Setting.PORT)
             ),
         )
     return ServerError(
-        f"port {port} can't be used: {os.strerror(error.errno or 0)}",
+        f"port {port}: {os.strerror(error.errno or 0)}",
         hint=Hint("choose another port with {}; ports below 1024 require privileges", Setting.PORT),
     )

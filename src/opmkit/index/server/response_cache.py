@@ -1,4 +1,4 @@
-"""Answers that are made once and kept on disk."""
+"""Cache of large responses in a temporary file, shared by the processes of a server."""
 
 from __future__ import annotations
 
@@ -12,54 +12,56 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from opmkit.index.server.errors import ServerError
-from opmkit.index.server.length_prefixed import Place, read_messages, read_record
+from opmkit.index.server.length_prefixed import Span, read_messages, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import TracebackType
 
 _SLOT = struct.Struct("<QQ")
-_PIECE = 1 << 20
+_CHUNK_SIZE = 1 << 20
 
-
-LIST = 0
-"""The number of the record with the list of all bundles. Behind it each bundle, numbered from 1, has two."""
+BUNDLE_LIST = 0
+"""The number of the record with the list of all bundles. Each bundle, numbered from 1, has two more records."""
 
 
 def content_record(bundle: int) -> int:
-    """The number of the record with the content of a bundle."""
+    """Return the number of the record with the fields of a bundle."""
     return 2 * bundle - 1
 
 
 def csv_record(bundle: int) -> int:
-    """The number of the record with the ClusterServiceVersion of a bundle."""
+    """Return the number of the record with the ClusterServiceVersion of a bundle."""
     return 2 * bundle
 
 
 class ResponseCache:
-    """Numbered records in a file without a name, which the processes of a server share.
+    """Numbered records in an unnamed file, each written by the process that needs it first.
 
-    Each record is made by whoever needs it first. The file begins with a slot for each that says where it is, and
-    grows at its end, both under a lock; what is written once never changes, so that reading needs none.
+    The file starts with a slot for the position of each record. Records are appended, and slots written, under a lock.
+    Since a record never changes, reading requires none.
     """
 
     def __init__(self, bundles: int) -> None:
-        """Make the file for an index of that many bundles; raises ServerError.
+        """Create the file for an index with this number of bundles.
 
-        It is in the temporary directory, or in memory where nothing can be written there, such as in a container with a
-        read-only file system.
+        It is in the temporary directory, or in memory if that is not writable, such as in a container with a read-only
+        file system.
+
+        Raises:
+            ServerError: the file cannot be created.
         """
         try:
             self._file = _unnamed_file()
             os.truncate(self._file.fileno(), (1 + csv_record(bundles)) * _SLOT.size)
         except OSError as error:
             raise ServerError(
-                f"no file for prepared answers in {tempfile.gettempdir()}: {error.strerror}",
-                hint="Point TMPDIR to a directory that can be written to.",
+                f"{tempfile.gettempdir()}: creating the response cache failed: {error.strerror}",
+                hint="set TMPDIR to a writable directory",
             ) from error
         self._descriptor = self._file.fileno()
         self._lock = threading.Lock()
-        self._known: dict[int, Place] = {}
+        self._spans: dict[int, Span] = {}
 
     def __enter__(self) -> ResponseCache:
         return self
@@ -69,52 +71,52 @@ class ResponseCache:
     ) -> None:
         self._file.close()
 
-    def find(self, number: int) -> Place | None:
-        """Where a record is, if this process knows of it."""
-        return self._known.get(number)
+    def find(self, number: int) -> Span | None:
+        """Return the position of a record if this process knows it."""
+        return self._spans.get(number)
 
-    def prepare(self, number: int, make: Callable[[], Iterable[bytes]]) -> Place:
-        """Where a record is, which ``make`` gives in pieces if no process has made it; what it raises is passed on.
+    def get_or_write(self, number: int, produce: Callable[[], Iterable[bytes]]) -> Span:
+        """Return the position of a record; if no process has written it, write the pieces that ``produce`` returns.
 
-        A process makes one at a time.
+        A process writes one record at a time.
         """
         with self._locked():
-            place = Place._make(_SLOT.unpack(os.pread(self._descriptor, _SLOT.size, number * _SLOT.size)))
-            if not place.offset:
-                place = self._append(make())
-                os.pwrite(self._descriptor, _SLOT.pack(*place), number * _SLOT.size)
-        self._known[number] = place
-        return place
+            span = Span._make(_SLOT.unpack(os.pread(self._descriptor, _SLOT.size, number * _SLOT.size)))
+            if not span.offset:
+                span = self._append(produce())
+                os.pwrite(self._descriptor, _SLOT.pack(*span), number * _SLOT.size)
+        self._spans[number] = span
+        return span
 
-    def read(self, place: Place) -> bytes:
-        """The whole record."""
-        return read_record(self._descriptor, place)
+    def read(self, span: Span) -> bytes:
+        """Return a complete record."""
+        return read_record(self._descriptor, span)
 
-    def messages(self, place: Place) -> Iterator[bytes]:
-        """The messages of a record that `framed` has made; little of it is in memory at a time."""
-        return read_messages(self._descriptor, place)
+    def read_messages(self, span: Span) -> Iterator[bytes]:
+        """Yield the messages of a record written from `prefix_messages`, with bounded memory."""
+        return read_messages(self._descriptor, span)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with self._lock:  # that of the file is for the other processes: threads share it
+        with self._lock:  # threads of a process share the lock of the file
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX)
             try:
                 yield
             finally:
                 fcntl.lockf(self._descriptor, fcntl.LOCK_UN)
 
-    def _append(self, pieces: Iterable[bytes]) -> Place:
+    def _append(self, pieces: Iterable[bytes]) -> Span:
         start = end = os.fstat(self._descriptor).st_size
         try:
-            for piece in _gathered(pieces):
-                rest = memoryview(piece)
-                while rest:  # a disk that is nearly full takes a part
+            for chunk in _chunks(pieces):
+                rest = memoryview(chunk)
+                while rest:  # if the disk is nearly full, a part is written
                     written = os.pwrite(self._descriptor, rest, end)
                     rest, end = rest[written:], end + written
         except BaseException:
             os.truncate(self._descriptor, start)
             raise
-        return Place(start, end - start)
+        return Span(start, end - start)
 
 
 def _unnamed_file() -> IO[bytes]:
@@ -126,12 +128,12 @@ def _unnamed_file() -> IO[bytes]:
         return os.fdopen(os.memfd_create("opm-serve"), "w+b")
 
 
-def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in fewer pieces."""
+def _chunks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same bytes in larger chunks."""
     buffer = bytearray()
     for piece in pieces:
         buffer += piece
-        if len(buffer) >= _PIECE:
+        if len(buffer) >= _CHUNK_SIZE:
             yield bytes(buffer)
             buffer.clear()
     yield bytes(buffer)

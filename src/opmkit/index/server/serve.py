@@ -1,4 +1,4 @@
-"""Serving catalogs: index databases and file-based ones."""
+"""Serve index databases and file-based catalogs."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.server.ports import ReservedPort
 from opmkit.index.server.response_cache import ResponseCache
-from opmkit.index.server.supervisor import run_processes
+from opmkit.index.server.supervisor import run_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opmkit.index.server.service import Loaded
+    from opmkit.index.server.service import LoadedBackend
     from opmkit.index.server.settings import ServerSettings
     from opmkit.index.sqlite.serving import ServedDatabase
 
 _log = logging.getLogger(__name__)
 
 _CACHE = "cache"
-"""The directory of a cache within a scratch directory, which is locked itself."""
+"""Name of a cache in a scratch directory, which itself contains a lock file."""
 
 
 def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True, name: str = "") -> None:
-    """Serve the index database at ``path`` until a signal (INT, TERM) or the timeout, then stop gracefully.
+    """Serve the index database at ``path`` until a signal (INT, TERM, HUP) or the timeout, then stop gracefully.
 
-    The file is only read. One of an older schema is migrated on a private copy, unless ``migrate`` is false. Logs go to
-    the loggers of this package; ``name`` is what they call the database.
+    The file is not changed: a database with an older schema is migrated in a private copy, unless ``migrate`` is false.
+    Log records of this package call it ``name``.
 
     Raises:
-        InvalidDatabase: no index database, a damaged one, or a schema that is too new.
-        DatabaseUnavailable: no such file, or it can't be read.
-        ServerError: the port or the certificate can't be used, or a process of the server has died.
+        InvalidDatabase: the file is not an index database, damaged, or its schema is too new.
+        DatabaseUnavailable: the file does not exist or cannot be read.
+        ServerError: the port or the certificate cannot be used, or a worker has ended.
     """
-    from opmkit.index.sqlite.serving import served_database  # catalogs do without SQL
+    from opmkit.index.sqlite.serving import served_database  # not needed for file-based catalogs
 
     with ExitStack() as stack:
         database = stack.enter_context(served_database(path, migrate=migrate))
         port = stack.enter_context(ReservedPort(settings.port))
-        # What every process needs to listen is loaded before they part, so that they share it. It starts no thread.
+        # Modules that workers need to listen are imported before the fork, to share their memory. They start no thread.
         from opmkit.index.server.worker import Worker
 
-        listener = Worker(port.number, settings)
-        prepared = stack.enter_context(ResponseCache(database.bundles))
+        worker = Worker(port.number, settings)
+        cache = stack.enter_context(ResponseCache(database.bundles))
         fields = {"database": name or str(path), "port": port.number}
         if not database.tables:
             _log.warning("no tables found in db", extra={"fields": fields})
-        run_processes(
-            lambda life: listener.run(lambda: _loaded(database, prepared), life),
+        run_workers(
+            lambda context: worker.run(lambda: _open_database(database, cache), context),
             settings,
             lambda: _log.info("serving registry", extra={"fields": fields}),
         )
@@ -60,44 +60,44 @@ def serve_database(path: Path, settings: ServerSettings, *, migrate: bool = True
 def serve_catalog(
     root: Path, settings: ServerSettings, *, cache: Path | None = None, enforce: bool = False, name: str = ""
 ) -> None:
-    """Serve the file-based catalog at ``root`` as `serve_database` does a database.
+    """Serve the file-based catalog in the directory ``root``, like `serve_database`.
 
-    The cache is in the directory ``cache``, or in a temporary one for this run alone. With ``enforce`` it must be valid
-    already. A cache in operator-registry's other format cannot be read, so a temporary one is built in its place.
+    The catalog's cache is in the directory ``cache``, or in a temporary one. With ``enforce`` it must be valid already.
+    If it has operator-registry's other format, which opmkit cannot read, a temporary one is built.
 
     Raises:
-        InvalidCache: if the cache is not valid and must be, or the directory has other content.
-        InvalidCatalog: with all that is wrong with the catalog.
-        StoreError: if something can't be read or written.
-        ServerError: the port or the certificate can't be used, or a process of the server has died.
+        InvalidCache: the cache is not valid but must be, or the directory contains other files.
+        InvalidCatalog: the catalog is not valid; the error lists all findings.
+        StoreError: a file cannot be read or written.
+        ServerError: the port or the certificate cannot be used, or a worker has ended.
     """
     from opmkit.index.server.json_cache.cache import load_cache
 
     with ExitStack() as stack:
-        usable = _usable(cache)
-        directory = usable or Path(stack.enter_context(ScratchDirectory("opm-serve-cache-")), _CACHE)
+        readable_cache = _readable_cache(cache)
+        directory = readable_cache or Path(stack.enter_context(ScratchDirectory("opm-serve-cache-")), _CACHE)
         port = stack.enter_context(ReservedPort(settings.port))
-        loaded_cache = load_cache(root, directory, enforce=enforce and usable is not None)
+        json_cache = load_cache(root, directory, enforce=enforce and readable_cache is not None)
+        from opmkit.index.api.messages import parse_request
         from opmkit.index.server.catalog_backend import CatalogBackend, count_entries
-        from opmkit.index.server.requests import read_request
-        from opmkit.index.server.service import Loaded
+        from opmkit.index.server.service import LoadedBackend
         from opmkit.index.server.worker import Worker
 
-        listener = Worker(port.number, settings)
-        prepared = stack.enter_context(ResponseCache(count_entries(loaded_cache)))
-        loaded = Loaded(CatalogBackend(loaded_cache, prepared), read_request)  # all processes share it
+        worker = Worker(port.number, settings)
+        responses = stack.enter_context(ResponseCache(count_entries(json_cache)))
+        loaded = LoadedBackend(CatalogBackend(json_cache, responses), parse_request)  # shared by all workers
         fields = {"configs": name or str(root), "port": port.number}
-        run_processes(
-            lambda life: listener.run(lambda: nullcontext(loaded), life),
+        run_workers(
+            lambda context: worker.run(lambda: nullcontext(loaded), context),
             settings,
             lambda: _log.info("serving registry", extra={"fields": fields}),
         )
 
 
-def prepare_catalog(root: Path, cache: Path | None, *, enforce: bool) -> None:
-    """Build the cache of a catalog unless it is valid; raises the same errors as `serve_catalog`.
+def build_cache(root: Path, cache: Path | None, *, enforce: bool) -> None:
+    """Build the cache of a catalog unless it is valid; raises what `serve_catalog` raises.
 
-    A cache in operator-registry's other format is replaced: its servers would prefer it.
+    A cache in operator-registry's other format is replaced, since its servers would prefer it.
     """
     from opmkit.index.server.json_cache.cache import load_cache, remove_unreadable
 
@@ -107,7 +107,7 @@ def prepare_catalog(root: Path, cache: Path | None, *, enforce: bool) -> None:
         remove_unreadable(cache)
 
 
-def _usable(cache: Path | None) -> Path | None:
+def _readable_cache(cache: Path | None) -> Path | None:
     """Return the cache directory, or None if there is none or its format cannot be read."""
     from opmkit.index.server.json_cache.cache import unreadable_format
 
@@ -124,11 +124,10 @@ def _usable(cache: Path | None) -> Path | None:
 
 
 @contextmanager
-def _loaded(database: ServedDatabase, prepared: ResponseCache) -> Iterator[Loaded]:
-    """What a process answers calls with."""
+def _open_database(database: ServedDatabase, cache: ResponseCache) -> Iterator[LoadedBackend]:
+    from opmkit.index.api.messages import parse_request
     from opmkit.index.server.database_backend import DatabaseBackend
-    from opmkit.index.server.requests import read_request
-    from opmkit.index.server.service import Loaded
+    from opmkit.index.server.service import LoadedBackend
 
-    with DatabaseBackend.open(database, prepared) as answers:
-        yield Loaded(answers, read_request)
+    with DatabaseBackend.open(database, cache) as backend:
+        yield LoadedBackend(backend, parse_request)

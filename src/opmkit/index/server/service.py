@@ -1,7 +1,7 @@
-"""The methods of the service ``api.Registry`` and of health checking: requests are read, answers are bytes already.
+"""Handlers of the services ``api.Registry`` and ``grpc.health.v1.Health``.
 
-A server listens before it has loaded what it answers with, and also before the library that reads requests: it shall be
-healthy early.
+The server listens before the index and the library that parses requests are loaded, so that it soon reports to be
+healthy.
 """
 
 from __future__ import annotations
@@ -10,128 +10,119 @@ import logging
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from types import MappingProxyType
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from opmkit.index.api.methods import METHODS
 from opmkit.index.errors import CatalogError
-from opmkit.index.server.grpc_calls import CallFailed, FramedMessages, Method, Status, framed
+from opmkit.index.server.rpc import MethodHandler, RpcError, StatusCode, frame_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
+    from opmkit.index.api.methods import Method
     from opmkit.index.server.backend import QueryBackend, Reply
+    from opmkit.index.server.rpc import Messages
 
-    Messages = Iterable[bytes] | FramedMessages
-    Call = Callable[[QueryBackend, Any], Reply[Any]]
-    Shape = Callable[[Any], Messages]
+    Query = Callable[[QueryBackend, Any], Reply[Any]]
+    ToMessages = Callable[[Any], Messages]
 
 _log = logging.getLogger(__name__)
 
-REGISTRY = "api.Registry"
-HEALTH = "grpc.health.v1.Health"
+HEALTH_SERVICE = "grpc.health.v1.Health"
 _SERVING = b"\x08\x01"
 """The message HealthCheckResponse with the status SERVING."""
 
-_SINGLE: Mapping[str, Call] = MappingProxyType(
-    {
-        "GetPackage": lambda answers, asked: answers.get_package(asked.name),
-        "GetBundle": lambda answers, asked: answers.get_bundle(asked.pkgName, asked.channelName, asked.csvName),
-        "GetBundleForChannel": lambda answers, asked: answers.get_bundle_for_channel(asked.pkgName, asked.channelName),
-        "GetBundleThatReplaces": lambda answers, asked: answers.get_bundle_that_replaces(
-            asked.csvName, asked.pkgName, asked.channelName
-        ),
-        "GetDefaultBundleThatProvides": lambda answers, asked: answers.get_default_bundle_that_provides(
-            asked.group, asked.version, asked.kind
-        ),
-    }
-)
-_STREAMS: Mapping[str, Call] = MappingProxyType(
-    {
-        "ListPackages": lambda answers, asked: answers.list_packages(),
-        "ListBundles": lambda answers, asked: answers.list_bundles(),
-        "GetChannelEntriesThatReplace": lambda answers, asked: answers.get_channel_entries_that_replace(asked.csvName),
-        "GetChannelEntriesThatProvide": lambda answers, asked: answers.get_channel_entries_that_provide(
-            asked.group, asked.version, asked.kind
-        ),
-        "GetLatestChannelEntriesThatProvide": lambda answers, asked: answers.get_latest_channel_entries_that_provide(
-            asked.group, asked.version, asked.kind
-        ),
-    }
-)
-"""How a request asks for its answer, by the methods that give one message and those that give a stream of them."""
-
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """What calls are answered with: the answers, and what reads the request to a method, or raises ValueError."""
+class LoadedBackend:
+    """A backend with the parser of requests: a function of the method's name and the message that raises ValueError."""
 
-    answers: QueryBackend
-    read: Callable[[str, bytes], Any]
+    backend: QueryBackend
+    parse_request: Callable[[str, bytes], Any]
 
 
-def methods(loading: Future[Loaded]) -> dict[str, Method]:
-    """Every method by its path. GrpcDispatcher wait for what is ``loading``; but a server that listens is healthy."""
-    single = {name: Method(partial(_answer, name, call, _alone, loading)) for name, call in _SINGLE.items()}
-    shapes: dict[str, Shape] = {"ListPackages": _again}
-    streams = {
-        name: Method(partial(_answer, name, call, shapes.get(name, _all), loading)) for name, call in _STREAMS.items()
+def method_handlers(loading: Future[LoadedBackend]) -> dict[str, MethodHandler]:
+    """Return the handlers by path. Calls wait until the backend is loaded; health checks succeed at once."""
+    handlers = {
+        method.path: MethodHandler(partial(_handle, method.name, _query(method), _converter(method), loading))
+        for method in METHODS.values()
     }
-    found = {f"/{REGISTRY}/{name}": method for name, method in (single | streams).items()}
-    found[f"/{HEALTH}/Check"] = Method(lambda request: (_SERVING,))
-    return found
+    handlers[f"/{HEALTH_SERVICE}/Check"] = MethodHandler(lambda request: (_SERVING,))
+    return handlers
 
 
-def _answer(name: str, call: Call, shape: Shape, loading: Future[Loaded], request: bytes) -> Reply[Messages]:
+def _query(method: Method) -> Query:
+    """Return a function that calls the backend's method with the arguments in a request."""
+    name, arguments = method.python_name, method.arguments
+    if not arguments:
+        return lambda backend, request: getattr(backend, name)()
+    get = attrgetter(*arguments)
+    if len(arguments) == 1:
+        return lambda backend, request: getattr(backend, name)(get(request))
+    return lambda backend, request: getattr(backend, name)(*get(request))
+
+
+def _converter(method: Method) -> ToMessages:
+    """Return a function that converts a reply of the backend to the messages of the response."""
+    if not method.streams:
+        return _single
+    return _frame_once if method.name == "ListPackages" else _stream
+
+
+def _handle(
+    name: str, query: Query, convert: ToMessages, loading: Future[LoadedBackend], request: bytes
+) -> Reply[Messages]:
     if not loading.done():
-        return lambda: _now(_answer_by(loading.result(), name, call, shape, request))
-    return _answer_by(loading.result(), name, call, shape, request)
+        return lambda: _compute(_respond(loading.result(), name, query, convert, request))
+    return _respond(loading.result(), name, query, convert, request)
 
 
-def _answer_by(loaded: Loaded, name: str, call: Call, shape: Shape, request: bytes) -> Reply[Messages]:
-    with _explained(name):
+def _respond(loaded: LoadedBackend, name: str, query: Query, convert: ToMessages, request: bytes) -> Reply[Messages]:
+    with _rpc_errors(name):
         try:
-            asked = loaded.read(name, request)
+            parsed = loaded.parse_request(name, request)
         except ValueError as error:
-            raise CallFailed(Status.INTERNAL, "grpc: error unmarshalling request") from error
-        found = call(loaded.answers, asked)
-        if not callable(found):
-            return shape(found)
+            raise RpcError(StatusCode.INTERNAL, "grpc: error unmarshalling request") from error
+        reply = query(loaded.backend, parsed)
+        if not callable(reply):
+            return convert(reply)
 
-    def made() -> Messages:
-        with _explained(name):
-            return shape(found())
+    def compute() -> Messages:
+        with _rpc_errors(name):
+            return convert(reply())
 
-    return made
-
-
-def _now(answer: Reply[Messages]) -> Messages:
-    return answer() if callable(answer) else answer
+    return compute
 
 
-def _alone(message: bytes) -> Messages:
+def _compute(reply: Reply[Messages]) -> Messages:
+    return reply() if callable(reply) else reply
+
+
+def _single(message: bytes) -> Messages:
     return (message,)
 
 
-def _all(messages: Messages) -> Messages:
+def _stream(messages: Iterable[bytes]) -> Messages:
     return messages
 
 
 @lru_cache(maxsize=1)
-def _again(messages: tuple[bytes, ...]) -> Messages:
-    """Messages of which each call has the same: many small ones take their time."""
-    return framed(messages)
+def _frame_once(messages: tuple[bytes, ...]) -> Messages:
+    """Frame messages that are the same for each call, since framing many small ones takes long."""
+    return frame_messages(messages)
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Let a caller know of whatever goes wrong."""
+def _rpc_errors(name: str) -> Iterator[None]:
+    """Convert any exception to an RpcError."""
     try:
         yield
-    except CallFailed:
+    except RpcError:
         raise
     except CatalogError as error:
-        raise CallFailed(Status.UNKNOWN, error.message) from error
+        raise RpcError(StatusCode.UNKNOWN, error.message) from error
     except Exception as error:
-        _log.exception("a call can't be answered", extra={"fields": {"method": name}})
-        raise CallFailed(Status.UNKNOWN, str(error)) from error
+        _log.exception("call failed", extra={"fields": {"method": name}})
+        raise RpcError(StatusCode.UNKNOWN, str(error)) from error

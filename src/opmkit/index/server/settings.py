@@ -1,4 +1,4 @@
-"""How a catalog is served."""
+"""Settings of the catalog server."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_DEFAULT_PROCESSES = 2
-"""More would each take memory that a catalog, most of the time idle, is not worth."""
+"""Catalogs are idle most of the time, which does not justify the memory of more processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files with the certificate of a server, with those that vouch for it, and its private key."""
+    """PEM files: the certificate of the server, followed by its chain, and the private key."""
 
     certificate: Path
     key: Path
@@ -23,11 +23,11 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits on the connections of one process; times are in seconds.
+    """Limits for the connections of one process; times are in seconds.
 
-    At most ``connections`` are open. One without progress for ``idle`` is closed, or for ``crowded_idle`` while more
-    than three quarters of them are open. A client has ``greeting`` to send its preface and settings, and to take what
-    is left to send when its connection ends.
+    At most ``connections`` are open. A connection without progress is closed after ``idle``, or after ``crowded_idle``
+    while more than three quarters of the connections are in use. A client must send its preface and settings within
+    ``greeting``, and has the same time to receive what remains to be sent when its connection ends.
     """
 
     connections: int = 1000
@@ -38,10 +38,10 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """How a catalog is served.
+    """Settings of a server.
 
-    ``port`` 0 takes a free one. ``processes`` share the port. After ``timeout`` seconds the server stops by itself, for
-    None never. When it stops it lets calls in progress go on for ``grace`` seconds at most.
+    ``port`` 0 selects a free one. ``processes`` workers share the port. The server stops after ``timeout`` seconds;
+    None is unlimited. After the signal to stop, calls in progress continue for at most ``grace`` seconds.
     """
 
     port: int = 50051
@@ -54,5 +54,5 @@ class ServerSettings:
 
 
 def default_processes() -> int:
-    """As many processes as there are processors that this one may use, within reason."""
+    """Return the number of available processors, but at most `MAX_DEFAULT_PROCESSES`."""
     return min(len(os.sched_getaffinity(0)), MAX_DEFAULT_PROCESSES)

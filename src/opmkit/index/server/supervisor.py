@@ -1,7 +1,6 @@
-"""The processes of a server: they are forked from one that does nothing but watch over them.
+"""Worker processes of a server, and the parent process that supervises them.
 
-Each answers calls for itself. None is started anew: where one dies the server ends with an error, and who runs it (a
-cluster, mostly) starts all of it again.
+Workers are not restarted: if one ends, the server ends with an error, and its container is restarted.
 """
 
 from __future__ import annotations
@@ -28,127 +27,132 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_STOP = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-_MARGIN = 5
-"""Seconds that a process may take to end beyond the time that calls in progress have."""
+_STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+_STOP_MARGIN = 5
+"""Seconds that a worker may take to stop in addition to the grace period of calls in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What a process of the server shares with the one that watches over it.
+    """The connection of a worker to the parent process.
 
-    ``end`` is a file descriptor that reaches its end when the process is to stop, also where the other one was killed.
-    One of the processes is the ``first``.
+    ``stop_descriptor`` reaches its end when the worker must stop, also if the parent was killed. One worker is the
+    ``first``.
     """
 
-    end: int
+    stop_descriptor: int
     first: bool
-    _ready: int
+    _ready_descriptor: int
 
-    def ready(self) -> None:
-        """Tell that calls are answered from now on."""
-        os.write(self._ready, b"\n")
+    def report_ready(self) -> None:
+        """Report that calls are answered from now on."""
+        os.write(self._ready_descriptor, b"\n")
 
 
-def run_processes(work: Callable[[WorkerContext], None], settings: ServerSettings, ready: Callable[[], None]) -> None:
-    """Run ``work`` in as many processes as the settings say, until a signal or the timeout; then let them stop.
+def run_workers(run: Callable[[WorkerContext], None], settings: ServerSettings, ready: Callable[[], None]) -> None:
+    """Call ``run`` in as many processes as the settings require, until a signal or the timeout; then stop them.
 
-    This process must have no threads. ``ready`` is called once all of them are. Raises ServerError where one of them
-    ends by itself.
+    This process must have no other threads. ``ready`` is called when all workers have reported to be ready.
+
+    Raises:
+        ServerError: a worker has ended unexpectedly.
     """
-    with _signals() as signals:
-        watch = Supervisor(signals, settings.processes)
+    with _signal_descriptor() as signals:
+        supervisor = Supervisor(signals, settings.processes)
         try:
-            watch.start(work)
-            reason = watch.wait(settings.timeout, ready)
+            supervisor.start(run)
+            reason = supervisor.wait(settings.timeout, ready)
             _log.info(reason)
         finally:
-            watch.stop(settings.grace + _MARGIN)
+            supervisor.stop(settings.grace + _STOP_MARGIN)
 
 
 class Supervisor:
     """The parent process of the workers."""
 
     def __init__(self, signals: int, count: int) -> None:
-        """Supervise ``count`` workers; numbers of signals are read from the descriptor ``signals``."""
+        """Supervise ``count`` workers; the numbers of received signals are read from the descriptor ``signals``."""
         self._signals = signals
         self._count = count
-        self._running: set[int] = set()
-        self._end, self._lifeline = os.pipe()
-        self._ready, self._told = os.pipe()
+        self._workers: set[int] = set()
+        self._stop_reader, self._stop_writer = os.pipe()
+        self._ready_reader, self._ready_writer = os.pipe()
 
-    def start(self, work: Callable[[WorkerContext], None]) -> None:
+    def start(self, run: Callable[[WorkerContext], None]) -> None:
         """Fork the workers."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        gc.freeze()  # what is there now stays shared: a collection would write to all of it
+        gc.freeze()  # a collection would write to all objects, so that their memory would no longer be shared
         for number in range(self._count):
             process = os.fork()
             if not process:
-                os.close(self._lifeline)
-                _work(work, WorkerContext(self._end, not number, self._told))
-            self._running.add(process)
+                os.close(self._stop_writer)
+                _run_worker(run, WorkerContext(self._stop_reader, not number, self._ready_writer))
+            self._workers.add(process)
 
     def wait(self, timeout: float | None, ready: Callable[[], None]) -> str:
-        """Wait for a reason to stop, and give it."""
+        """Wait for a reason to stop, and return its description."""
         deadline = None if timeout is None else time.monotonic() + timeout
         waiting = self._count
         while True:
-            left = None if deadline is None else max(0, deadline - time.monotonic())
-            found, _, _ = select.select([self._signals, self._ready], [], [], left)
-            if not found:
+            remaining = None if deadline is None else max(0, deadline - time.monotonic())
+            readable, _, _ = select.select([self._signals, self._ready_reader], [], [], remaining)
+            if not readable:
                 return "timeout expired, shutting down..."
-            if self._ready in found:
-                waiting -= len(os.read(self._ready, waiting or 1))
+            if self._ready_reader in readable:
+                waiting -= len(os.read(self._ready_reader, waiting or 1))
                 if not waiting:
                     ready()
-            if self._signals in found:
-                if _STOP & set(os.read(self._signals, 64)):
+            if self._signals in readable:
+                if _STOP_SIGNALS & set(os.read(self._signals, 64)):
                     return "shutting down..."
-                for process, status in self._ended():
+                for process, status in self._reap():
                     raise ServerError(
-                        f"process {process} of the server ended by itself ({_told_status(status)})",
+                        f"process {process} of the server ended by itself ({_describe_status(status)})",
                         hint="Look for its error above; the memory limit may be too low.",
                     )
 
     def stop(self, seconds: float) -> None:
-        """Let the processes end, within ``seconds``, or at once at another signal."""
-        os.close(self._lifeline)
+        """Stop the workers gracefully within ``seconds``, or kill them at another signal."""
+        os.close(self._stop_writer)
         deadline = time.monotonic() + seconds
-        while self._running and (left := deadline - time.monotonic()) > 0:
-            list(self._ended())
-            found, _, _ = select.select([self._signals], [], [], min(left, 1)) if self._running else ([], [], [])
-            if found and _STOP & set(os.read(self._signals, 64)):
+        while self._workers and (remaining := deadline - time.monotonic()) > 0:
+            list(self._reap())
+            readable, _, _ = (
+                select.select([self._signals], [], [], min(remaining, 1)) if self._workers else ([], [], [])
+            )
+            if readable and _STOP_SIGNALS & set(os.read(self._signals, 64)):
                 break
-        for process in self._running:
+        for process in self._workers:
             _log.warning("a process did not stop in time", extra={"fields": {"process": process}})
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             os.waitpid(process, 0)
-        for descriptor in (self._end, self._ready, self._told):
+        for descriptor in (self._stop_reader, self._ready_reader, self._ready_writer):
             os.close(descriptor)
 
-    def _ended(self) -> Iterator[tuple[int, int]]:
-        for process in sorted(self._running):
-            found, status = os.waitpid(process, os.WNOHANG)
-            if found:
-                self._running.discard(process)
+    def _reap(self) -> Iterator[tuple[int, int]]:
+        """Yield the workers that have ended, with their exit codes."""
+        for process in sorted(self._workers):
+            ended, status = os.waitpid(process, os.WNOHANG)
+            if ended:
+                self._workers.discard(process)
                 yield process, os.waitstatus_to_exitcode(status)
 
 
-def _work(work: Callable[[WorkerContext], None], life: WorkerContext) -> NoReturn:
-    """Be one of the processes; what the other one holds open or has to tidy up is not its business."""
+def _run_worker(run: Callable[[WorkerContext], None], context: WorkerContext) -> NoReturn:
+    """Run a worker, and exit without the cleanup of the parent process."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for name in _STOP:  # a terminal, or a service manager, sends them to every process
-            signal.signal(name, signal.SIG_IGN)
-        work(life)
+        for number in _STOP_SIGNALS:  # terminals and service managers send them to every process
+            signal.signal(number, signal.SIG_IGN)
+        run(context)
         status = 0
     except OpmkitError as error:
         _log.error(error.message, extra={"fields": {"advice": error.hint}})
-    except Exception:  # noqa: BLE001 - nobody is behind it
+    except Exception:  # noqa: BLE001 - the process ends here
         _log.exception("a process of the server failed")
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -158,25 +162,25 @@ def _work(work: Callable[[WorkerContext], None], life: WorkerContext) -> NoRetur
 
 
 @contextmanager
-def _signals() -> Iterator[int]:
-    """A file descriptor from which the numbers of signals can be read, those to stop and that of a child's end."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    os.set_blocking(reading, False)
+def _signal_descriptor() -> Iterator[int]:
+    """Yield a descriptor from which the numbers of received signals are read: those to stop, and SIGCHLD."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    os.set_blocking(reader, False)
     hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # by nohup
-    names = {*_STOP, signal.SIGCHLD} - ({signal.SIGHUP} if hangup_ignored else set())
-    interrupts.stop_watching()
-    before = {name: signal.signal(name, lambda *_: None) for name in names}
-    descriptor = signal.set_wakeup_fd(writing)
+    numbers = {*_STOP_SIGNALS, signal.SIGCHLD} - ({signal.SIGHUP} if hangup_ignored else set())
+    interrupts.release()
+    previous_handlers = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    previous_descriptor = signal.set_wakeup_fd(writer)
     try:
-        yield reading
+        yield reader
     finally:
-        signal.set_wakeup_fd(descriptor)
-        for name, handler in before.items():
-            signal.signal(name, handler)
-        os.close(reading)
-        os.close(writing)
+        signal.set_wakeup_fd(previous_descriptor)
+        for number, handler in previous_handlers.items():
+            signal.signal(number, handler)
+        os.close(reader)
+        os.close(writer)
 
 
-def _told_status(status: int) -> str:
+def _describe_status(status: int) -> str:
     return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"

@@ -1,4 +1,4 @@
-"""Certificates of a server."""
+"""TLS configuration of a server."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
-    """What a server speaks TLS by; raises ServerError for files that can't be read or don't belong together."""
+    """Return the TLS context of a server; raises ServerError for files that cannot be read or used together."""
     for path in (files.certificate, files.key):
         try:
             path.read_bytes()
-        except OSError as error:  # SSL would not say which
+        except OSError as error:  # errors of OpenSSL do not name the file
             raise ServerError(
                 f"{path}: {error.strerror}",
                 hint=Hint("check {} and {}: both are PEM files", Setting.TLS_CERT, Setting.TLS_KEY),
@@ -28,7 +28,7 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
         context.load_cert_chain(files.certificate, files.key, password="")
     except (ssl.SSLError, ValueError) as error:
         raise ServerError(
-            f"{files.certificate} and {files.key} are no certificate and its key: {error}",
+            f"{files.certificate}, {files.key}: invalid certificate or key: {error}",
             hint="Give a PEM certificate with its chain, and its private key without a password.",
         ) from error
     return context

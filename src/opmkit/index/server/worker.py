@@ -1,4 +1,4 @@
-"""One process of a server: it listens on the port, answers calls, and stops when it is told to."""
+"""Worker process of a server: it listens on the port, answers calls, and stops gracefully."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from opmkit.index.api.methods import SERVICE
 from opmkit.index.errors import CatalogError
-from opmkit.index.server import reflection, service
 from opmkit.index.server.acceptor import Acceptor
 from opmkit.index.server.grpc_calls import GrpcDispatcher
 from opmkit.index.server.http2.connection import Connection
-from opmkit.index.server.ports import listening
-from opmkit.index.server.service import HEALTH, REGISTRY
+from opmkit.index.server.ports import bind_shared
+from opmkit.index.server.reflection import reflection_handlers
+from opmkit.index.server.service import HEALTH_SERVICE, method_handlers
 from opmkit.index.server.tls import tls_context
 
 if TYPE_CHECKING:
@@ -23,83 +24,91 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from opmkit.index.server.backend import QueryBackend
-    from opmkit.index.server.service import Loaded
+    from opmkit.index.server.service import LoadedBackend
     from opmkit.index.server.settings import ServerSettings
     from opmkit.index.server.supervisor import WorkerContext
 
-_CHECK_INTERVAL = 5.0
-"""Seconds between two checks for connections that are idle."""
+    OpenBackend = Callable[[], AbstractContextManager[LoadedBackend]]
+
+_TIMEOUT_INTERVAL = 5.0
+"""Seconds between two checks for idle connections."""
+_DRAIN_INTERVAL = 0.02
 
 
 class Worker:
-    """What listens on a port."""
+    """A process that listens on a reserved port."""
 
     def __init__(self, port: int, settings: ServerSettings) -> None:
-        """Listen on ``port`` of all addresses, once it runs; raises ServerError for a certificate that is no good."""
+        """Prepare to listen on ``port`` of all addresses; raises ServerError for an invalid certificate."""
         self._port = port
         self._settings = settings
         self._tls = None if settings.tls is None else tls_context(settings.tls)
         self._connections: set[Connection] = set()
 
-    def run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: WorkerContext) -> None:
-        """Answer calls until ``life`` ends, then let those in progress end.
+    def run(self, open_backend: OpenBackend, context: WorkerContext) -> None:
+        """Answer calls until ``context`` requires to stop, then finish those in progress.
 
-        What they are answered with is ``opened`` when the server listens already, in a thread. Raises ServerError, and
-        CatalogError where it can't be opened.
+        The backend is opened in a thread while the server already listens.
+
+        Raises:
+            ServerError: the port cannot be used.
+            CatalogError: the backend cannot be opened.
         """
-        asyncio.run(self._run(opened, life))
+        asyncio.run(self._run(open_backend, context))
 
-    async def _run(self, opened: Callable[[], AbstractContextManager[Loaded]], life: WorkerContext) -> None:
+    async def _run(self, open_backend: OpenBackend, context: WorkerContext) -> None:
         loop = asyncio.get_running_loop()
-        loading: Future[Loaded] = Future()
-        calls = GrpcDispatcher(
-            service.methods(loading) | reflection.methods([REGISTRY, HEALTH]), logged=self._settings.access_log
-        )
+        loading: Future[LoadedBackend] = Future()
+        handlers = method_handlers(loading) | reflection_handlers([SERVICE, HEALTH_SERVICE])
+        dispatcher = GrpcDispatcher(handlers, access_log=self._settings.access_log)
         stopped = asyncio.Event()
-        loop.add_reader(life.end, stopped.set)
-        connect = partial(Connection, calls.accept, self._connections)
-        acceptor = Acceptor(listening(self._port), connect, self._connections, self._settings.limits, self._tls)
+        loop.add_reader(context.stop_descriptor, stopped.set)
+        connect = partial(Connection, dispatcher.accept, self._connections)
+        acceptor = Acceptor(bind_shared(self._port), connect, self._connections, self._settings.limits, self._tls)
         acceptor.start()
-        checking = loop.create_task(self._check(acceptor))
+        timeouts = loop.create_task(self._enforce_timeouts(acceptor))
         with ExitStack() as stack:
-            loaded = await asyncio.to_thread(stack.enter_context, opened())
+            loaded = await asyncio.to_thread(stack.enter_context, open_backend())
             loading.set_result(loaded)
-            life.ready()
-            if life.first:
-                loop.run_in_executor(None, _prepare_list, loaded.answers)
+            context.report_ready()
+            if context.first:
+                loop.run_in_executor(None, _prepare_bundle_list, loaded.backend)
             await stopped.wait()
-            loop.remove_reader(life.end)
+            loop.remove_reader(context.stop_descriptor)
             acceptor.close()
-            await self._finish()
-            checking.cancel()
+            await self._drain()
+            timeouts.cancel()
 
-    async def _check(self, acceptor: Acceptor) -> None:
-        """Close idle connections, for ever."""
+    async def _enforce_timeouts(self, acceptor: Acceptor) -> None:
+        """Close idle connections, until cancelled."""
         limits = self._settings.limits
-        crowded = replace(limits, idle=min(limits.idle, limits.crowded_idle))
+        crowded_limits = replace(limits, idle=min(limits.idle, limits.crowded_idle))
         while True:
-            await asyncio.sleep(min(_CHECK_INTERVAL, limits.greeting))
+            await asyncio.sleep(min(_TIMEOUT_INTERVAL, limits.greeting))
             now = asyncio.get_running_loop().time()
-            applied = crowded if acceptor.crowded else limits
+            applied = crowded_limits if acceptor.is_crowded else limits
             for connection in list(self._connections):
-                connection.check(now, applied)
+                connection.enforce_timeouts(now, applied)
 
-    async def _finish(self) -> None:
-        """Let every connection end by itself, and those that don't in time."""
+    async def _drain(self) -> None:
+        """Finish all connections gracefully, and abort those that take too long."""
         for connection in list(self._connections):
-            connection.finish()
+            connection.drain()
         end = asyncio.get_running_loop().time() + self._settings.grace
         while self._connections and asyncio.get_running_loop().time() < end:
-            await asyncio.sleep(0.02)
-            for connection in [one for one in self._connections if one.lingers()]:
+            await asyncio.sleep(_DRAIN_INTERVAL)
+            for connection in [each for each in self._connections if each.is_delivered()]:
                 connection.abort()
         for connection in list(self._connections):
             connection.abort()
 
 
-def _prepare_list(answers: QueryBackend) -> None:
-    """Make what clusters ask for first and what takes longest, before they do; what is wrong they will be told then."""
+def _prepare_bundle_list(backend: QueryBackend) -> None:
+    """Compute the list of bundles, the slowest response, since clusters request it first.
+
+    Errors are ignored here: calls will return them.
+    """
     with suppress(CatalogError, OSError):
-        found = answers.list_bundles()
-        if callable(found):
-            found()
+        reply = backend.list_bundles()
+        if callable(reply):
+            reply()

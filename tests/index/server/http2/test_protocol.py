@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.index.api.messages import METHODS
+from opmkit.index.api.messages import request_class
 from opmkit.index.server.grpc_calls import MAX_ERROR_LENGTH
 from opmkit.index.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
 from opmkit.index.server.http2.headers import compressed
@@ -217,7 +217,7 @@ def test_calls_that_are_none_end_with_a_status(peer: Peer, path: str, data: byte
 
 
 def get_package(name: str) -> bytes:
-    request = METHODS["GetPackage"].request(name=name).SerializeToString()
+    request = request_class("GetPackage")(name=name).SerializeToString()
     return struct.pack(">BI", 0, len(request)) + request
 
 

@@ -1,1 +1,1 @@
-"""The server's side of HTTP/2, as far as gRPC needs it (RFC 9113; header compression is a library's)."""
+"""Server side of HTTP/2, as far as gRPC requires it."""

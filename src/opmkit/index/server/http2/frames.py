@@ -1,4 +1,4 @@
-"""Frames of HTTP/2 (RFC 9113, sections 4, 6 and 7)."""
+"""HTTP/2 frames (RFC 9113, sections 4, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 MAX_FRAME_SIZE = 16_384
-"""Bytes of the largest payload that every peer takes, and the largest that we take."""
+"""Bytes of the largest payload, as long as a peer does not allow more."""
 MAX_WINDOW = 2**31 - 1
 DEFAULT_WINDOW = 65_535
 MAX_SETTINGS = 64
@@ -24,8 +24,8 @@ _STREAM_BITS = 2**31 - 1
 _PRIORITY_SIZE = 5
 
 
-class Kind(IntEnum):
-    """What a frame is."""
+class FrameType(IntEnum):
+    """Types of frames."""
 
     DATA = 0
     HEADERS = 1
@@ -40,7 +40,7 @@ class Kind(IntEnum):
 
 
 class Flag(IntEnum):
-    """What a flag of a frame means, depending on its kind."""
+    """Flags of frames; their meaning depends on the type."""
 
     ACK = 0x1
     END_STREAM = 0x1
@@ -50,7 +50,7 @@ class Flag(IntEnum):
 
 
 class Setting(IntEnum):
-    """The settings that are looked at."""
+    """Settings that are sent or read."""
 
     ENABLE_PUSH = 2
     MAX_CONCURRENT_STREAMS = 3
@@ -60,7 +60,7 @@ class Setting(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """Why a stream or a connection ends."""
+    """Reasons for the end of a stream or connection."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -74,138 +74,153 @@ class ErrorCode(IntEnum):
 
 
 class ConnectionFailed(Exception):
-    """A peer that does not keep to the protocol: nothing it sends can be understood from here on."""
+    """A violation of the protocol that ends the connection."""
 
     def __init__(self, code: ErrorCode, text: str) -> None:
-        """Say what it did."""
+        """Create the error; the client receives the text."""
         super().__init__(text)
         self.code = code
 
 
 class StreamFailed(Exception):
-    """A breach of the protocol that ends one stream; the connection goes on."""
+    """A violation of the protocol that ends one stream."""
 
     def __init__(self, stream: int, code: ErrorCode) -> None:
-        """Name the stream and the code to reset it with."""
+        """Create the error; ``code`` is sent to reset the stream."""
         super().__init__(f"stream {stream}: {code.name}")
         self.stream = stream
         self.code = code
 
 
 class Frame(NamedTuple):
-    """One frame."""
+    """A frame."""
 
-    kind: int
+    type: int
     flags: int
     stream: int
     payload: bytes
 
     def content(self) -> bytes:
-        """The payload without padding and without the fields of a priority, which have no meaning any more."""
+        """Return the payload without padding and without the deprecated priority fields."""
         payload, start, end = self.payload, 0, len(self.payload)
         if self.flags & Flag.PADDED:
             end -= payload[0] if payload else 1
             start = 1
-        if self.kind == Kind.HEADERS and self.flags & Flag.PRIORITY:
+        if self.type == FrameType.HEADERS and self.flags & Flag.PRIORITY:
             start += _PRIORITY_SIZE
         if start > end:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "more padding than payload")
         if start >= _PRIORITY_SIZE and self.number(start - _PRIORITY_SIZE) == self.stream:
-            raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "a stream that depends on itself")
+            raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "stream depends on itself")
         return payload[start:end]
 
     def number(self, position: int = 0) -> int:
-        """Return the 31-bit number at a position of the payload, by default the only one that it consists of."""
+        """Return the 31-bit number at a position of the payload."""
         return int.from_bytes(self.payload[position : position + 4], "big") & _STREAM_BITS
 
 
-def pack(kind: Kind, flags: int, stream: int, payload: bytes | memoryview = b"") -> bytes:
-    """The bytes of a frame."""
+def pack_frame(frame_type: FrameType, flags: int, stream: int, payload: bytes | memoryview = b"") -> bytes:
+    """Serialize a frame."""
     size = len(payload)
-    return _HEADER.pack(size >> 8, size & 0xFF, kind, flags, stream) + payload
+    return _HEADER.pack(size >> 8, size & 0xFF, frame_type, flags, stream) + payload
 
 
-def settings(values: dict[Setting, int]) -> bytes:
-    """A frame with settings."""
-    return pack(Kind.SETTINGS, 0, 0, b"".join(_SETTING.pack(key, value) for key, value in values.items()))
+def settings_frame(values: dict[Setting, int]) -> bytes:
+    """Serialize a SETTINGS frame."""
+    return pack_frame(
+        FrameType.SETTINGS, 0, 0, b"".join(_SETTING.pack(setting, value) for setting, value in values.items())
+    )
 
 
 def parse_settings(payload: bytes) -> dict[int, int]:
-    """Return the last value of each setting of a frame; raises ConnectionFailed for a value that is out of range.
+    """Return the last value of each setting in a frame.
 
-    A frame with more than ``MAX_SETTINGS`` is refused: there is room for 2,730, and clients send fewer than ten.
+    Raises:
+        ConnectionFailed: a value is out of range, or there are more than ``MAX_SETTINGS``. A frame has room for 2,730,
+            and clients send fewer than ten.
     """
     if len(payload) > MAX_SETTINGS * _SETTING.size:
         raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many settings in a frame")
     values: dict[int, int] = {}
-    for key, value in _SETTING.iter_unpack(payload):
-        if key == Setting.INITIAL_WINDOW_SIZE and value > MAX_WINDOW:
-            raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window that is too large")
-        if key == Setting.MAX_FRAME_SIZE and not MAX_FRAME_SIZE <= value < 2**24:
+    for setting, value in _SETTING.iter_unpack(payload):
+        if setting == Setting.INITIAL_WINDOW_SIZE and value > MAX_WINDOW:
+            raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "window is too large")
+        if setting == Setting.MAX_FRAME_SIZE and not MAX_FRAME_SIZE <= value < 2**24:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid maximum frame size")
-        if key == Setting.ENABLE_PUSH and value > 1:
+        if setting == Setting.ENABLE_PUSH and value > 1:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "invalid value to enable push")
-        values[key] = value
+        values[setting] = value
     return values
 
 
-def goaway(last: int, code: ErrorCode, text: str = "") -> bytes:
-    """A frame that says up to which stream a peer is listened to, and why not beyond."""
-    return pack(Kind.GOAWAY, 0, 0, struct.pack(">II", last, code) + text.encode())
+def goaway_frame(last_stream: int, code: ErrorCode, text: str = "") -> bytes:
+    """Serialize a GOAWAY frame; streams after ``last_stream`` are not processed."""
+    return pack_frame(FrameType.GOAWAY, 0, 0, struct.pack(">II", last_stream, code) + text.encode())
 
 
-def reset(stream: int, code: ErrorCode) -> bytes:
-    """A frame that ends a stream at once."""
-    return pack(Kind.RST_STREAM, 0, stream, code.to_bytes(4, "big"))
+def rst_stream_frame(stream: int, code: ErrorCode) -> bytes:
+    """Serialize a RST_STREAM frame."""
+    return pack_frame(FrameType.RST_STREAM, 0, stream, code.to_bytes(4, "big"))
 
 
-def window_update(stream: int, size: int) -> bytes:
-    """A frame that lets the peer send more, on a stream or, for 0, on all."""
-    return pack(Kind.WINDOW_UPDATE, 0, stream, size.to_bytes(4, "big"))
+def window_update_frame(stream: int, increment: int) -> bytes:
+    """Serialize a WINDOW_UPDATE frame for a stream, or for 0 the connection."""
+    return pack_frame(FrameType.WINDOW_UPDATE, 0, stream, increment.to_bytes(4, "big"))
 
 
-_SIZES = {Kind.PRIORITY: _PRIORITY_SIZE, Kind.RST_STREAM: 4, Kind.PING: 8, Kind.WINDOW_UPDATE: 4}
-"""The sizes of payloads that can have only one."""
-_OF_CONNECTION = {Kind.SETTINGS, Kind.PING, Kind.GOAWAY}
-_OF_STREAM = {Kind.DATA, Kind.HEADERS, Kind.PRIORITY, Kind.RST_STREAM, Kind.PUSH_PROMISE, Kind.CONTINUATION}
+_FIXED_SIZES = {
+    FrameType.PRIORITY: _PRIORITY_SIZE,
+    FrameType.RST_STREAM: 4,
+    FrameType.PING: 8,
+    FrameType.WINDOW_UPDATE: 4,
+}
+_CONNECTION_TYPES = {FrameType.SETTINGS, FrameType.PING, FrameType.GOAWAY}
+_STREAM_TYPES = {
+    FrameType.DATA,
+    FrameType.HEADERS,
+    FrameType.PRIORITY,
+    FrameType.RST_STREAM,
+    FrameType.PUSH_PROMISE,
+    FrameType.CONTINUATION,
+}
 
 
 class FrameReader:
-    """Frames out of bytes as they come; raises ConnectionFailed for what is none."""
+    """Incremental parser of the bytes that a client sends."""
 
     def __init__(self) -> None:
-        """Expect the preface of a client."""
+        """Expect the preface."""
         self._rest = b""
         self._greeted = False
 
     def read(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete now."""
+        """Yield the frames that are complete with ``data``; raises ConnectionFailed."""
         data = self._rest + data if self._rest else data
         position = 0
         if not self._greeted:
             if not data.startswith(PREFACE[: len(data)]):
-                raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "this is a gRPC server: speak HTTP/2")
+                raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "this is a gRPC server: use HTTP/2")
             if len(data) < len(PREFACE):
                 self._rest = data
                 return
             self._greeted, position = True, len(PREFACE)
         while len(data) - position >= _HEADER_SIZE:
-            high, low, kind, flags, stream = _HEADER.unpack_from(data, position)
+            high, low, frame_type, flags, stream = _HEADER.unpack_from(data, position)
             size, stream = high << 8 | low, stream & _STREAM_BITS
-            _check(kind, flags, stream, size)
+            _check(frame_type, flags, stream, size)
             end = position + _HEADER_SIZE + size
             if end > len(data):
                 break
-            frame = Frame(kind, flags, stream, data[position + _HEADER_SIZE : end])
+            frame = Frame(frame_type, flags, stream, data[position + _HEADER_SIZE : end])
             position = end
             yield frame
         self._rest = data[position:]
 
 
-def _check(kind: int, flags: int, stream: int, size: int) -> None:
-    if size > MAX_FRAME_SIZE or _SIZES.get(kind, size) != size:  # type: ignore[call-overload]
-        raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "frame of a wrong size")
-    if kind == Kind.SETTINGS and (size % 6 or (flags & Flag.ACK and size)):
-        raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "settings of a wrong size")
-    if (kind in _OF_CONNECTION and stream) or (kind in _OF_STREAM and not stream):
-        raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "frame on a wrong stream")
+def _check(frame_type: int, flags: int, stream: int, size: int) -> None:
+    if size > MAX_FRAME_SIZE or _FIXED_SIZES.get(frame_type, size) != size:  # type: ignore[call-overload]
+        raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "invalid frame size")
+    if frame_type == FrameType.SETTINGS and (size % 6 or (flags & Flag.ACK and size)):
+        raise ConnectionFailed(ErrorCode.FRAME_SIZE_ERROR, "invalid size of SETTINGS")
+    if (frame_type in _CONNECTION_TYPES and stream) or (frame_type in _STREAM_TYPES and not stream):
+        raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "frame on the wrong stream")

@@ -1,4 +1,4 @@
-"""Headers of requests and answers, compressed (RFC 7541), and the rules for them (RFC 9113, section 8)."""
+"""Header fields: compression (RFC 7541) and validation (RFC 9113, section 8)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     Fields = Sequence[tuple[bytes, bytes]]
 
 MAX_HEADER_BYTES = 16_384
-"""The size of all headers of a request, compressed or not, that is taken."""
+"""Size of all headers of a request, compressed or not."""
 MAX_CACHED_BYTES = 16_384
 """Size of the cached header blocks of one connection and of the values read from them."""
 MAX_CACHED_BLOCK_BYTES = 1024
 _ENTRY_OVERHEAD = 256
-"""Bytes that a cached block takes in addition to its content, approximately."""
+"""Approximate bytes of memory for a cached block in addition to its content."""
 
-_NO_TABLE = b"\x20"
-"""Says that the sender keeps no table: each of our headers is understood without those before it."""
+_EMPTY_TABLE = b"\x20"
+"""Sets the size of the dynamic table to 0, so that each header block can be decoded without earlier ones."""
 
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"[^\0\r\n]*")
@@ -33,11 +33,11 @@ _PSEUDO = _REQUIRED_PSEUDO | {b":authority"}
 
 
 class MalformedHeaders(Exception):
-    """Headers that are decoded but break the rules for HTTP fields; the stream fails, the connection does not."""
+    """Headers that were decoded but are invalid, which ends the stream but not the connection."""
 
 
 class RequestHeaders(NamedTuple):
-    """The headers of a request that the server uses; ``content_length`` is None where the header is missing."""
+    """The headers of a request that the server uses; ``content_length`` is None if the header is missing."""
 
     method: bytes
     path: bytes
@@ -53,7 +53,7 @@ class HeaderReader:
     """
 
     def __init__(self) -> None:
-        """Begin with an empty table."""
+        """Start with an empty table."""
         self._decoder = hpack.Decoder(max_header_list_size=MAX_HEADER_BYTES)
         self._cache: dict[bytes, RequestHeaders] = {}
         self._cached_bytes = 0
@@ -62,8 +62,8 @@ class HeaderReader:
         """Return the headers of a request.
 
         Raises:
-            ConnectionFailed: the block can't be decoded.
-            MalformedHeaders: the block is decoded, but is not a valid request.
+            ConnectionFailed: the block cannot be decoded.
+            MalformedHeaders: the headers are not those of a valid request.
         """
         cached = self._cache.get(block)
         if cached is not None:
@@ -82,19 +82,19 @@ class HeaderReader:
         check_fields(fields)
 
     def skip(self, block: bytes) -> None:
-        """Decode a block only to update the table; raises ConnectionFailed if it can't be decoded."""
+        """Decode a block only to update the table; raises ConnectionFailed if it cannot be decoded."""
         self._decode(block)
 
     def _decode(self, block: bytes) -> tuple[Fields, bool]:
-        """Return the fields of a block, and whether the table is the same as before; clear the cache if it isn't."""
+        """Return the fields of a block, and whether the table is unchanged; clear the cache if it is not."""
         table = self._decoder.header_table
         entries = table.dynamic_entries
         count, size, newest = len(entries), table.maxsize, entries[0] if entries else None
         try:
             fields = cast("Fields", self._decoder.decode(block, raw=True))
         except hpack.HPACKError as error:
-            raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "headers that can't be read") from error
-        same_newest = (entries[0] if entries else None) is newest  # entries are added in front, each a new object
+            raise ConnectionFailed(ErrorCode.COMPRESSION_ERROR, "invalid header compression") from error
+        same_newest = (entries[0] if entries else None) is newest  # entries are inserted at the front
         unchanged = same_newest and len(entries) == count and table.maxsize == size
         if not unchanged:
             self._clear()
@@ -115,7 +115,7 @@ class HeaderReader:
 
 
 def parse_request(fields: Fields) -> RequestHeaders:
-    """Return the headers of a request, of several of one name the last; raises MalformedHeaders."""
+    """Return the headers of a request, the last of those with the same name; raises MalformedHeaders."""
     pseudo: dict[bytes, bytes] = {}
     regular: list[tuple[bytes, bytes]] = []
     for name, value in fields:
@@ -161,8 +161,8 @@ def _content_length(fields: Fields) -> int | None:
     return int(value)
 
 
-def compressed(headers: Mapping[str, str]) -> bytes:
-    """Headers that stand for themselves, on any connection at any time."""
+def encode_headers(headers: Mapping[str, str]) -> bytes:
+    """Return a header block that is valid on any connection at any time."""
     encoder = hpack.Encoder()
     block: bytes = encoder.encode([(name, value, True) for name, value in headers.items()], huffman=False)
-    return _NO_TABLE + block
+    return _EMPTY_TABLE + block

@@ -1,4 +1,4 @@
-"""Answers on their way to a client: streams that share a connection, each with the room that the client gives it."""
+"""Sending of responses: streams that share a connection under flow control (RFC 9113, section 5.2)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from opmkit.index.server.http2.frames import (
     ConnectionFailed,
     ErrorCode,
     Flag,
-    Kind,
+    FrameType,
     StreamFailed,
-    pack,
-    reset,
+    pack_frame,
+    rst_stream_frame,
 )
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
-class Outgoing:
-    """What is still to be sent on a stream: content, taken when there is room for it, and then trailers.
+class OutgoingStream:
+    """A response that is being sent: ``sources`` of content, read as far as the window allows, and trailers.
 
-    Empty ``trailers`` end the stream with its content.
+    With empty ``trailers`` the content ends the stream; with None, more content may be added.
     """
 
     stream: int
@@ -42,121 +42,122 @@ class Outgoing:
     trailers: bytes | None = None
     queued: bool = False
 
-    def take(self, most: int) -> bytes | memoryview:
-        """The next bytes, at most so many; none where there are no more for now."""
+    def take(self, size: int) -> bytes | memoryview:
+        """Return at most ``size`` of the next bytes, none if there are none at present."""
         data: bytes | memoryview = self.rest
-        if len(data) < most and self.sources:
-            data = self._gather(most)
-        if len(data) > most:
-            view = memoryview(data)
-            data, self.rest = view[:most], view[most:]  # copies neither, however long the rest is
+        if len(data) < size and self.sources:
+            data = self._gather(size)
+        if len(data) > size:
+            view = memoryview(data)  # slices of bytes would be copied
+            data, self.rest = view[:size], view[size:]
         else:
             self.rest = b""
         self.sent += len(data)
         return data
 
-    def _gather(self, least: int) -> bytes:
-        gathered, size = [self.rest], len(self.rest)
-        while self.sources and size < least:
+    def _gather(self, min_size: int) -> bytes:
+        pieces, size = [self.rest], len(self.rest)
+        while self.sources and size < min_size:
             piece = next(self.sources[0], None)
             if piece is None:
                 self.sources.popleft()
             else:
-                gathered.append(piece)
+                pieces.append(piece)
                 size += len(piece)
-        return b"".join(gathered)
+        return b"".join(pieces)
 
     def has_more(self) -> bool:
-        """Return whether there is content left, which may need one more piece from the sources."""
+        """Return whether there is more content; may read from the sources."""
         if not self.rest and self.sources:
             self.rest = self._gather(1)
         return bool(self.rest)
 
 
 class Sender:
-    """Sends the streams of a connection in turn, one frame each, as far as the client has room for it."""
+    """The responses of a connection, which are sent in turn, one frame each, as far as the windows allow."""
 
-    def __init__(self, write: Callable[[bytes], None], ended: Callable[[int], None]) -> None:
-        """Hand bytes to ``write``, and tell ``ended`` of every stream that is sent to its end."""
+    def __init__(self, write: Callable[[bytes], None], stream_sent: Callable[[int], None]) -> None:
+        """Send by ``write``, and call ``stream_sent`` for each stream that is completely sent."""
         self._write = write
-        self._ended = ended
+        self._stream_sent = stream_sent
         self._window = DEFAULT_WINDOW
-        self._initial = DEFAULT_WINDOW
-        self._early: dict[int, int] = {}
-        self._streams: dict[int, Outgoing] = {}
-        self._ready: deque[Outgoing] = deque()
+        self._initial_window = DEFAULT_WINDOW
+        self._early_increments: dict[int, int] = {}
+        """Window updates for streams without a response yet."""
+        self._streams: dict[int, OutgoingStream] = {}
+        self._ready: deque[OutgoingStream] = deque()
         self.paused = False
         self.sent = 0
         """Bytes of content that were sent on all streams."""
 
-    def open(self, stream: int) -> Outgoing:
+    def open(self, stream: int) -> OutgoingStream:
         """Begin to send on a stream."""
-        early = self._early.pop(stream, 0) if self._early else 0
-        outgoing = self._streams[stream] = Outgoing(stream, self._initial + early)
+        increment = self._early_increments.pop(stream, 0) if self._early_increments else 0
+        outgoing = self._streams[stream] = OutgoingStream(stream, self._initial_window + increment)
         return outgoing
 
     def drop(self, stream: int) -> None:
         """Send nothing more on a stream."""
-        self._early.pop(stream, None)
+        self._early_increments.pop(stream, None)
         outgoing = self._streams.pop(stream, None)
         if outgoing is not None:
             outgoing.sources.clear()
-            outgoing.rest, outgoing.trailers = b"", None  # it leaves the queue at its turn
+            outgoing.rest, outgoing.trailers = b"", None  # it is removed from the queue in its turn
 
-    def add(self, outgoing: Outgoing) -> None:
-        """Take notice of what is to be sent on a stream now."""
+    def add(self, outgoing: OutgoingStream) -> None:
+        """Queue a stream that has something to send."""
         if not outgoing.queued:
             outgoing.queued = True
             self._ready.append(outgoing)
 
-    def give(self, size: int) -> None:
-        """Let the client have room for so many bytes more, on all streams together."""
-        self._window = _window(self._window + size)
+    def increase_window(self, increment: int) -> None:
+        """Increase the window of the connection."""
+        self._window = _check_window(self._window + increment)
 
-    def give_stream(self, stream: int, size: int) -> None:
-        """Let the client have room for so many bytes more on a stream that is open; raises StreamFailed.
-
-        A client may give room before the answer begins.
-        """
+    def increase_stream_window(self, stream: int, increment: int) -> None:
+        """Increase the window of an open stream, also before its response begins; raises StreamFailed."""
         outgoing = self._streams.get(stream)
-        window = (self._initial + self._early.get(stream, 0) if outgoing is None else outgoing.window) + size
+        if outgoing is None:
+            window = self._initial_window + self._early_increments.get(stream, 0) + increment
+        else:
+            window = outgoing.window + increment
         if window > MAX_WINDOW:
             raise StreamFailed(stream, ErrorCode.FLOW_CONTROL_ERROR)
         if outgoing is None:
-            self._early[stream] = window - self._initial
+            self._early_increments[stream] = window - self._initial_window
         else:
             outgoing.window = window
             self.add(outgoing)
 
-    def set_initial(self, size: int) -> None:
-        """Change the room that every stream has at first, also that of those which have begun."""
-        change, self._initial = size - self._initial, size
+    def set_initial_window(self, size: int) -> None:
+        """Change the initial window of streams, and the windows of open streams by the same difference."""
+        difference, self._initial_window = size - self._initial_window, size
         for outgoing in self._streams.values():
-            outgoing.window = _window(outgoing.window + change)
+            outgoing.window = _check_window(outgoing.window + difference)
             self.add(outgoing)
 
     def send(self) -> None:
         """Send what can be sent now."""
-        waiting: list[Outgoing] = []
+        blocked: list[OutgoingStream] = []
         while self._ready and not self.paused:
             outgoing = self._ready.popleft()
             outgoing.queued = False
             try:
-                more = self._send_frame(outgoing)
-            except Exception:  # noqa: BLE001 - what is sent comes from elsewhere, and one stream is no other's concern
-                _log.exception("an answer breaks off")
-                self._break(outgoing)
+                has_more = self._send_frame(outgoing)
+            except Exception:  # noqa: BLE001 - raised by a source; other streams must not be affected
+                _log.exception("response failed")
+                self._reset(outgoing)
                 continue
-            if more:
-                if outgoing.window > 0:  # else it comes back when the client gives it room
+            if has_more:
+                if outgoing.window > 0:  # otherwise the next window update queues it
                     outgoing.queued = True
-                    (self._ready if self._window > 0 else waiting).append(outgoing)
+                    (self._ready if self._window > 0 else blocked).append(outgoing)
             elif outgoing.trailers is not None:
                 self._end(outgoing, outgoing.trailers)
-        self._ready.extend(waiting)
+        self._ready.extend(blocked)
 
-    def _send_frame(self, outgoing: Outgoing) -> bool:
-        """Send one frame of content if there is room for it; return whether there is more."""
+    def _send_frame(self, outgoing: OutgoingStream) -> bool:
+        """Send one frame of content if the windows allow it; return whether there is more."""
         room = min(self._window, outgoing.window, MAX_FRAME_SIZE)
         data = outgoing.take(room) if room > 0 else b""
         if data:
@@ -164,24 +165,25 @@ class Sender:
             self._window -= size
             outgoing.window -= size
             self.sent += size
-            self._write(pack(Kind.DATA, 0, outgoing.stream, data))
+            self._write(pack_frame(FrameType.DATA, 0, outgoing.stream, data))
         return outgoing.has_more()
 
-    def _break(self, outgoing: Outgoing) -> None:
-        self._write(reset(outgoing.stream, ErrorCode.INTERNAL_ERROR))
+    def _reset(self, outgoing: OutgoingStream) -> None:
+        self._write(rst_stream_frame(outgoing.stream, ErrorCode.INTERNAL_ERROR))
         del self._streams[outgoing.stream]
-        self._ended(outgoing.stream)
+        self._stream_sent(outgoing.stream)
 
-    def _end(self, outgoing: Outgoing, trailers: bytes) -> None:
+    def _end(self, outgoing: OutgoingStream, trailers: bytes) -> None:
         if trailers:
-            self._write(pack(Kind.HEADERS, Flag.END_HEADERS | Flag.END_STREAM, outgoing.stream, trailers))
+            flags = Flag.END_HEADERS | Flag.END_STREAM
+            self._write(pack_frame(FrameType.HEADERS, flags, outgoing.stream, trailers))
         else:
-            self._write(pack(Kind.DATA, Flag.END_STREAM, outgoing.stream))
+            self._write(pack_frame(FrameType.DATA, Flag.END_STREAM, outgoing.stream))
         del self._streams[outgoing.stream]
-        self._ended(outgoing.stream)
+        self._stream_sent(outgoing.stream)
 
 
-def _window(size: int) -> int:
+def _check_window(size: int) -> int:
     if size > MAX_WINDOW:
-        raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "a window that is too large")
+        raise ConnectionFailed(ErrorCode.FLOW_CONTROL_ERROR, "window is too large")
     return size

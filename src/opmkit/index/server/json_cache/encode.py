@@ -1,4 +1,4 @@
-"""Bundles of file-based catalogs as the JSON documents of operator-registry's cache."""
+"""Encoding of bundles as JSON documents of the cache."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GVK_REQUIRED = "olm.gvk.required"
 _PACKAGE_REQUIRED = "olm.package.required"
 _CSV_KIND = "ClusterServiceVersion"
 _MANIFEST_PROPERTIES = (kinds.BUNDLE_OBJECT, kinds.CSV_METADATA)
-"""Properties that are answered as manifests. Clusters copy the others to where there is little room."""
+"""Properties that contain manifests, and are returned in other fields. Clusters copy properties to size-limited fields."""
 
 
 def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | None) -> dict[str, Any]:
@@ -36,13 +36,13 @@ def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | N
     Args:
         bundle: the bundle.
         package: its package, for the ClusterServiceVersion made from ``olm.csv.metadata``.
-        deprecation: the reason why the bundle is deprecated, or None if it is not.
+        deprecation: the deprecation message of the bundle, or None if it is not deprecated.
     """
-    objects = list(map(_object, bundle.property_values(kinds.BUNDLE_OBJECT)))
+    objects = list(map(_manifest, bundle.property_values(kinds.BUNDLE_OBJECT)))
     csv = next(filter(_is_csv, objects), "")
     metadata = next(bundle.property_values(kinds.CSV_METADATA), None)
     if not csv and isinstance(metadata, dict):
-        csv = encode(_shown_csv(metadata, bundle, package)).decode()
+        csv = encode(_csv_from_metadata(metadata, bundle, package)).decode()
         objects = objects or [csv]
     return {
         "csvName": bundle.name,
@@ -51,12 +51,12 @@ def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | N
         "bundlePath": bundle.image,
         "providedApis": list(map(_api, bundle.property_values(GVK))),
         "requiredApis": list(map(_api, bundle.property_values(_GVK_REQUIRED))),
-        "version": _text(bundle.property_values(kinds.PACKAGE), "version"),
+        "version": _first_member(bundle.property_values(kinds.PACKAGE), "version"),
         "dependencies": [{"type": kind, "value": value} for kind, value in _dependencies(bundle.properties)],
         "properties": [
-            {"type": one.type, "value": compact(one.value)}
-            for one in bundle.properties
-            if one.type not in _MANIFEST_PROPERTIES
+            {"type": each.type, "value": compact_json(each.value)}
+            for each in bundle.properties
+            if each.type not in _MANIFEST_PROPERTIES
         ],
         "deprecation": None if deprecation is None else {"message": deprecation},
     }
@@ -75,33 +75,35 @@ def bundle_document(common: Mapping[str, Any], package: str, channel: str, entry
     return escape_html(orjson.dumps({name: fields[name] for name in _FIELDS if fields[name]}))
 
 
-def compact(value: JsonValue) -> str:
-    """JSON without blanks, with sorted keys."""
+def compact_json(value: JsonValue) -> str:
+    """Return JSON without whitespace, with sorted keys."""
     return orjson.dumps(with_go_numbers(value), option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _api(value: JsonValue) -> dict[str, str]:
-    """Return the group, version and kind of an API, as far as they are not empty."""
+    """Return those of the group, version and kind of an API that are not empty."""
     members = value if isinstance(value, dict) else {}
     return {name: str(members[name]) for name in ("group", "version", "kind") if members.get(name)}
 
 
-def _text(values: Iterable[JsonValue], name: str) -> str:
+def _first_member(values: Iterable[JsonValue], name: str) -> str:
+    """Return a member of the first value, "" if there is none."""
     value = next(iter(values), None)
     return str(value.get(name, "")) if isinstance(value, dict) else ""
 
 
 def _dependencies(properties: Iterable[BlobProperty]) -> Iterable[tuple[str, str]]:
-    for one in properties:
-        if one.type == _GVK_REQUIRED:
-            yield GVK, compact(one.value)
-        elif one.type == _PACKAGE_REQUIRED and isinstance(one.value, dict):
-            wanted = {"packageName": one.value.get("packageName", ""), "version": one.value.get("versionRange", "")}
-            yield kinds.PACKAGE, compact(wanted)
+    """Yield the type and value of each dependency in the properties."""
+    for each in properties:
+        if each.type == _GVK_REQUIRED:
+            yield GVK, compact_json(each.value)
+        elif each.type == _PACKAGE_REQUIRED and isinstance(each.value, dict):
+            package, version = each.value.get("packageName", ""), each.value.get("versionRange", "")
+            yield kinds.PACKAGE, compact_json({"packageName": package, "version": version})
 
 
-def _object(value: JsonValue) -> str:
-    """The manifest in a property, as JSON; "" for what is none, which checking the catalog has told."""
+def _manifest(value: JsonValue) -> str:
+    """Return the manifest in a property as JSON, "" if it is invalid, which the check of the catalog reports."""
     data = value.get("data") if isinstance(value, dict) else None
     raw = (decode_base64(data) if isinstance(data, str) else None) or b""
     try:
@@ -111,7 +113,7 @@ def _object(value: JsonValue) -> str:
 
 
 def _is_csv(text: str) -> bool:
-    if _CSV_KIND not in text:  # most others can be told by that, much sooner
+    if _CSV_KIND not in text:  # much faster than parsing, and enough for most manifests
         return False
     try:
         document = orjson.loads(text)
@@ -120,21 +122,21 @@ def _is_csv(text: str) -> bool:
     return isinstance(document, dict) and document.get("kind") == _CSV_KIND
 
 
-def _shown_csv(told: JsonValue, bundle: BundleBlob, package: PackageBlob) -> dict[str, JsonValue]:
-    """A ClusterServiceVersion of what the catalog tells of one, enough for who shows it to people.
+def _csv_from_metadata(metadata: JsonValue, bundle: BundleBlob, package: PackageBlob) -> dict[str, JsonValue]:
+    """Return a ClusterServiceVersion for user interfaces from the property ``olm.csv.metadata``.
 
-    It has all the fields that the type in Go always writes, for readers that count on them.
+    It has all fields that the type in Go always writes, which clients may require.
     """
-    parts = csv_from_metadata(told)
+    parts = csv_from_metadata(metadata)
     spec = parts["spec"] | {
         "install": {"strategy": "deployment", "spec": {"deployments": None}},
-        "version": _text(bundle.property_values(kinds.PACKAGE), "version"),
+        "version": _first_member(bundle.property_values(kinds.PACKAGE), "version"),
         "cleanup": {"enabled": False},
     }
     if package.icon:
         spec["icon"] = [{"base64data": package.icon.data, "mediatype": package.icon.media_type}]
     if bundle.related_images:
-        spec["relatedImages"] = [{"name": one.name, "image": one.image} for one in bundle.related_images]
+        spec["relatedImages"] = [{"name": each.name, "image": each.image} for each in bundle.related_images]
     if not spec.get("description") and package.description:
         spec["description"] = package.description
     return {

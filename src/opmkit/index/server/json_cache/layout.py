@@ -1,4 +1,4 @@
-"""Names and modes of the files of operator-registry's cache format ``json``."""
+"""Names and modes of the files of the cache format ``json``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POGREB = "pogreb.v1"
 
 
 def bundle_file(package: str, channel: str, bundle: str) -> str:
-    """Return the path of a bundle's file within the content directory; raises CatalogError for names that leave it."""
+    """Return the path of a bundle's file in the content directory; raises CatalogError for names that leave it."""
     path = posixpath.normpath(f"{package}_{channel}_{bundle}.json")
     if path.startswith(("/", "../")) or "\0" in path:
         raise CatalogError(
@@ -30,6 +30,6 @@ def bundle_file(package: str, channel: str, bundle: str) -> str:
 
 
 def create_file(path: Path, data: bytes) -> None:
-    """Write a file that must not exist yet; raises OSError."""
+    """Write a new file; raises OSError, also if it already exists."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
         file.write(data)
