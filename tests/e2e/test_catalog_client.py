@@ -142,7 +142,7 @@ def test_nobody_answers(opm: Opm) -> None:
         done = opm.attempt("catalog", *question, "--address", address)
         assert done.returncode == 1
         assert done.stderr.startswith(f"Error: {address}: ")
-        assert "hint: see that a catalog is served at this address" in done.stderr
+        assert "hint: check that a catalog is served at this address" in done.stderr
 
 
 @pytest.mark.parametrize(

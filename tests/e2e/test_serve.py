@@ -20,7 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from opmkit.index.api.messages import request_class, response_class
 from opmkit.index.api.methods import METHODS
-from opmkit.index.server.http2.frames import window_update
+from opmkit.index.server.http2.frames import window_update_frame
 from tests.index.sqlite.old_databases import write_old_database
 from tests.kit.catalogs import write_library
 from tests.kit.certificates import certificate_authority, server_certificate
@@ -237,10 +237,12 @@ def test_without_a_termination_log_everything_goes_to_stderr(library: Path, tmp_
 def test_a_port_that_is_taken_is_refused(library: Path, tmp_path: Path) -> None:
     with Server("--database", str(library)) as server:  # also by one that would share it with its own processes
         told = failure("-d", str(library), "-p", str(server.port), "-t", str(tmp_path / "log"))
-    assert f"port {server.port} is taken" in told
+    assert f"port {server.port}: already in use" in told
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
-        assert f"port {port} is taken" in failure("-d", str(library), "-p", str(port), "-t", str(tmp_path / "log"))
+        assert f"port {port}: already in use" in failure(
+            "-d", str(library), "-p", str(port), "-t", str(tmp_path / "log")
+        )
 
 
 @pytest.mark.parametrize(
@@ -269,8 +271,8 @@ def test_certificates_that_are_no_good_are_refused(library: Path, tmp_path: Path
         return failure("-d", str(library), *flags)
 
     assert f"{tmp_path}/none: No such file or directory" in told(tmp_path / "none", server.key)
-    assert "are no certificate and its key" in told(server.certificate, tmp_path / "nonsense")
-    assert "are no certificate and its key" in told(server.certificate, authority.key)
+    assert "invalid certificate or key" in told(server.certificate, tmp_path / "nonsense")
+    assert "invalid certificate or key" in told(server.certificate, authority.key)
 
 
 def test_tls(library: Path, tmp_path: Path) -> None:
@@ -385,13 +387,13 @@ def test_a_client_that_reads_late_gets_the_whole_answer_of_a_stopping_server(lib
     add_large_bundles(library, 100)
     with Server("-d", str(library), "--processes", "1") as server, Peer(int(server.address.rpartition(":")[2])) as peer:
         peer.greet(initial_window_size=2**30)
-        peer.send(window_update(0, 2**30))
+        peer.send(window_update_frame(0, 2**30))
         peer.ask(1, "/api.Registry/ListBundles")
         time.sleep(0.5)  # everything is in the buffers of the two sockets
         server.process.send_signal(signal.SIGTERM)
         for _ in range(3):
             time.sleep(1)
-            peer.send(window_update(0, 1))
+            peer.send(window_update_frame(0, 1))
         content, trailers = peer.answer(1)
         assert len(content) > 2_000_000
         assert trailers[b"grpc-status"] == b"0"

@@ -16,10 +16,10 @@ from opmkit.index.server.http2.frames import (
     ErrorCode,
     Flag,
     Frame,
-    Kind,
+    FrameType,
     Setting,
-    pack,
-    settings,
+    pack_frame,
+    settings_frame,
 )
 from tests.kit.server import PATIENCE
 
@@ -48,15 +48,15 @@ class Peer:
         self._socket.sendall(b"".join(data))
 
     def greet(self, **values: int) -> None:
-        self.send(PREFACE, settings({Setting[name.upper()]: value for name, value in values.items()}))
+        self.send(PREFACE, settings_frame({Setting[name.upper()]: value for name, value in values.items()}))
 
     def headers(self, path: str = "/api.Registry/ListPackages", **more: str) -> bytes:
         named = {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"} | more
         return self._encoder.encode(list(named.items()))
 
     def ask(self, stream: int, path: str = "/api.Registry/ListPackages", data: bytes = LIST_PACKAGES) -> None:
-        self.send(pack(Kind.HEADERS, Flag.END_HEADERS, stream, self.headers(path)))
-        self.send(pack(Kind.DATA, Flag.END_STREAM, stream, data))
+        self.send(pack_frame(FrameType.HEADERS, Flag.END_HEADERS, stream, self.headers(path)))
+        self.send(pack_frame(FrameType.DATA, Flag.END_STREAM, stream, data))
 
     def ask_on(self, path: str, patience: float) -> None:
         """Ask, and read no answer, until the server reads no more either: raises TimeoutError then."""
@@ -86,9 +86,9 @@ class Peer:
         """The content of a stream, and its trailers."""
         content = b""
         for frame in self.frames():
-            assert frame.kind not in (Kind.GOAWAY, Kind.RST_STREAM), frame
+            assert frame.type not in (FrameType.GOAWAY, FrameType.RST_STREAM), frame
             assert len(frame.payload) <= MAX_FRAME_SIZE, frame
-            if frame.stream == stream and frame.kind == Kind.DATA:
+            if frame.stream == stream and frame.type == FrameType.DATA:
                 content += frame.payload
             if frame.stream == stream and frame.flags & Flag.END_STREAM:
                 return content, dict(hpack.Decoder().decode(frame.payload, raw=True))
@@ -96,7 +96,7 @@ class Peer:
 
     def end(self) -> ErrorCode:
         """Why the server closes the connection, which it must do."""
-        codes = [frame.payload[4:8] for frame in self.frames() if frame.kind == Kind.GOAWAY]
+        codes = [frame.payload[4:8] for frame in self.frames() if frame.type == FrameType.GOAWAY]
         return ErrorCode(int.from_bytes(codes[-1], "big"))
 
     def flood(self, chunks: Iterable[bytes]) -> ErrorCode:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from opmkit.index.server.http2.frames import ErrorCode, Kind, pack
+from opmkit.index.server.http2.frames import ErrorCode, FrameType, pack_frame
 from tests.kit import golang
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import Peer
@@ -58,7 +58,9 @@ def test_h2spec_passes_completely(served: Server, h2spec: Path) -> None:
 def test_a_flood_of_pings_ends_the_connection_as_in_grpc(served: Server) -> None:
     with Peer(served.port) as peer:
         peer.greet()
-        assert peer.flood(repeat(pack(Kind.PING, 0, 0, b"12345678") * 100, 100)) is ErrorCode.ENHANCE_YOUR_CALM
+        assert (
+            peer.flood(repeat(pack_frame(FrameType.PING, 0, 0, b"12345678") * 100, 100)) is ErrorCode.ENHANCE_YOUR_CALM
+        )
 
 
 def test_running_out_of_descriptors_is_logged_once(served: Server) -> None:
@@ -74,7 +76,7 @@ def test_running_out_of_descriptors_is_logged_once(served: Server) -> None:
     for client in clients:
         client.close()
     assert len(lines) == 1, lines[:20]
-    assert "can't accept connections" in lines[0]
+    assert "cannot accept connections" in lines[0]
     assert "Too many open files" in lines[0]
     assert spent < 1
 

@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from opmkit.index.api.messages import message_class
-from opmkit.index.server.bundle_messages import content, listed_content, listed_place, manifests
+from opmkit.index.server.bundle_messages import (
+    bundle_fields,
+    find_csv,
+    listed_bundle_fields,
+    listed_channel_fields,
+)
 from opmkit.index.server.errors import QueryFailed
 from opmkit.index.sqlite.serving import ListedBundle, PropertyValue, ServedBundle
 
@@ -41,12 +46,12 @@ def no_plural(group: str, version: str, kind: str) -> str:
     ],
 )
 def test_documents_are_cut_apart(text: str) -> None:
-    assert manifests(text.encode()) == (['{"kind":"A"}', CSV], CSV)
+    assert find_csv(text.encode()) == (['{"kind":"A"}', CSV], CSV)
 
 
 def test_documents_may_stretch_over_lines() -> None:
     pretty = '{\n  "kind": "A",\n  "list": [\n{},\n{}\n]}'
-    assert manifests(f"{pretty}\n{CSV}".encode()) == ([pretty, CSV], CSV)
+    assert find_csv(f"{pretty}\n{CSV}".encode()) == ([pretty, CSV], CSV)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +68,11 @@ def test_documents_may_stretch_over_lines() -> None:
 )
 def test_what_is_no_bundle_fails(text: str, told: str) -> None:
     with pytest.raises(QueryFailed, match=told):
-        manifests(text.encode())
+        find_csv(text.encode())
 
 
 def test_text_that_is_no_utf8_is_sent_with_replacements() -> None:
-    (objects, _) = manifests(b'{"kind":"A","x":"\xff"}\n' + CSV.encode())
+    (objects, _) = find_csv(b'{"kind":"A","x":"\xff"}\n' + CSV.encode())
     assert objects[0] == '{"kind":"A","x":"\ufffd"}'
 
 
@@ -81,7 +86,7 @@ def test_text_that_is_no_utf8_is_sent_with_replacements() -> None:
     ],
 )
 def test_apis_are_read_as_go_reads_them(value: str, api: tuple[str, str, str]) -> None:
-    (found,) = read(content(stored(properties=[gvk(value)]), no_plural)).providedApis
+    (found,) = read(bundle_fields(stored(properties=[gvk(value)]), no_plural)).providedApis
     assert (found.group, found.version, found.kind) == api
 
 
@@ -89,7 +94,7 @@ def test_apis_are_read_as_go_reads_them(value: str, api: tuple[str, str, str]) -
 def test_what_names_no_api_is_passed_over_and_ends_the_apis_of_a_list(value: str) -> None:
     good = '{"group":"g","version":"v1","kind":"K"}'
     bundle = stored(properties=[gvk(good), gvk(value), gvk(good)], dependencies=[gvk(value), gvk(good)])
-    single, listed = read(content(bundle, no_plural)), read(listed_content(bundle))
+    single, listed = read(bundle_fields(bundle, no_plural)), read(listed_bundle_fields(bundle))
     assert (len(single.providedApis), len(single.requiredApis)) == (2, 1)
     assert (len(listed.providedApis), len(listed.requiredApis)) == (1, 0)
     assert len(single.properties) == len(listed.properties) == 2
@@ -102,29 +107,29 @@ def test_only_values_of_this_version_and_image_are_told_of_a_single_bundle() -> 
         PropertyValue("c", "1", "2.0.0", None),
     ]
     bundle = stored(properties=values)
-    assert [one.type for one in read(content(bundle, no_plural)).properties] == ["a", "b"]
-    assert [one.type for one in read(listed_content(bundle)).properties] == ["a", "b", "c"]
+    assert [one.type for one in read(bundle_fields(bundle, no_plural)).properties] == ["a", "b"]
+    assert [one.type for one in read(listed_bundle_fields(bundle)).properties] == ["a", "b", "c"]
 
 
 def test_a_value_without_content_hides_all_of_a_single_bundle() -> None:
     bundle = stored(properties=[PropertyValue("a", "1", None, None), PropertyValue("b", None, None, None)])
-    assert list(read(content(bundle, no_plural)).properties) == []
-    assert [(one.type, one.value) for one in read(listed_content(bundle)).properties] == [("a", "1"), ("b", "")]
+    assert list(read(bundle_fields(bundle, no_plural)).properties) == []
+    assert [(one.type, one.value) for one in read(listed_bundle_fields(bundle)).properties] == [("a", "1"), ("b", "")]
 
 
 @pytest.mark.parametrize("missing", ["version", "image"])
 def test_bundles_without_version_or_image_are_not_listed(missing: str) -> None:
     bundle = stored(**{missing: None})
-    assert listed_content(bundle) is None
-    assert read(content(bundle, no_plural)).csvName == "a.v1"
+    assert listed_bundle_fields(bundle) is None
+    assert read(bundle_fields(bundle, no_plural)).csvName == "a.v1"
 
 
 def test_skips_are_told_in_order() -> None:
-    place = read(listed_place(ListedBundle("p", "c", 1, "a.v0", "b,a,c")))
+    place = read(listed_channel_fields(ListedBundle("p", "c", 1, "a.v0", "b,a,c")))
     assert (place.packageName, place.channelName, place.replaces, list(place.skips)) == (
         "p",
         "c",
         "a.v0",
         ["a", "b", "c"],
     )
-    assert list(read(listed_place(ListedBundle("p", "c", 1, "", None))).skips) == []
+    assert list(read(listed_channel_fields(ListedBundle("p", "c", 1, "", None))).skips) == []

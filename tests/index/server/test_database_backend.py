@@ -98,11 +98,11 @@ def test_text_that_is_no_utf8_is_sent_with_replacements(library: Path) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_empty_names_are_looked_up_like_others(library: Path, name: str) -> None:
     method = METHODS[name]
-    arguments = ["" for field in method.request.DESCRIPTOR.fields if field.name != "plural"]
-    snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).removeprefix("_")
+    arguments = [""] * len(method.arguments)
     with answers(library) as opened:
+        query = getattr(opened, method.python_name)
         if name.startswith("List"):
-            assert read(method.answer.DESCRIPTOR.name, getattr(opened, snake)())
+            assert read(method.response, query())
         else:
             with pytest.raises(CatalogError, match="found"):
-                getattr(opened, snake)(*arguments)
+                query(*arguments)

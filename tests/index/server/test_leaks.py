@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Self
 
 import hpack
 
-from opmkit.index.server.grpc_calls import GrpcDispatcher, Method
+from opmkit.index.server.grpc_calls import GrpcDispatcher
 from opmkit.index.server.http2.connection import Connection
-from opmkit.index.server.http2.frames import PREFACE, Flag, Kind, pack, settings
+from opmkit.index.server.http2.frames import PREFACE, Flag, FrameType, pack_frame, settings_frame
+from opmkit.index.server.rpc import MethodHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +32,9 @@ def long() -> Iterator[bytes]:
 
 
 METHODS = {
-    "/at/once": Method(lambda request: (b"answer",)),
-    "/in/a-thread": Method(lambda request: lambda: (b"answer",)),
-    "/a/stream": Method(lambda request: long()),
+    "/at/once": MethodHandler(lambda request: (b"answer",)),
+    "/in/a-thread": MethodHandler(lambda request: lambda: (b"answer",)),
+    "/a/stream": MethodHandler(lambda request: long()),
 }
 
 
@@ -45,7 +46,7 @@ def test_nothing_stays_of_what_is_over() -> None:
 async def _grown() -> int:
     """How many blocks of memory are there after many calls that were not there after some."""
     connections: set[Connection] = set()
-    calls = GrpcDispatcher(METHODS, logged=False)
+    calls = GrpcDispatcher(METHODS, access_log=False)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(partial(Connection, calls.accept, connections), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -78,7 +79,7 @@ class _Client:
 
     async def __aenter__(self) -> Self:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        self._writer.write(PREFACE + settings({}))
+        self._writer.write(PREFACE + settings_frame({}))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -88,16 +89,16 @@ class _Client:
     async def call(self, path: str) -> None:
         """Make calls, give up every other one and all streams, and wait for the rest."""
         kept = {stream for stream in islice(self._streams, CALLS) if self._ask(stream, path)}
-        self._writer.write(pack(Kind.PING, 0, 0, b"the last"))
+        self._writer.write(pack_frame(FrameType.PING, 0, 0, b"the last"))
         answered = False
         while kept or not answered:
             header = await self._reader.readexactly(9)
             data = await self._reader.readexactly(int.from_bytes(header[:3], "big"))
-            if header[3] == Kind.PING:
+            if header[3] == FrameType.PING:
                 answered = True
-            elif header[3] == Kind.DATA:
-                self._writer.write(pack(Kind.WINDOW_UPDATE, 0, 0, len(data).to_bytes(4, "big")))
-            elif header[3] == Kind.HEADERS and header[4] & Flag.END_STREAM:
+            elif header[3] == FrameType.DATA:
+                self._writer.write(pack_frame(FrameType.WINDOW_UPDATE, 0, 0, len(data).to_bytes(4, "big")))
+            elif header[3] == FrameType.HEADERS and header[4] & Flag.END_STREAM:
                 kept.discard(int.from_bytes(header[5:], "big"))
 
     def _ask(self, stream: int, path: str) -> bool:
@@ -105,9 +106,9 @@ class _Client:
         headers = self._encoder.encode(
             {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"}
         )
-        self._writer.write(pack(Kind.HEADERS, Flag.END_HEADERS, stream, headers))
-        self._writer.write(pack(Kind.DATA, Flag.END_STREAM, stream, REQUEST))
+        self._writer.write(pack_frame(FrameType.HEADERS, Flag.END_HEADERS, stream, headers))
+        self._writer.write(pack_frame(FrameType.DATA, Flag.END_STREAM, stream, REQUEST))
         kept = bool(stream % 4 == 1 and path != "/a/stream")
         if not kept:
-            self._writer.write(pack(Kind.RST_STREAM, 0, stream, (8).to_bytes(4, "big")))
+            self._writer.write(pack_frame(FrameType.RST_STREAM, 0, stream, (8).to_bytes(4, "big")))
         return kept

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from opmkit.index.server.errors import ServerError
-from opmkit.index.server.length_prefixed import framed
-from opmkit.index.server.response_cache import LIST, ResponseCache, content_record, csv_record
+from opmkit.index.server.length_prefixed import prefix_messages
+from opmkit.index.server.response_cache import BUNDLE_LIST, ResponseCache, content_record, csv_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,27 +26,29 @@ def prepared() -> Iterator[ResponseCache]:
 
 
 def test_every_record_has_a_number_of_its_own() -> None:
-    numbers = [LIST, *(make(bundle) for bundle in range(1, 11) for make in (content_record, csv_record))]
+    numbers = [BUNDLE_LIST, *(make(bundle) for bundle in range(1, 11) for make in (content_record, csv_record))]
     assert sorted(numbers) == list(range(21))
 
 
 def test_a_record_is_made_once(prepared: ResponseCache) -> None:
     assert prepared.find(3) is None
-    place = prepared.prepare(3, lambda: [b"one", b"two"])
+    place = prepared.get_or_write(3, lambda: [b"one", b"two"])
     assert prepared.read(place) == b"onetwo"
-    assert prepared.prepare(3, lambda: pytest.fail("made again")) == prepared.find(3) == place
+    assert prepared.get_or_write(3, lambda: pytest.fail("made again")) == prepared.find(3) == place
 
 
 def test_an_empty_record_is_a_record(prepared: ResponseCache) -> None:
-    place = prepared.prepare(LIST, lambda: framed([]))
-    assert list(prepared.messages(place)) == []
-    assert prepared.prepare(LIST, lambda: pytest.fail("made again")) == place
+    place = prepared.get_or_write(BUNDLE_LIST, lambda: prefix_messages([]))
+    assert list(prepared.read_messages(place)) == []
+    assert prepared.get_or_write(BUNDLE_LIST, lambda: pytest.fail("made again")) == place
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 2), (32_764, 32_768, 5), (100_000, 0, 100_000), (3,) * 30_000, (1 << 21, 7)])
 def test_messages_come_back_as_they_were(prepared: ResponseCache, sizes: tuple[int, ...]) -> None:
     messages = [os.urandom(size) for size in sizes]
-    assert list(prepared.messages(prepared.prepare(LIST, lambda: framed(messages)))) == messages
+    assert (
+        list(prepared.read_messages(prepared.get_or_write(BUNDLE_LIST, lambda: prefix_messages(messages)))) == messages
+    )
 
 
 def test_what_fails_leaves_nothing_behind(prepared: ResponseCache) -> None:
@@ -56,9 +58,9 @@ def test_what_fails_leaves_nothing_behind(prepared: ResponseCache) -> None:
 
     before = os.fstat(prepared._descriptor).st_size
     with pytest.raises(ValueError, match="no more"):
-        prepared.prepare(1, failing)
+        prepared.get_or_write(1, failing)
     assert os.fstat(prepared._descriptor).st_size == before
-    assert prepared.read(prepared.prepare(1, lambda: [b"now"])) == b"now"
+    assert prepared.read(prepared.get_or_write(1, lambda: [b"now"])) == b"now"
 
 
 def test_threads_that_ask_at_once_make_it_once(prepared: ResponseCache) -> None:
@@ -70,7 +72,7 @@ def test_threads_that_ask_at_once_make_it_once(prepared: ResponseCache) -> None:
 
     found: list[bytes] = []
     threads = [
-        threading.Thread(target=lambda: found.append(prepared.read(prepared.prepare(5, make)))) for _ in range(16)
+        threading.Thread(target=lambda: found.append(prepared.read(prepared.get_or_write(5, make)))) for _ in range(16)
     ]
     for thread in threads:
         thread.start()
@@ -102,7 +104,7 @@ def _make_all(prepared: ResponseCache, directory: Path, number: int) -> NoReturn
     status = 1
     try:
         for record in range(20):
-            place = prepared.prepare(record, partial(make, record))
+            place = prepared.get_or_write(record, partial(make, record))
             assert prepared.read(place) == b"%d" % record * 1000
         status = 0
     finally:
@@ -112,14 +114,14 @@ def _make_all(prepared: ResponseCache, directory: Path, number: int) -> NoReturn
 def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with ResponseCache(1) as made:
-        made.prepare(1, lambda: [b"x"])
+        made.get_or_write(1, lambda: [b"x"])
         assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_in_memory_replaces_one_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     with ResponseCache(1) as made:
-        assert made.read(made.prepare(1, lambda: [b"x"])) == b"x"
+        assert made.read(made.get_or_write(1, lambda: [b"x"])) == b"x"
 
 
 def test_a_full_disk_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +129,6 @@ def test_a_full_disk_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    with pytest.raises(ServerError, match=r"no file for prepared answers in .*No space left") as caught:
+    with pytest.raises(ServerError, match=r"creating the response cache failed: No space left") as caught:
         ResponseCache(1)
     assert "TMPDIR" in str(caught.value.hint)

@@ -13,7 +13,7 @@ import pytest
 
 from opmkit.index.server import acceptor
 from opmkit.index.server.ports import ReservedPort
-from opmkit.index.server.service import Loaded
+from opmkit.index.server.service import LoadedBackend
 from opmkit.index.server.settings import ConnectionLimits, ServerSettings, TlsFiles
 from opmkit.index.server.supervisor import WorkerContext
 from opmkit.index.server.worker import Worker
@@ -33,7 +33,7 @@ def listening(limits: ConnectionLimits, tls: TlsFiles | None = None) -> Iterator
     ready, told = os.pipe()
     with ReservedPort(0) as port:
         listener = Worker(port.number, ServerSettings(grace=0, limits=limits, tls=tls))
-        loaded = Loaded(None, lambda name, request: request)  # type: ignore[arg-type]
+        loaded = LoadedBackend(None, lambda name, request: request)  # type: ignore[arg-type]
         running = threading.Thread(
             target=listener.run, args=(lambda: nullcontext(loaded), WorkerContext(stopped, False, told))
         )
@@ -109,7 +109,7 @@ def test_as_many_connections_as_allowed(caplog: pytest.LogCaptureFixture) -> Non
 
 @pytest.mark.parametrize(("soft", "most"), [(1024, 960), (100, 50), (4096, 1000)])
 def test_connections_fit_into_the_limit_on_descriptors(soft: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptor.resource, "getrlimit", lambda _: (soft, soft))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (soft, soft))
     assert acceptor.max_connections(1000) == most
 
 
@@ -126,12 +126,12 @@ class NoDescriptors(socket.socket):
 def test_without_descriptors_accepting_pauses(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(acceptor, "_PAUSE", 0.1)
+    monkeypatch.setattr(acceptor, "_RETRY_DELAY", 0.1)
     with NoDescriptors() as unusable:
         unusable.bind(("127.0.0.1", 0))
         asyncio.run(accepting(unusable))
         assert 2 <= unusable.tried <= 6
-    assert [record.message for record in caplog.records] == ["can't accept connections, trying again each second"]
+    assert [record.message for record in caplog.records] == ["cannot accept connections, retrying each second"]
 
 
 async def accepting(unusable: socket.socket) -> None:

@@ -56,7 +56,7 @@ def serve(
 
       opm serve ./catalog --cache-dir /tmp/cache --port 50051
     """
-    from opmkit.index.server.serve import prepare_catalog, serve_catalog
+    from opmkit.index.server.serve import build_cache, serve_catalog
 
     enforce = cache_enforce_integrity
     if enforce and cache_dir is None:
@@ -65,7 +65,7 @@ def serve(
     settings = server_flags.settings(debug=registry_flags.debug)
     with server_flags.logs(debug=registry_flags.debug), _open_catalog(source, registry_flags) as root:
         if cache_only:
-            prepare_catalog(root, cache_dir, enforce=enforce)
+            build_cache(root, cache_dir, enforce=enforce)
         else:
             serve_catalog(root, settings, cache=cache_dir, enforce=enforce, name=source)
 

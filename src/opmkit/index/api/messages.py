@@ -1,8 +1,7 @@
 """The messages of the service ``api.Registry``.
 
 The classes are created from the description below when the module is imported, so there is no generated code. Names,
-numbers and types are those of operator-registry's ``registry.proto``; fields are numbered in the order in which they are
-listed.
+numbers and types are those of operator-registry's ``registry.proto``; fields are numbered in the order of the list.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ healthy.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -18,7 +17,7 @@ from opmkit.index.errors import CatalogError
 from opmkit.index.server.rpc import MethodHandler, RpcError, StatusCode, frame_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from opmkit.index.api.methods import Method
@@ -80,18 +79,22 @@ def _handle(
 
 
 def _respond(loaded: LoadedBackend, name: str, query: Query, convert: ToMessages, request: bytes) -> Reply[Messages]:
-    with _rpc_errors(name):
-        try:
-            parsed = loaded.parse_request(name, request)
-        except ValueError as error:
-            raise RpcError(StatusCode.INTERNAL, "grpc: error unmarshalling request") from error
+    try:
+        parsed = loaded.parse_request(name, request)
+    except ValueError as error:
+        raise RpcError(StatusCode.INTERNAL, "grpc: error unmarshalling request") from error
+    try:
         reply = query(loaded.backend, parsed)
         if not callable(reply):
             return convert(reply)
+    except Exception as error:
+        raise _rpc_error(error, name) from error
 
     def compute() -> Messages:
-        with _rpc_errors(name):
+        try:
             return convert(reply())
+        except Exception as error:
+            raise _rpc_error(error, name) from error
 
     return compute
 
@@ -114,15 +117,9 @@ def _frame_once(messages: tuple[bytes, ...]) -> Messages:
     return frame_messages(messages)
 
 
-@contextmanager
-def _rpc_errors(name: str) -> Iterator[None]:
-    """Convert any exception to an RpcError."""
-    try:
-        yield
-    except RpcError:
-        raise
-    except CatalogError as error:
-        raise RpcError(StatusCode.UNKNOWN, error.message) from error
-    except Exception as error:
-        _log.exception("call failed", extra={"fields": {"method": name}})
-        raise RpcError(StatusCode.UNKNOWN, str(error)) from error
+def _rpc_error(error: Exception, method: str) -> RpcError:
+    """Return the error for the client; unexpected ones are logged."""
+    if isinstance(error, CatalogError):
+        return RpcError(StatusCode.UNKNOWN, error.message)
+    _log.error("call failed", exc_info=error, extra={"fields": {"method": method}})
+    return RpcError(StatusCode.UNKNOWN, str(error))

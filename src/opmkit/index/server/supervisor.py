@@ -169,7 +169,7 @@ def _signal_descriptor() -> Iterator[int]:
     os.set_blocking(reader, False)
     hangup_ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN  # by nohup
     numbers = {*_STOP_SIGNALS, signal.SIGCHLD} - ({signal.SIGHUP} if hangup_ignored else set())
-    interrupts.release()
+    interrupts.stop_watching()
     previous_handlers = {number: signal.signal(number, lambda *_: None) for number in numbers}
     previous_descriptor = signal.set_wakeup_fd(writer)
     try:

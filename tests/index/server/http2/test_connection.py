@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.index.server.grpc_calls import GrpcDispatcher, Method
+from opmkit.index.server.grpc_calls import GrpcDispatcher
 from opmkit.index.server.http2 import budget
 from opmkit.index.server.http2.budget import FrameBudget, PingGuard
 from opmkit.index.server.http2.connection import Connection
@@ -19,12 +19,13 @@ from opmkit.index.server.http2.frames import (
     ErrorCode,
     Flag,
     Frame,
-    Kind,
+    FrameType,
     Setting,
-    pack,
-    settings,
+    pack_frame,
+    settings_frame,
 )
 from opmkit.index.server.http2.headers import MAX_CACHED_BYTES, HeaderReader, MalformedHeaders, RequestHeaders
+from opmkit.index.server.rpc import MethodHandler
 from opmkit.index.server.settings import ConnectionLimits
 from tests.kit.h2peer import END, MemoryTransport
 
@@ -42,16 +43,16 @@ class Client:
 
     def __init__(self) -> None:
         methods = {
-            "/a/call": Method(lambda request: (ANSWER,)),
-            "/a/stream": Method(lambda request: iter([b"x" * 40_000] * 4)),
+            "/a/call": MethodHandler(lambda request: (ANSWER,)),
+            "/a/stream": MethodHandler(lambda request: iter([b"x" * 40_000] * 4)),
         }
         self.transport = MemoryTransport()
-        self.connection = Connection(GrpcDispatcher(methods, logged=False).accept, set())
+        self.connection = Connection(GrpcDispatcher(methods, access_log=False).accept, set())
         self.connection.connection_made(self.transport)
         self._encoder = hpack.Encoder()
 
     def greet(self, **values: int) -> Client:
-        self.send(PREFACE, settings({Setting[name.upper()]: value for name, value in values.items()}))
+        self.send(PREFACE, settings_frame({Setting[name.upper()]: value for name, value in values.items()}))
         self.transport.frames()
         return self
 
@@ -64,8 +65,8 @@ class Client:
         return self._encoder.encode([*PSEUDO[:2], (":path", path), GRPC, *more])
 
     def call(self, stream: int, path: str = "/a/call") -> list[Frame]:
-        headers = pack(Kind.HEADERS, Flag.END_HEADERS, stream, self.block(path=path))
-        return self.send(headers, pack(Kind.DATA, Flag.END_STREAM, stream, REQUEST))
+        headers = pack_frame(FrameType.HEADERS, Flag.END_HEADERS, stream, self.block(path=path))
+        return self.send(headers, pack_frame(FrameType.DATA, Flag.END_STREAM, stream, REQUEST))
 
 
 @pytest.fixture
@@ -74,32 +75,32 @@ def client() -> Client:
 
 
 def resets(frames: list[Frame]) -> list[tuple[int, int]]:
-    return [(frame.stream, frame.number()) for frame in frames if frame.kind == Kind.RST_STREAM]
+    return [(frame.stream, frame.number()) for frame in frames if frame.type == FrameType.RST_STREAM]
 
 
 def failure(frames: list[Frame]) -> ErrorCode:
-    (goaway,) = (frame for frame in frames if frame.kind == Kind.GOAWAY)
+    (goaway,) = (frame for frame in frames if frame.type == FrameType.GOAWAY)
     return ErrorCode(goaway.number(4))
 
 
 def content(frames: list[Frame]) -> bytes:
-    return b"".join(frame.payload for frame in frames if frame.kind == Kind.DATA)
+    return b"".join(frame.payload for frame in frames if frame.type == FrameType.DATA)
 
 
 # Streams.
 
 
 def test_content_under_way_is_ignored_after_the_server_has_answered_early(client: Client) -> None:
-    headers = pack(Kind.HEADERS, Flag.END_HEADERS, 1, client.block(path="/unknown/method"))
+    headers = pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, client.block(path="/unknown/method"))
     assert resets(client.send(headers)) == [(1, ErrorCode.NO_ERROR)]
-    assert client.send(pack(Kind.DATA, 0, 1, REQUEST), pack(Kind.DATA, Flag.END_STREAM, 1)) == []
-    assert resets(client.send(pack(Kind.DATA, 0, 1, REQUEST))) == [(1, ErrorCode.STREAM_CLOSED)]
+    assert client.send(pack_frame(FrameType.DATA, 0, 1, REQUEST), pack_frame(FrameType.DATA, Flag.END_STREAM, 1)) == []
+    assert resets(client.send(pack_frame(FrameType.DATA, 0, 1, REQUEST))) == [(1, ErrorCode.STREAM_CLOSED)]
 
 
 def test_calls_of_unknown_methods_leave_no_streams(client: Client) -> None:
     for stream in range(1, 1001, 2):
-        frames = client.send(pack(Kind.HEADERS, END, stream, client.block(path="/unknown/method")))
-        assert [(frame.kind, bool(frame.flags & Flag.END_STREAM)) for frame in frames] == [(Kind.HEADERS, True)]
+        frames = client.send(pack_frame(FrameType.HEADERS, END, stream, client.block(path="/unknown/method")))
+        assert [(frame.type, bool(frame.flags & Flag.END_STREAM)) for frame in frames] == [(FrameType.HEADERS, True)]
     assert content(client.call(1001)).endswith(ANSWER)
 
 
@@ -107,24 +108,24 @@ def test_calls_of_unknown_methods_leave_no_streams(client: Client) -> None:
 def test_closed_streams_can_not_be_opened_again(stream: int, code: ErrorCode, client: Client) -> None:
     client.call(1)
     client.call(5)
-    assert failure(client.send(pack(Kind.HEADERS, END, stream, client.block()))) is code
+    assert failure(client.send(pack_frame(FrameType.HEADERS, END, stream, client.block()))) is code
 
 
 @pytest.mark.parametrize(
     ("length", "sent", "valid"), [("5", REQUEST, True), ("6", REQUEST, False), ("4", REQUEST, False), ("x", b"", False)]
 )
 def test_content_has_the_length_that_the_headers_give(length: str, sent: bytes, valid: bool, client: Client) -> None:
-    headers = pack(Kind.HEADERS, Flag.END_HEADERS, 1, client.block(("content-length", length)))
-    frames = client.send(headers, pack(Kind.DATA, Flag.END_STREAM, 1, sent))
+    headers = pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, client.block(("content-length", length)))
+    frames = client.send(headers, pack_frame(FrameType.DATA, Flag.END_STREAM, 1, sent))
     assert content(frames).endswith(ANSWER) is valid
     assert resets(frames)[:1] == ([] if valid else [(1, ErrorCode.PROTOCOL_ERROR)])
 
 
 def test_room_given_before_the_answer_counts() -> None:
     client = Client().greet(initial_window_size=0)
-    client.send(pack(Kind.HEADERS, Flag.END_HEADERS, 1, client.block()))
-    client.send(pack(Kind.WINDOW_UPDATE, 0, 1, (100).to_bytes(4, "big")))
-    assert content(client.send(pack(Kind.DATA, Flag.END_STREAM, 1, REQUEST))).endswith(ANSWER)
+    client.send(pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, client.block()))
+    client.send(pack_frame(FrameType.WINDOW_UPDATE, 0, 1, (100).to_bytes(4, "big")))
+    assert content(client.send(pack_frame(FrameType.DATA, Flag.END_STREAM, 1, REQUEST))).endswith(ANSWER)
 
 
 def test_trailers_need_no_room() -> None:
@@ -135,12 +136,12 @@ def test_trailers_need_no_room() -> None:
 def test_only_the_last_value_of_a_setting_is_applied(client: Client) -> None:
     client.call(1, "/a/stream")  # fills the window of the stream
     values = b"".join(struct.pack(">HI", Setting.INITIAL_WINDOW_SIZE, size) for size in (2**31 - 1, 0, 65_535))
-    assert [frame.kind for frame in client.send(pack(Kind.SETTINGS, 0, 0, values))] == [Kind.SETTINGS]
-    assert failure(client.send(pack(Kind.SETTINGS, 0, 0, values * 22))) is ErrorCode.ENHANCE_YOUR_CALM
+    assert [frame.type for frame in client.send(pack_frame(FrameType.SETTINGS, 0, 0, values))] == [FrameType.SETTINGS]
+    assert failure(client.send(pack_frame(FrameType.SETTINGS, 0, 0, values * 22))) is ErrorCode.ENHANCE_YOUR_CALM
 
 
 def test_a_client_that_has_failed_may_read_why(client: Client) -> None:
-    client.send(pack(Kind.DATA, 0, 9, b""))
+    client.send(pack_frame(FrameType.DATA, 0, 9, b""))
     assert not client.transport.aborted
     client.connection.data_received(b"x" * 1000)
     assert not client.transport.aborted
@@ -235,7 +236,7 @@ LIMITS = ConnectionLimits(idle=100, greeting=10)
 def checks(client: Client, *times: float) -> Iterator[list[Frame]]:
     start = time.monotonic()
     for after in times:
-        client.connection.check(start + after, LIMITS)
+        client.connection.enforce_timeouts(start + after, LIMITS)
         yield client.transport.frames()
 
 
@@ -275,7 +276,7 @@ def test_a_connection_that_does_not_begin_is_closed() -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("opmkit.index.server.http2.budget.time.monotonic", lambda: now[0])
     return now
 
 
@@ -295,9 +296,9 @@ def test_pings_are_limited_as_in_grpc(clock: list[float]) -> None:
 def test_work_and_time_pay_for_frames(clock: list[float]) -> None:
     frames = FrameBudget()
     for number in range(10 * budget.MAX_FRAMES):
-        frames.spend(answers=number // budget.FRAMES_PER_ANSWER, sent=0)
+        frames.spend(responses=number // budget.FRAMES_PER_RESPONSE, sent=0)
     for number in range(10 * budget.MAX_FRAMES):
-        frames.spend(answers=10 * budget.MAX_FRAMES, sent=number * budget.BYTES_PER_FRAME)
+        frames.spend(responses=10 * budget.MAX_FRAMES, sent=number * budget.BYTES_PER_FRAME)
     idle = FrameBudget()
     for _ in range(3):
         for _ in range(budget.MAX_FRAMES):
@@ -307,13 +308,13 @@ def test_work_and_time_pay_for_frames(clock: list[float]) -> None:
 
 
 def test_work_in_the_past_does_not_pay_for_ever(clock: list[float]) -> None:
-    assert flood(FrameBudget(), answers=10**9, sent=10**12) is ErrorCode.ENHANCE_YOUR_CALM
+    assert flood(FrameBudget(), responses=10**9, sent=10**12) is ErrorCode.ENHANCE_YOUR_CALM
 
 
-def flood(frames: FrameBudget, answers: int, sent: int) -> ErrorCode | None:
+def flood(frames: FrameBudget, responses: int, sent: int) -> ErrorCode | None:
     try:
         for _ in range(2 * budget.MAX_FRAMES + 2):
-            frames.spend(answers, sent)
+            frames.spend(responses, sent)
     except ConnectionFailed as error:
         return error.code
     return None

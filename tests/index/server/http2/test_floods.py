@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.index.server.http2.frames import ErrorCode, Flag, Kind, Setting, pack, settings
+from opmkit.index.server.http2.frames import ErrorCode, Flag, FrameType, Setting, pack_frame, settings_frame
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import END, LIST_PACKAGES, Peer
 from tests.kit.server import Server, call, channel
@@ -48,19 +48,21 @@ def chunks(frames: Iterable[bytes], most: int = 200_000) -> Iterator[bytes]:
 
 
 def opened(peer: Peer, stream: int, flags: int = Flag.END_HEADERS) -> bytes:
-    return pack(Kind.HEADERS, flags, stream, peer.headers())
+    return pack_frame(FrameType.HEADERS, flags, stream, peer.headers())
 
 
 def rapid_reset(peer: Peer) -> Iterator[bytes]:
     """CVE-2023-44487: open streams and reset them at once."""
-    return (opened(peer, stream) + pack(Kind.RST_STREAM, 0, stream, number(8)) for stream in count(1, 2))
+    return (opened(peer, stream) + pack_frame(FrameType.RST_STREAM, 0, stream, number(8)) for stream in count(1, 2))
 
 
 def made_resets(peer: Peer) -> Iterator[bytes]:
     """CVE-2025-8671: let the server reset streams, whose work would go on."""
     window = number(2**31 - 1)
     return (
-        opened(peer, stream) + pack(Kind.DATA, 0, stream, LIST_PACKAGES) + pack(Kind.WINDOW_UPDATE, 0, stream, window)
+        opened(peer, stream)
+        + pack_frame(FrameType.DATA, 0, stream, LIST_PACKAGES)
+        + pack_frame(FrameType.WINDOW_UPDATE, 0, stream, window)
         for stream in count(1, 2)
     )
 
@@ -68,77 +70,77 @@ def made_resets(peer: Peer) -> Iterator[bytes]:
 def malformed_requests(peer: Peer) -> Iterator[bytes]:
     """CVE-2019-9514: let the server write resets without end."""
     block = peer.headers(connection="close")
-    return (pack(Kind.HEADERS, END, stream, block) for stream in count(1, 2))
+    return (pack_frame(FrameType.HEADERS, END, stream, block) for stream in count(1, 2))
 
 
 def empty_continuations(peer: Peer) -> Iterator[bytes]:
     """CVE-2024-27316: a header block that never ends, without content."""
-    return chain([opened(peer, 1, 0)], repeat(pack(Kind.CONTINUATION, 0, 1)))
+    return chain([opened(peer, 1, 0)], repeat(pack_frame(FrameType.CONTINUATION, 0, 1)))
 
 
 def long_continuations(peer: Peer) -> Iterator[bytes]:
     """CVE-2024-27316: a header block that never ends, with much content."""
-    return chain([opened(peer, 1, 0)], repeat(pack(Kind.CONTINUATION, 0, 1, b"\0\1x\1y" * 400)))
+    return chain([opened(peer, 1, 0)], repeat(pack_frame(FrameType.CONTINUATION, 0, 1, b"\0\1x\1y" * 400)))
 
 
 def pings(_peer: Peer) -> Iterator[bytes]:
     """CVE-2019-9512."""
-    return repeat(pack(Kind.PING, 0, 0, b"12345678"))
+    return repeat(pack_frame(FrameType.PING, 0, 0, b"12345678"))
 
 
 def empty_settings(_peer: Peer) -> Iterator[bytes]:
     """CVE-2019-9515."""
-    return repeat(settings({}))
+    return repeat(settings_frame({}))
 
 
 def full_settings(_peer: Peer) -> Iterator[bytes]:
     """As many entries as fit into a frame."""
     entries = b"".join(Setting.INITIAL_WINDOW_SIZE.to_bytes(2, "big") + number(one % 2) for one in range(2730))
-    return repeat(pack(Kind.SETTINGS, 0, 0, entries))
+    return repeat(pack_frame(FrameType.SETTINGS, 0, 0, entries))
 
 
 def windows_of_stalled_streams(peer: Peer) -> Iterator[bytes]:
     """Settings that change the window of as many streams as there can be."""
-    ask = [opened(peer, stream) + pack(Kind.DATA, 1, stream, LIST_PACKAGES) for stream in range(1, 513, 2)]
-    changes = [settings({Setting.INITIAL_WINDOW_SIZE: size}) for size in (0, 1)]
-    return chain([settings({Setting.INITIAL_WINDOW_SIZE: 0})], ask, islice(repeat(b"".join(changes)), 5000))
+    ask = [opened(peer, stream) + pack_frame(FrameType.DATA, 1, stream, LIST_PACKAGES) for stream in range(1, 513, 2)]
+    changes = [settings_frame({Setting.INITIAL_WINDOW_SIZE: size}) for size in (0, 1)]
+    return chain([settings_frame({Setting.INITIAL_WINDOW_SIZE: 0})], ask, islice(repeat(b"".join(changes)), 5000))
 
 
 def empty_data(peer: Peer) -> Iterator[bytes]:
     """CVE-2019-9518."""
-    return chain([opened(peer, 1)], repeat(pack(Kind.DATA, 0, 1)))
+    return chain([opened(peer, 1)], repeat(pack_frame(FrameType.DATA, 0, 1)))
 
 
 def small_data(peer: Peer) -> Iterator[bytes]:
     """Requests that grow byte by byte, which must not be copied as often."""
     start = b"\0\0\0\xff\xff"
-    single = pack(Kind.DATA, 0, 1, b"x")
-    return chain([opened(peer, 1), pack(Kind.DATA, 0, 1, start)], repeat(single))
+    single = pack_frame(FrameType.DATA, 0, 1, b"x")
+    return chain([opened(peer, 1), pack_frame(FrameType.DATA, 0, 1, start)], repeat(single))
 
 
 def data_dribble(peer: Peer) -> Iterator[bytes]:
     """CVE-2019-9511: take answers byte by byte."""
     dribble = (
         opened(peer, stream)
-        + pack(Kind.DATA, 1, stream, LIST_PACKAGES)
-        + pack(Kind.WINDOW_UPDATE, 0, stream, number(1)) * 20
+        + pack_frame(FrameType.DATA, 1, stream, LIST_PACKAGES)
+        + pack_frame(FrameType.WINDOW_UPDATE, 0, stream, number(1)) * 20
         for stream in count(1, 2)
     )
-    return chain([settings({Setting.INITIAL_WINDOW_SIZE: 0})], dribble)
+    return chain([settings_frame({Setting.INITIAL_WINDOW_SIZE: 0})], dribble)
 
 
 def priorities(_peer: Peer) -> Iterator[bytes]:
     """CVE-2019-9513."""
-    return (pack(Kind.PRIORITY, 0, 2 * one + 1, number(1) + b"\0") for one in count(1))
+    return (pack_frame(FrameType.PRIORITY, 0, 2 * one + 1, number(1) + b"\0") for one in count(1))
 
 
 def unknown_frames(_peer: Peer) -> Iterator[bytes]:
-    return repeat(pack(0x77, 0, 0, b"x"))  # type: ignore[arg-type]
+    return repeat(pack_frame(0x77, 0, 0, b"x"))  # type: ignore[arg-type]
 
 
 def late_data(peer: Peer) -> Iterator[bytes]:
     """Content for a stream that is closed, each of which would be answered by a reset."""
-    return chain([opened(peer, 1, END)], repeat(pack(Kind.DATA, 0, 1, b"x" * 2000)))
+    return chain([opened(peer, 1, END)], repeat(pack_frame(FrameType.DATA, 0, 1, b"x" * 2000)))
 
 
 FLOODS = [
@@ -165,12 +167,12 @@ def test_windows_do_not_overflow(served: Server) -> None:
     """A window may have 2^31-1 bytes: more is an error of the stream or of the connection."""
     with Peer(served.port) as peer:
         peer.greet()
-        peer.send(opened(peer, 1), pack(Kind.WINDOW_UPDATE, 0, 1, number(2**31 - 1)))
-        reset = next(frame for frame in peer.frames() if frame.kind == Kind.RST_STREAM)
+        peer.send(opened(peer, 1), pack_frame(FrameType.WINDOW_UPDATE, 0, 1, number(2**31 - 1)))
+        reset = next(frame for frame in peer.frames() if frame.type == FrameType.RST_STREAM)
         assert (reset.stream, reset.number()) == (1, ErrorCode.FLOW_CONTROL_ERROR)
         peer.ask(3)
         assert peer.answer(3)[1] == {b"grpc-status": b"0"}
-        peer.send(pack(Kind.WINDOW_UPDATE, 0, 0, number(2**31 - 1)))
+        peer.send(pack_frame(FrameType.WINDOW_UPDATE, 0, 0, number(2**31 - 1)))
         assert peer.end() is ErrorCode.FLOW_CONTROL_ERROR
 
 
@@ -183,7 +185,7 @@ def test_an_hpack_bomb_is_not_unfolded(served: Server) -> None:
     for _ in range(20):
         with Peer(served.port) as peer:
             peer.greet()
-            peer.send(pack(Kind.HEADERS, END, 1, bomb))
+            peer.send(pack_frame(FrameType.HEADERS, END, 1, bomb))
             assert peer.end() is ErrorCode.COMPRESSION_ERROR
     assert cpu_seconds(served) - cpu < MAX_CPU
     assert own_memory(served.process.pid) - memory < MAX_GROWTH
@@ -197,9 +199,9 @@ def test_incomplete_requests_take_a_bounded_amount_of_memory(served: Server) -> 
         for stream in range(1, 513, 2):
             peer.send(opened(peer, stream))
             for start in range(0, len(message), 16_000):
-                peer.send(pack(Kind.DATA, 0, stream, message[start : start + 16_000]))
+                peer.send(pack_frame(FrameType.DATA, 0, stream, message[start : start + 16_000]))
         assert own_memory(served.process.pid) - memory < MAX_GROWTH
-        ended = (frame for frame in peer.frames() if frame.kind == Kind.HEADERS and frame.flags & Flag.END_STREAM)
+        ended = (frame for frame in peer.frames() if frame.type == FrameType.HEADERS and frame.flags & Flag.END_STREAM)
         trailers = dict(hpack.Decoder().decode(next(ended).payload, raw=True))
         assert trailers[b"grpc-status"] == b"8"
 

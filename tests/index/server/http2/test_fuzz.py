@@ -14,23 +14,18 @@ from typing import TYPE_CHECKING
 import hpack
 import pytest
 
-from opmkit.index.server.grpc_calls import MAX_WAITING_MESSAGES, GrpcDispatcher, Method
-from opmkit.index.server.http2.connection import (
-    MAX_BUFFERED,
-    MAX_IGNORED_STREAMS,
-    MAX_STREAMS,
-    Connection,
-)
+from opmkit.index.server.grpc_calls import MAX_WAITING_MESSAGES, GrpcDispatcher
+from opmkit.index.server.http2.connection import MAX_STREAMS, Connection
 from opmkit.index.server.http2.frames import (
     DEFAULT_WINDOW,
     PREFACE,
     ConnectionFailed,
     Flag,
     Frame,
-    Kind,
+    FrameType,
     Setting,
-    pack,
-    settings,
+    pack_frame,
+    settings_frame,
 )
 from opmkit.index.server.http2.headers import (
     MAX_CACHED_BYTES,
@@ -40,6 +35,9 @@ from opmkit.index.server.http2.headers import (
     RequestHeaders,
     parse_request,
 )
+from opmkit.index.server.http2.inbound import MAX_IGNORED_STREAMS
+from opmkit.index.server.http2.request_handler import MAX_BUFFERED
+from opmkit.index.server.rpc import MethodHandler
 from tests.kit.h2peer import END, MemoryTransport, split_frames
 
 if TYPE_CHECKING:
@@ -71,17 +69,17 @@ class Windows:
             (frame,) = split_frames(self._rest[: 9 + size])
             self._rest = self._rest[9 + size :]
             stream = frame.stream & 2**31 - 1
-            if frame.kind == Kind.WINDOW_UPDATE and stream:
+            if frame.type == FrameType.WINDOW_UPDATE and stream:
                 self._streams[stream] = self._streams.get(stream, 0) + frame.number()
-            elif frame.kind == Kind.WINDOW_UPDATE:
+            elif frame.type == FrameType.WINDOW_UPDATE:
                 self._connection += frame.number()
-            elif frame.kind == Kind.SETTINGS and not frame.flags & Flag.ACK and not size % 6:
+            elif frame.type == FrameType.SETTINGS and not frame.flags & Flag.ACK and not size % 6:
                 for key, value in struct.iter_unpack(">HI", frame.payload):
                     self._initial = value if key == Setting.INITIAL_WINDOW_SIZE else self._initial
 
     def received(self, frame: Frame) -> None:
         """Check that content fits."""
-        if frame.kind == Kind.DATA:
+        if frame.type == FrameType.DATA:
             self._connection -= len(frame.payload)
             self._streams[frame.stream] = self._streams.get(frame.stream, 0) - len(frame.payload)
             assert self._connection >= 0, frame
@@ -122,7 +120,7 @@ class FrameMaker:
         payload = self._block()
         if self._chance.random() < 0.1:
             payload, flags = b"\0\0\0\0\x10" + payload, flags | Flag.PRIORITY
-        return pack(Kind.HEADERS, flags, stream, *self._padded(payload, flags)[:1])
+        return pack_frame(FrameType.HEADERS, flags, stream, *self._padded(payload, flags)[:1])
 
     def _padded(self, payload: bytes, flags: int) -> tuple[bytes, int]:
         if flags & Flag.PADDED:
@@ -132,7 +130,7 @@ class FrameMaker:
 
     def _call(self) -> bytes:
         stream = self._next
-        return self._headers(Flag.END_HEADERS) + pack(Kind.DATA, Flag.END_STREAM, stream, b"\0\0\0\0\0")
+        return self._headers(Flag.END_HEADERS) + pack_frame(FrameType.DATA, Flag.END_STREAM, stream, b"\0\0\0\0\0")
 
     def _opening(self) -> bytes:
         return self._headers(Flag.END_HEADERS | self._chance.choice([0, Flag.END_STREAM, Flag.PADDED]))
@@ -141,44 +139,46 @@ class FrameMaker:
         flags = self._chance.choice([0, 0, Flag.END_STREAM, Flag.PADDED, Flag.PADDED | Flag.END_STREAM])
         message = self._chance.choice([b"\0\0\0\0\0", b"\0\0\0\0\x05", b"hello", b"", b"\0\0\0\xff\xff" + bytes(9000)])
         payload, flags = self._padded(message, flags)
-        return pack(Kind.DATA, flags, self._stream(), payload)
+        return pack_frame(FrameType.DATA, flags, self._stream(), payload)
 
     def _trailers(self) -> bytes:
-        return pack(Kind.HEADERS, END, self._stream(), self._encoder.encode({"x": "y"}))
+        return pack_frame(FrameType.HEADERS, END, self._stream(), self._encoder.encode({"x": "y"}))
 
     def _update(self) -> bytes:
         size = self._chance.choice([1, 100, 20_000, 2**20, 2**31 - 1] if self._chance.random() < 0.05 else [1, 30_000])
-        return pack(Kind.WINDOW_UPDATE, 0, self._stream() * (self._chance.random() < 0.5), size.to_bytes(4, "big"))
+        return pack_frame(
+            FrameType.WINDOW_UPDATE, 0, self._stream() * (self._chance.random() < 0.5), size.to_bytes(4, "big")
+        )
 
     def _settings(self) -> bytes:
         sizes = self._chance.choices([0, 1, 7, 1000, 65_535, 10**6], k=self._chance.randint(0, 4))
-        return pack(Kind.SETTINGS, 0, 0, b"".join(struct.pack(">HI", 4, size) for size in sizes))
+        return pack_frame(FrameType.SETTINGS, 0, 0, b"".join(struct.pack(">HI", 4, size) for size in sizes))
 
     def _reset(self) -> bytes:
-        return pack(Kind.RST_STREAM, 0, self._stream(), b"\0\0\0\x08")
+        return pack_frame(FrameType.RST_STREAM, 0, self._stream(), b"\0\0\0\x08")
 
     def _priority(self) -> bytes:
-        return pack(Kind.PRIORITY, 0, self._stream() or 1, b"\0\0\0\0\x10")
+        return pack_frame(FrameType.PRIORITY, 0, self._stream() or 1, b"\0\0\0\0\x10")
 
     def _ping(self) -> bytes:
-        return pack(Kind.PING, self._chance.choice([0, Flag.ACK, Flag.ACK]), 0, b"12345678")
+        return pack_frame(FrameType.PING, self._chance.choice([0, Flag.ACK, Flag.ACK]), 0, b"12345678")
 
     def _any(self) -> bytes:
         kind, flags = self._chance.randrange(12), self._chance.randrange(256)
-        return pack(kind, flags, self._stream(), self._chance.randbytes(self._chance.choice([0, 4, 5, 8, 6, 40])))  # type: ignore[arg-type]
+        return pack_frame(kind, flags, self._stream(), self._chance.randbytes(self._chance.choice([0, 4, 5, 8, 6, 40])))  # type: ignore[arg-type]
 
     def _continued(self) -> bytes:
         stream, self._next = self._next, self._next + 2
         block = self._block()
         cut = self._chance.randrange(len(block))
-        first = pack(Kind.HEADERS, 0, stream, block[:cut])
-        return first + pack(Kind.CONTINUATION, Flag.END_HEADERS, stream, block[cut:])
+        first = pack_frame(FrameType.HEADERS, 0, stream, block[:cut])
+        return first + pack_frame(FrameType.CONTINUATION, Flag.END_HEADERS, stream, block[cut:])
 
 
 def conversation(chance: random.Random) -> Iterator[bytes]:
     """Yield what a client sends, in chunks of any size."""
     maker = FrameMaker(chance)
-    sent = PREFACE + settings({}) + b"".join(maker.frames() for _ in range(chance.randint(1, 60)))
+    sent = PREFACE + settings_frame({}) + b"".join(maker.frames() for _ in range(chance.randint(1, 60)))
     if chance.random() < 0.3:
         spoilt = bytearray(sent)
         for _ in range(chance.randint(1, 4)):
@@ -192,8 +192,8 @@ def conversation(chance: random.Random) -> Iterator[bytes]:
 
 
 METHODS = {
-    "/a/one": Method(lambda request: (b"an answer",)),
-    "/a/many": Method(lambda request: iter([b"x" * 9000, b"", b"y" * 40_000]), repeats=True),
+    "/a/one": MethodHandler(lambda request: (b"an answer",)),
+    "/a/many": MethodHandler(lambda request: iter([b"x" * 9000, b"", b"y" * 40_000]), client_streaming=True),
 }
 
 
@@ -204,7 +204,7 @@ def test_random_conversations() -> None:
     for number in range(CONNECTIONS * TIMES):
         chance = random.Random(f"{SEED}-{number}")
         connection, transport, windows = (
-            Connection(GrpcDispatcher(METHODS, logged=False).accept, set()),
+            Connection(GrpcDispatcher(METHODS, access_log=False).accept, set()),
             MemoryTransport(),
             Windows(),
         )
@@ -215,8 +215,8 @@ def test_random_conversations() -> None:
             assert len(transport.written) < MAX_OUTPUT
             for frame in transport.frames():
                 windows.received(frame)
-                answered += frame.kind == Kind.HEADERS
-                failed += frame.kind == Kind.GOAWAY
+                answered += frame.type == FrameType.HEADERS
+                failed += frame.type == FrameType.GOAWAY
             check_state(connection)
         connection.connection_lost(None)
         assert not connection._requests
@@ -227,11 +227,11 @@ def test_random_conversations() -> None:
 
 def check_state(connection: Connection) -> None:
     assert len(connection._requests) <= MAX_STREAMS
-    assert set(connection._receiving) <= set(connection._requests)
-    assert set(connection._expected) <= set(connection._receiving)
-    assert set(connection._sender._early) <= set(connection._requests)
+    assert set(connection._inbound.receiving) <= set(connection._requests)
+    assert set(connection._inbound._remaining) <= set(connection._inbound.receiving)
+    assert set(connection._sender._early_increments) <= set(connection._requests)
     assert set(connection._sender._streams) <= set(connection._requests)
-    assert len(connection._ignored) <= MAX_IGNORED_STREAMS
+    assert len(connection._inbound.ignored) <= MAX_IGNORED_STREAMS
     assert connection.buffered <= MAX_BUFFERED + MAX_WAITING_MESSAGES * MAX_HEADER_BYTES
 
 

@@ -13,8 +13,17 @@ import pytest
 
 from opmkit.index.api.messages import request_class
 from opmkit.index.server.grpc_calls import MAX_ERROR_LENGTH
-from opmkit.index.server.http2.frames import PREFACE, ErrorCode, Flag, Frame, Kind, Setting, pack, settings
-from opmkit.index.server.http2.headers import compressed
+from opmkit.index.server.http2.frames import (
+    PREFACE,
+    ErrorCode,
+    Flag,
+    Frame,
+    FrameType,
+    Setting,
+    pack_frame,
+    settings_frame,
+)
+from opmkit.index.server.http2.headers import encode_headers
 from opmkit.index.server.http2.sender import Sender
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import END, LIST_PACKAGES, Peer
@@ -56,24 +65,30 @@ def test_headers_may_be_padded_given_a_priority_and_continued(peer: Peer) -> Non
     peer.greet()
     block = peer.headers()
     first = bytes([3]) + b"\0\0\0\0\x10" + block[:5] + b"\0\0\0"
-    peer.send(pack(Kind.HEADERS, Flag.PADDED | Flag.PRIORITY, 1, first))
-    peer.send(pack(Kind.CONTINUATION, 0, 1, block[5:9]), pack(Kind.CONTINUATION, Flag.END_HEADERS, 1, block[9:]))
-    peer.send(pack(Kind.DATA, Flag.PADDED | Flag.END_STREAM, 1, bytes([2]) + LIST_PACKAGES + b"\0\0"))
+    peer.send(pack_frame(FrameType.HEADERS, Flag.PADDED | Flag.PRIORITY, 1, first))
+    peer.send(
+        pack_frame(FrameType.CONTINUATION, 0, 1, block[5:9]),
+        pack_frame(FrameType.CONTINUATION, Flag.END_HEADERS, 1, block[9:]),
+    )
+    peer.send(pack_frame(FrameType.DATA, Flag.PADDED | Flag.END_STREAM, 1, bytes([2]) + LIST_PACKAGES + b"\0\0"))
     assert peer.answer(1)[1] == {b"grpc-status": b"0"}
 
 
 def test_a_request_may_come_byte_by_byte(peer: Peer) -> None:
-    sent = PREFACE + settings({}) + pack(Kind.HEADERS, Flag.END_HEADERS, 1, peer.headers())
-    sent += b"".join(pack(Kind.DATA, 0, 1, bytes([byte])) for byte in LIST_PACKAGES)
-    for byte in sent + pack(Kind.DATA, Flag.END_STREAM, 1):
+    sent = PREFACE + settings_frame({}) + pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers())
+    sent += b"".join(pack_frame(FrameType.DATA, 0, 1, bytes([byte])) for byte in LIST_PACKAGES)
+    for byte in sent + pack_frame(FrameType.DATA, Flag.END_STREAM, 1):
         peer.send(bytes([byte]))
     assert peer.answer(1)[1] == {b"grpc-status": b"0"}
 
 
 def test_trailers_end_a_request(peer: Peer) -> None:
     peer.greet()
-    peer.send(pack(Kind.HEADERS, Flag.END_HEADERS, 1, peer.headers()), pack(Kind.DATA, 0, 1, LIST_PACKAGES))
-    peer.send(pack(Kind.HEADERS, END, 1, hpack.Encoder().encode({"x": "y"})))
+    peer.send(
+        pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers()),
+        pack_frame(FrameType.DATA, 0, 1, LIST_PACKAGES),
+    )
+    peer.send(pack_frame(FrameType.HEADERS, END, 1, hpack.Encoder().encode({"x": "y"})))
     assert peer.answer(1)[1] == {b"grpc-status": b"0"}
 
 
@@ -82,13 +97,13 @@ def test_content_is_sent_as_far_as_there_is_room(peer: Peer) -> None:
     peer.ask(1)
     seen = b""
     for frame in peer.frames():
-        if frame.kind == Kind.DATA:
+        if frame.type == FrameType.DATA:
             seen += frame.payload
             assert len(frame.payload) <= 3
             if len(seen) == 3:
-                peer.send(pack(Kind.WINDOW_UPDATE, 0, 1, (2).to_bytes(4, "big")))
+                peer.send(pack_frame(FrameType.WINDOW_UPDATE, 0, 1, (2).to_bytes(4, "big")))
             elif len(seen) == 5:
-                peer.send(settings({Setting.INITIAL_WINDOW_SIZE: 1000}))
+                peer.send(settings_frame({Setting.INITIAL_WINDOW_SIZE: 1000}))
                 break
     assert (seen + peer.answer(1)[0]).endswith(b"shelf")
 
@@ -106,7 +121,7 @@ def test_streams_share_the_room_of_a_connection() -> None:
     assert sum(len(frame) - 9 for frame in written) == 65_535
     assert {frame[8] for frame in written} == {1, 3}
     assert ended == []
-    sender.give(40_000)
+    sender.increase_window(40_000)
     sender.send()
     assert sorted(ended) == [1, 3]
 
@@ -117,7 +132,7 @@ def test_calls_one_after_the_other_and_at_once(peer: Peer) -> None:
         peer.ask(stream)
     ended = set()
     for frame in peer.frames():
-        if frame.kind == Kind.HEADERS and frame.flags & Flag.END_STREAM:
+        if frame.type == FrameType.HEADERS and frame.flags & Flag.END_STREAM:
             ended.add(frame.stream)
             if len(ended) == 100:
                 break
@@ -126,8 +141,8 @@ def test_calls_one_after_the_other_and_at_once(peer: Peer) -> None:
 
 def test_pings_are_answered(peer: Peer) -> None:
     peer.greet()
-    peer.send(pack(Kind.PING, 0, 0, b"12345678"), pack(99, 0, 7, b"unknown kinds are nothing"))  # type: ignore[arg-type]
-    answered = next(frame for frame in peer.frames() if frame.kind == Kind.PING)
+    peer.send(pack_frame(FrameType.PING, 0, 0, b"12345678"), pack_frame(99, 0, 7, b"unknown kinds are nothing"))  # type: ignore[arg-type]
+    answered = next(frame for frame in peer.frames() if frame.type == FrameType.PING)
     assert (answered.flags, answered.payload) == (Flag.ACK, b"12345678")
 
 
@@ -138,32 +153,39 @@ def number(value: int) -> bytes:
 @pytest.mark.parametrize(
     ("frames", "code"),
     [
-        ([pack(Kind.DATA, 0, 0, b"")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.DATA, 0, 5, b"")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.HEADERS, END, 2, b"\x82")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.HEADERS, END, 0, b"\x82")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.HEADERS, END, 1, b"\xff\xff\xff\xff\xff")], ErrorCode.COMPRESSION_ERROR),
-        ([pack(Kind.HEADERS, END | Flag.PADDED, 1, b"\x09\x82")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.HEADERS, END | Flag.PADDED, 1, b"")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.HEADERS, 0, 1, b"\x82"), pack(Kind.PING, 0, 0, b"8" * 8)], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.HEADERS, 0, 1, b"\x82"), pack(Kind.CONTINUATION, 0, 3, b"")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.CONTINUATION, 0, 1, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.DATA, 0, 0, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.DATA, 0, 5, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.HEADERS, END, 2, b"\x82")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.HEADERS, END, 0, b"\x82")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.HEADERS, END, 1, b"\xff\xff\xff\xff\xff")], ErrorCode.COMPRESSION_ERROR),
+        ([pack_frame(FrameType.HEADERS, END | Flag.PADDED, 1, b"\x09\x82")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.HEADERS, END | Flag.PADDED, 1, b"")], ErrorCode.PROTOCOL_ERROR),
         (
-            [pack(Kind.HEADERS, 0, 1, b"\x82")] + [pack(Kind.CONTINUATION, 0, 1, b"x" * 9000)] * 2,
+            [pack_frame(FrameType.HEADERS, 0, 1, b"\x82"), pack_frame(FrameType.PING, 0, 0, b"8" * 8)],
+            ErrorCode.PROTOCOL_ERROR,
+        ),
+        (
+            [pack_frame(FrameType.HEADERS, 0, 1, b"\x82"), pack_frame(FrameType.CONTINUATION, 0, 3, b"")],
+            ErrorCode.PROTOCOL_ERROR,
+        ),
+        ([pack_frame(FrameType.CONTINUATION, 0, 1, b"")], ErrorCode.PROTOCOL_ERROR),
+        (
+            [pack_frame(FrameType.HEADERS, 0, 1, b"\x82")]
+            + [pack_frame(FrameType.CONTINUATION, 0, 1, b"x" * 9000)] * 2,
             ErrorCode.ENHANCE_YOUR_CALM,
         ),
-        ([pack(Kind.PUSH_PROMISE, 0, 1, b"1234")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.SETTINGS, 0, 0, b"12345")], ErrorCode.FRAME_SIZE_ERROR),
-        ([pack(Kind.SETTINGS, 0, 1, b"")], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.SETTINGS, Flag.ACK, 0, b"123456")], ErrorCode.FRAME_SIZE_ERROR),
-        ([settings({Setting.INITIAL_WINDOW_SIZE: 2**31})], ErrorCode.FLOW_CONTROL_ERROR),
-        ([settings({Setting.MAX_FRAME_SIZE: 5})], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.PING, 0, 0, b"1")], ErrorCode.FRAME_SIZE_ERROR),
-        ([pack(Kind.WINDOW_UPDATE, 0, 0, number(0))], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.WINDOW_UPDATE, 0, 0, number(2**31 - 1))], ErrorCode.FLOW_CONTROL_ERROR),
-        ([pack(Kind.WINDOW_UPDATE, 0, 9, number(1))], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.RST_STREAM, 0, 9, number(8))], ErrorCode.PROTOCOL_ERROR),
-        ([pack(Kind.RST_STREAM, 0, 0, number(8))], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.PUSH_PROMISE, 0, 1, b"1234")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.SETTINGS, 0, 0, b"12345")], ErrorCode.FRAME_SIZE_ERROR),
+        ([pack_frame(FrameType.SETTINGS, 0, 1, b"")], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.SETTINGS, Flag.ACK, 0, b"123456")], ErrorCode.FRAME_SIZE_ERROR),
+        ([settings_frame({Setting.INITIAL_WINDOW_SIZE: 2**31})], ErrorCode.FLOW_CONTROL_ERROR),
+        ([settings_frame({Setting.MAX_FRAME_SIZE: 5})], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.PING, 0, 0, b"1")], ErrorCode.FRAME_SIZE_ERROR),
+        ([pack_frame(FrameType.WINDOW_UPDATE, 0, 0, number(0))], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.WINDOW_UPDATE, 0, 0, number(2**31 - 1))], ErrorCode.FLOW_CONTROL_ERROR),
+        ([pack_frame(FrameType.WINDOW_UPDATE, 0, 9, number(1))], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.RST_STREAM, 0, 9, number(8))], ErrorCode.PROTOCOL_ERROR),
+        ([pack_frame(FrameType.RST_STREAM, 0, 0, number(8))], ErrorCode.PROTOCOL_ERROR),
         ([struct.pack(">HBBBI", 255, 255, 0, 0, 1)], ErrorCode.FRAME_SIZE_ERROR),
     ],
 )
@@ -182,7 +204,7 @@ def test_other_protocols_are_refused(peer: Peer, sent: bytes) -> None:
 
 
 def test_the_first_frame_must_be_settings(peer: Peer) -> None:
-    peer.send(PREFACE, pack(Kind.PING, 0, 0, b"12345678"))
+    peer.send(PREFACE, pack_frame(FrameType.PING, 0, 0, b"12345678"))
     assert peer.end() is ErrorCode.PROTOCOL_ERROR
 
 
@@ -191,7 +213,7 @@ def test_headers_that_unfold_to_much_are_refused(peer: Peer) -> None:
     encoder = hpack.Encoder()
     block = encoder.encode([("x", "y" * 3000)]) + encoder.encode([("x", "y" * 3000)]) * 20
     assert len(block) < 4000
-    peer.send(pack(Kind.HEADERS, END, 1, block))
+    peer.send(pack_frame(FrameType.HEADERS, END, 1, block))
     assert peer.end() is ErrorCode.COMPRESSION_ERROR
 
 
@@ -238,22 +260,22 @@ def test_texts_of_errors_are_cut_to_what_a_frame_holds(peer: Peer) -> None:
 
 def test_what_is_no_call_at_all_is_refused(peer: Peer) -> None:
     peer.greet()
-    peer.send(pack(Kind.HEADERS, END, 1, peer.headers(**{"content-type": "text/html"})))
+    peer.send(pack_frame(FrameType.HEADERS, END, 1, peer.headers(**{"content-type": "text/html"})))
     frames = (frame for frame in peer.frames() if frame.stream == 1)
     headers, content = next(frames), next(frames)
     assert dict(hpack.Decoder().decode(headers.payload, raw=True))[b":status"] == b"415"
     assert b"gRPC" in content.payload
-    assert next(frames) == Frame(Kind.DATA, Flag.END_STREAM, 1, b"")
+    assert next(frames) == Frame(FrameType.DATA, Flag.END_STREAM, 1, b"")
 
 
 def test_more_calls_than_may_be_are_put_off(peer: Peer) -> None:
     """Their requests do not end, so that none of them is answered."""
     peer.greet()
     for stream in range(1, 515, 2):
-        peer.send(pack(Kind.HEADERS, Flag.END_HEADERS, stream, peer.headers()))
-    refused = next(frame for frame in peer.frames() if frame.kind == Kind.RST_STREAM)
+        peer.send(pack_frame(FrameType.HEADERS, Flag.END_HEADERS, stream, peer.headers()))
+    refused = next(frame for frame in peer.frames() if frame.type == FrameType.RST_STREAM)
     assert (refused.stream, refused.number()) == (513, ErrorCode.REFUSED_STREAM)
-    peer.send(pack(Kind.RST_STREAM, 0, 1, number(8)))
+    peer.send(pack_frame(FrameType.RST_STREAM, 0, 1, number(8)))
     peer.ask(515)
     assert peer.answer(515)[1] == {b"grpc-status": b"0"}
 
@@ -275,7 +297,9 @@ def test_random_bytes_do_no_harm(served: Server) -> None:
     for _ in range(100 * int(os.environ.get("OPMKIT_FUZZ", "1"))):
         with Peer(served.port) as peer:
             peer.greet()
-            sound = pack(Kind.HEADERS, Flag.END_HEADERS, 1, peer.headers()) + pack(Kind.DATA, 1, 1, LIST_PACKAGES)
+            sound = pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers()) + pack_frame(
+                FrameType.DATA, 1, 1, LIST_PACKAGES
+            )
             spoilt = bytearray(sound)
             for _ in range(chance.randint(1, 6)):
                 spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
@@ -288,7 +312,7 @@ def test_our_headers_stand_for_themselves() -> None:
     headers = {":status": "200", "content-type": "application/grpc", "grpc-message": "x" * 300}
     decoder = hpack.Decoder()
     for _ in range(2):
-        assert dict(decoder.decode(compressed(headers))) == headers
+        assert dict(decoder.decode(encode_headers(headers))) == headers
     assert not decoder.header_table.dynamic_entries
 
 

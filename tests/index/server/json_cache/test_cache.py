@@ -91,16 +91,16 @@ def test_an_invalid_catalog_leaves_the_cache_as_it_was(catalog: Path, tmp_path: 
 def test_a_catalog_that_changes_during_the_build_invalidates_the_cache(
     catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from opmkit.index.server.json_cache import build as catalogbuild
+    from opmkit.index.server.json_cache import build
 
-    read = catalogbuild.read_catalog
+    read = build.load_catalog
 
-    def read_and_change(root: Path) -> catalogbuild.ReadCatalog:
+    def read_and_change(root: Path) -> build.LoadedCatalog:
         found = read(root)
         write_file(root / "more.json", b'{"schema": "note"}')
         return found
 
-    monkeypatch.setattr(catalogbuild, "read_catalog", read_and_change)
+    monkeypatch.setattr(build, "load_catalog", read_and_change)
     load_cache(catalog, tmp_path / "cache", enforce=False)
     assert not is_valid(catalog, tmp_path / "cache")
 
@@ -162,13 +162,13 @@ def test_builds_of_different_catalogs_do_not_mix(catalog: Path, tmp_path: Path) 
 
 
 def test_a_failing_disk_leaves_an_invalid_cache(catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from opmkit.index.server.json_cache import build as catalogbuild
+    from opmkit.index.server.json_cache import build
 
     def full(*_: object) -> NoReturn:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(catalogbuild, "create_file", full)
+        patch.setattr(build, "create_file", full)
         with pytest.raises(Exception, match="No space left"):
             load_cache(catalog, tmp_path / "cache", enforce=False)
     assert files(tmp_path / "cache") == ["digest"]

@@ -283,8 +283,8 @@ class Connection(asyncio.Protocol):
             self._inbound.expect_content(block.stream, headers.content_length)
         request = self._requests[block.stream] = self._accept(self, block.stream, headers)
         request.begin()
-        if block.ended:
-            self._deliver(block.stream, b"", ended=True)
+        if block.ended and block.stream in self._requests:
+            request.receive(b"", ended=True)
 
     def _process_late_headers(self, block: HeaderBlock) -> None:
         """Process headers on a stream that was opened before: trailers, or a violation of the protocol."""
@@ -296,7 +296,8 @@ class Connection(asyncio.Protocol):
             if not block.ended or self._inbound.is_content_missing(block.stream):
                 raise StreamFailed(block.stream, ErrorCode.PROTOCOL_ERROR)
             self._inbound.close(block.stream)
-            self._deliver(block.stream, b"", ended=True)
+            if block.stream in self._requests:
+                self._requests[block.stream].receive(b"", ended=True)
             return
         self._count_overhead()
         self._headers.skip(block.data)
@@ -327,7 +328,9 @@ class Connection(asyncio.Protocol):
         increment = self._inbound.receive(stream, size, len(content), ended=ended)
         if increment:
             self._write(window_update_frame(stream, increment))
-        self._deliver(stream, content, ended=ended)
+        request = self._requests.get(stream)
+        if request is not None:
+            request.receive(content, ended=ended)
 
     def _process_late_data(self, stream: int, *, ended: bool) -> None:
         """Process content on a stream that does not expect any."""
@@ -339,11 +342,6 @@ class Connection(asyncio.Protocol):
             raise StreamFailed(stream, ErrorCode.STREAM_CLOSED)
         if ended:
             del self._inbound.ignored[stream]
-
-    def _deliver(self, stream: int, data: bytes, *, ended: bool) -> None:
-        request = self._requests.get(stream)
-        if request is not None:
-            request.receive(data, ended=ended)
 
     def _process_rst_stream(self, frame: Frame) -> None:
         self._inbound.check_opened(frame.stream, finishing=self._draining)

@@ -30,7 +30,13 @@ class HeaderBlocks:
 
     def start(self, frame: Frame) -> HeaderBlock | None:
         """Add a HEADERS frame; return its block if it is complete."""
-        return self._update(HeaderBlock(frame.stream, bool(frame.flags & Flag.END_STREAM), frame.content()), frame)
+        block = HeaderBlock(frame.stream, bool(frame.flags & Flag.END_STREAM), frame.content())
+        if len(block.data) > MAX_HEADER_BYTES:
+            raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "headers are too large")
+        if frame.flags & Flag.END_HEADERS:
+            return block
+        self.incomplete = block
+        return None
 
     def resume(self, frame: Frame) -> HeaderBlock | None:
         """Add a CONTINUATION frame; return its block if it is complete."""
@@ -39,14 +45,11 @@ class HeaderBlocks:
             raise ConnectionFailed(ErrorCode.PROTOCOL_ERROR, "unexpected CONTINUATION frame")
         if block.continuations == MAX_CONTINUATIONS:
             raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "too many CONTINUATION frames")
-        data = block.data + frame.payload
-        return self._update(HeaderBlock(block.stream, block.ended, data, block.continuations + 1), frame)
-
-    def _update(self, block: HeaderBlock, frame: Frame) -> HeaderBlock | None:
-        if len(block.data) > MAX_HEADER_BYTES:
+        if len(block.data) + len(frame.payload) > MAX_HEADER_BYTES:
             raise ConnectionFailed(ErrorCode.ENHANCE_YOUR_CALM, "headers are too large")
+        block.data += frame.payload
+        block.continuations += 1
         if not frame.flags & Flag.END_HEADERS:
-            self.incomplete = block
             return None
         self.incomplete = None
         return block

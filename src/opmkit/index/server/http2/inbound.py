@@ -63,7 +63,8 @@ class InboundStreams:
             if remaining < 0 or (ended and remaining):
                 raise StreamFailed(stream, ErrorCode.PROTOCOL_ERROR)
         if ended:
-            self.close(stream)
+            del self.receiving[stream]
+            self._remaining.pop(stream, None)
             return 0
         unreturned = self.receiving[stream] + frame_size
         self.receiving[stream] = unreturned if unreturned < WINDOW_STEP else 0

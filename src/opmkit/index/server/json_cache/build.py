@@ -35,7 +35,7 @@ _SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCatalog:
+class LoadedCatalog:
     """A valid catalog: the blobs of each package, the graphs of their channels, and documents of custom schemas."""
 
     packages: list[PackageBlobs]
@@ -43,23 +43,23 @@ class ReadCatalog:
     others: tuple[OtherBlob, ...]
 
 
-def read_catalog(root: Path) -> ReadCatalog:
+def load_catalog(root: Path) -> LoadedCatalog:
     """Read and check a catalog.
 
     Raises:
-        InvalidCatalog: with all findings.
-        StoreError: if it cannot be read.
+        InvalidCatalog: the catalog is not valid; the error lists all findings.
+        StoreError: a file cannot be read.
     """
     blobs = read_blobs(root)
-    return ReadCatalog(group_by_package(blobs), Catalog.from_blobs(blobs), blobs.others)
+    return LoadedCatalog(group_by_package(blobs), Catalog.from_blobs(blobs), blobs.others)
 
 
-def write_content(catalog: ReadCatalog, directory: Path) -> None:
+def write_content(catalog: LoadedCatalog, directory: Path) -> None:
     """Write all files into an empty directory.
 
     Raises:
-        CatalogError: if two bundles would have the same file, or names do not make a file name.
-        OSError: if a file cannot be written.
+        CatalogError: two bundles have the same file name, or names are invalid in a file name.
+        OSError: a file cannot be written.
     """
     index = {}
     for package in catalog.packages:
@@ -84,8 +84,10 @@ def _write_file(path: Path, data: bytes) -> None:
 def _bundle_files(package: PackageBlobs, graph: Catalog) -> Iterator[tuple[str, bytes]]:
     """Yield a file for each bundle in each channel."""
     (definition,) = package.packages
-    reasons = _deprecations(package, BUNDLE)
-    common = {bundle.name: common_fields(bundle, definition, reasons.get(bundle.name)) for bundle in package.bundles}
+    deprecations = _deprecations(package, BUNDLE)
+    common = {
+        bundle.name: common_fields(bundle, definition, deprecations.get(bundle.name)) for bundle in package.bundles
+    }
     for channel in graph.packages[package.name].channels.values():
         for name, entry in channel.entries.items():
             document = bundle_document(common[name], package.name, channel.name, entry)
@@ -101,7 +103,7 @@ def _deprecations(package: PackageBlobs, schema: str) -> dict[str, str]:
 def _package(package: PackageBlobs, graph: Catalog) -> dict[str, Any]:
     """Return a package as Go's index of packages has it."""
     (definition,) = package.packages
-    reasons = _deprecations(package, CHANNEL)
+    deprecations = _deprecations(package, CHANNEL)
     channels = graph.packages[package.name].channels.values()
     return {
         "name": package.name,
@@ -109,7 +111,7 @@ def _package(package: PackageBlobs, graph: Catalog) -> dict[str, Any]:
         "icon": _icon(definition.icon),
         "defaultChannel": definition.default_channel,
         "Channels": {
-            channel.name: _channel(package.name, channel) | _deprecation(reasons.get(channel.name))
+            channel.name: _channel(package.name, channel) | _deprecation(deprecations.get(channel.name))
             for channel in channels
         },
         **_deprecation(_deprecations(package, PACKAGE).get("")),

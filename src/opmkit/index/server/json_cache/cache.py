@@ -1,7 +1,7 @@
-"""The cache of a served catalog, in operator-registry's format ``json``, which its servers read as well.
+"""Load and build the cache of a catalog in operator-registry's format ``json``, which its servers read as well.
 
-The digest covers the catalog and the cache, so a cache that is incomplete, changed or made from other files is never
-used. It is written last: until then the directory holds an empty digest, which no cache has.
+The digest covers the catalog and the cache, so that a cache that is incomplete, modified or built from other files is
+never used. It is written last; until then the file is empty, which is not a valid digest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NEW_CONTENT, _NEW_DIGEST = f".{CONTENT}-", f".{DIGEST}-"
 
 
 class InvalidCache(CatalogError):
-    """A cache that does not belong to the catalog, where it must, or a directory with other content."""
+    """A cache that is required to be valid for the catalog but is not, or a directory with other files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +51,26 @@ class JsonCache:
 
 
 def load_cache(root: Path, directory: Path, *, enforce: bool) -> JsonCache:
-    """Return the cache of the catalog at ``root`` in ``directory``, which is built again unless it is valid.
+    """Return the cache in ``directory`` of the catalog in ``root``; unless it is valid, it is built.
 
-    With ``enforce`` it must be valid.
+    With ``enforce`` it must be valid already.
 
     Raises:
-        InvalidCache: if it is not and must be, or the directory has other content.
-        InvalidCatalog: with all findings about the catalog.
-        StoreError: if something cannot be read or written.
+        InvalidCache: the cache is not valid but must be, or the directory contains other files.
+        InvalidCatalog: the catalog is not valid; the error lists all findings.
+        StoreError: a file cannot be read or written.
     """
-    _refuse_others(directory)
+    _check_content(directory)
     catalog = hash_tree(root)
     with _locked(directory, fcntl.LOCK_SH):
-        found = _stored_digest(directory)
-        computed = _digest(catalog, directory / CONTENT) if found else ""
-        if found and found == computed:
-            return _loaded(directory)
+        stored = _stored_digest(directory)
+        computed = _digest(catalog, directory / CONTENT) if stored else ""
+        if stored and stored == computed:
+            return _load(directory)
     if enforce:
         raise InvalidCache(
-            f'cache requires rebuild: cache reports digest as "{found}", but computed digest is "{computed}"'
-            if found
+            f'cache requires rebuild: cache reports digest as "{stored}", but computed digest is "{computed}"'
+            if stored
             else f"read existing cache digest: {directory / DIGEST}: not found or empty",
             hint=Hint.any_of(
                 Hint("build the cache with {}", Setting.CACHE_ONLY),
@@ -94,36 +94,36 @@ def remove_unreadable(directory: Path) -> None:
 
 
 def _build(root: Path, catalog: int, directory: Path) -> JsonCache:
-    """Build the cache of a catalog with this hash, which was computed before reading it.
+    """Build the cache of a catalog.
 
-    If the catalog changes meanwhile, the digest will not match.
+    The hash ``catalog`` was computed before reading it, so that the digest does not match if it changes meanwhile.
     """
-    from opmkit.index.server.json_cache.build import read_catalog, write_content  # not needed with a valid cache
+    from opmkit.index.server.json_cache.build import load_catalog, write_content  # not needed for a valid cache
 
-    read = read_catalog(root)
+    loaded = load_catalog(root)
     with disk_errors(directory), _umask(0), _claimed(directory):
-        found = _stored_digest(directory)
-        if found and found == _digest(catalog, directory / CONTENT):
-            return _loaded(directory)  # another process has built it
+        stored = _stored_digest(directory)
+        if stored and stored == _digest(catalog, directory / CONTENT):
+            return _load(directory)  # another process has built it
         new = directory / f"{_NEW_CONTENT}{secrets.token_hex(8)}"
         new.mkdir(DIRECTORY_MODE)
         try:
-            write_content(read, new)
+            write_content(loaded, new)
             _install(new, directory, _digest(catalog, new))
         except BaseException:
             shutil.rmtree(new, ignore_errors=True)
             raise
-        return _loaded(directory)
+        return _load(directory)
 
 
 @contextmanager
 def _umask(mask: int) -> Iterator[None]:
-    """Set the mask of new files: a cache may be served by another user of the same group."""
-    before = os.umask(mask)
+    """Set the mask of new files, since a cache may be served by another user of the same group."""
+    previous = os.umask(mask)
     try:
         yield
     finally:
-        os.umask(before)
+        os.umask(previous)
 
 
 @contextmanager
@@ -131,10 +131,10 @@ def _claimed(directory: Path) -> Iterator[None]:
     """Create the directory if needed, and keep other processes from building in it at the same time."""
     make_directory(directory, DIRECTORY_MODE)
     with _locked(directory, fcntl.LOCK_EX):
-        (directory / DIGEST).touch(FILE_MODE)  # from now on this is a cache of the format, if an invalid one
+        (directory / DIGEST).touch(FILE_MODE)  # marks the directory as a cache, which is not valid yet
         make_directory(directory / CONTENT, DIRECTORY_MODE)
         for path in (*directory.glob(f"{_NEW_CONTENT}*"), *directory.glob(f"{_NEW_DIGEST}*")):
-            _remove(path)  # left by a process that was killed
+            _remove(path)  # left over from a process that was killed
         yield
 
 
@@ -148,7 +148,7 @@ def _locked(directory: Path, mode: int) -> Iterator[None]:
         yield
         return
     try:
-        with suppress(OSError):  # some network file systems have no locks; the digest protects from mixed content
+        with suppress(OSError):  # some network file systems lack locks; the digest detects mixed content
             fcntl.flock(descriptor, mode)
         yield
     finally:
@@ -156,7 +156,7 @@ def _locked(directory: Path, mode: int) -> Iterator[None]:
 
 
 def _install(new: Path, directory: Path, digest: str) -> None:
-    """Replace the content of the cache, which is invalid until the digest is written."""
+    """Replace the content of the cache, which is not valid until the digest is written."""
     _write_digest(directory, "")
     content = directory / CONTENT
     for path in content.iterdir():
@@ -178,7 +178,7 @@ def _write_digest(directory: Path, digest: str) -> None:
     pending.rename(directory / DIGEST)
 
 
-def _loaded(directory: Path) -> JsonCache:
+def _load(directory: Path) -> JsonCache:
     with disk_errors(directory):
         packages: dict[str, Any] = orjson.loads((directory / CONTENT / PACKAGES).read_bytes())
     return JsonCache(packages, directory / CONTENT)
@@ -190,7 +190,7 @@ def _digest(catalog: int, content: Path) -> str:
 
 
 def _stored_digest(directory: Path) -> str | None:
-    """Return the digest that a cache was stored with, or None if there is none."""
+    """Return the stored digest of a cache, or None if there is none."""
     with disk_errors(directory):
         try:
             return (directory / DIGEST).read_text(errors="replace").strip()
@@ -203,7 +203,7 @@ def _names(directory: Path) -> set[str]:
         return {path.name for path in directory.iterdir()} if directory.exists() else set()
 
 
-def _refuse_others(directory: Path) -> None:
+def _check_content(directory: Path) -> None:
     """Raise InvalidCache unless the directory is empty or has a cache in the format, complete or not."""
     names = {name for name in _names(directory) if not name.startswith((_NEW_CONTENT, _NEW_DIGEST))} - {POGREB}
     if not (names <= {DIGEST} or {DIGEST, CONTENT} <= names):

@@ -1,7 +1,7 @@
-"""The digest of operator-registry's cache format ``json``: FNV-1a over tar archives of the catalog and the cache.
+"""Digest of a cache: FNV-1a of tar archives of the catalog and the cache.
 
-The archives are never written: their headers and contents go straight into the hash. Names, types, sizes and permission
-bits count, owners and times do not, and symbolic links are left out. See ``pkg/cache/json.go`` and ``tar.go`` of
+The archives are not written: their headers and contents are hashed directly. They include names, types, sizes and
+permission bits, but neither owners, times nor symbolic links. See ``pkg/cache/json.go`` and ``tar.go`` of
 operator-registry; ``archive/tar`` of Go's standard library determines the bytes of the headers.
 """
 
@@ -37,18 +37,18 @@ class Fnv1a:
     __slots__ = ("_buffer", "_value")
 
     def __init__(self, value: int = _BASIS) -> None:
-        """Start from ``value``, the hash of what came before."""
+        """Continue from ``value``, the hash of earlier data."""
         self._value = value
         self._buffer = bytearray()
 
     def update(self, data: bytes) -> None:
-        """Append ``data`` to what is hashed."""
+        """Hash ``data``."""
         self._buffer += data
         if len(self._buffer) >= _BUFFER_SIZE:
             self._flush()
 
     def value(self) -> int:
-        """Return the hash of everything so far."""
+        """Return the hash of all data so far."""
         if self._buffer:
             self._flush()
         return self._value
@@ -56,15 +56,15 @@ class Fnv1a:
     def _flush(self) -> None:
         """Hash the buffer with a library that always starts from the standard basis.
 
-        Only the low byte of the hash takes part in the xor of FNV-1a; the rest is linear. With a leading byte that
-        brings the low byte to that of the current value, its hash differs from the wanted one by a known term.
+        Only the low byte of the hash takes part in the xor of FNV-1a; the rest is linear. After a leading byte that
+        sets the low byte to that of the current value, the result differs from the wanted hash by a known term.
         """
         from fnv_c import fnv1a_64
 
         lead = (self._value * _PRIME_INVERSE ^ _BASIS) & 0xFF
         start = (_BASIS ^ lead) * _PRIME
-        found = fnv1a_64(bytes((lead,)) + self._buffer)
-        self._value = (found + (self._value - start) * pow(_PRIME, len(self._buffer), _MODULUS)) % _MODULUS
+        result = fnv1a_64(bytes((lead,)) + self._buffer)
+        self._value = (result + (self._value - start) * pow(_PRIME, len(self._buffer), _MODULUS)) % _MODULUS
         self._buffer.clear()
 
 
@@ -76,11 +76,11 @@ def fnv1a(data: bytes) -> int:
 
 
 def hash_tree(root: Path, value: int = _BASIS) -> int:
-    """Return the hash of a directory, continued from the hash of another.
+    """Return the hash of a directory, continued from ``value``, the hash of another one.
 
     Raises:
-        InvalidCatalog: for a file that is neither regular, a directory nor a symbolic link.
-        StoreError: if something cannot be read.
+        InvalidCatalog: a file is neither regular, a directory nor a symbolic link.
+        StoreError: a file cannot be read.
     """
     hasher = Fnv1a(value)
     with disk_errors(root):
@@ -113,7 +113,7 @@ def _walk(root: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
         if stat.S_ISDIR(status.st_mode):
             prefix = "" if name == "." else f"{name}/"
             names = sorted((entry.name for entry in os.scandir(path)), key=os.fsencode, reverse=True)
-            pending += [(prefix + each, path / each) for each in names]
+            pending += [(prefix + child, path / child) for child in names]
         elif not stat.S_ISREG(status.st_mode):
             raise InvalidCatalog(f"{path}: unsupported file type", hint="Remove it from the catalog directory.")
         yield name, path, status

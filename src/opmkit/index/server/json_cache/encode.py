@@ -27,7 +27,7 @@ _GVK_REQUIRED = "olm.gvk.required"
 _PACKAGE_REQUIRED = "olm.package.required"
 _CSV_KIND = "ClusterServiceVersion"
 _MANIFEST_PROPERTIES = (kinds.BUNDLE_OBJECT, kinds.CSV_METADATA)
-"""Properties that contain manifests, and are returned in other fields. Clusters copy properties to size-limited fields."""
+"""Properties with manifests, which have their own fields. Clusters copy the other properties to size-limited fields."""
 
 
 def common_fields(bundle: BundleBlob, package: PackageBlob, deprecation: str | None) -> dict[str, Any]:
