@@ -96,7 +96,7 @@ def test_the_report_has_what_the_reference_prints_and_all_findings(opm: Here, br
     error, warning = report["findings"]
     assert (error["severity"], error["file"], error["line"]) == ("error", "demo.yaml", 9)
     assert (error["package"], error["channel"], error["bundle"]) == ("demo", "alpha", "")
-    assert error["remedy"].startswith("Remove")
+    assert error["hint"].startswith("Remove")
     assert (warning["severity"], warning["bundle"]) == ("warning", "demo.v1.0.0")
 
 

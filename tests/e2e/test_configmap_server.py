@@ -130,7 +130,7 @@ def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
     done = attempt(*NAMED, "--kubeconfig", kubeconfig, directory=tmp_path, forkserver=forkserver)
     assert (done.status, done.stdout) == (1, "")
     assert problem in done.stderr
-    assert "advice=" in done.stderr
+    assert "hint=" in done.stderr
     assert done.stderr.count("\n") == 1
     assert (tmp_path / "termination-log").read_text() == done.stderr
     assert not (tmp_path / "bundles.db").exists()

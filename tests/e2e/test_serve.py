@@ -205,7 +205,7 @@ def test_a_database_that_can_not_be_served_is_told_in_a_line(make: object, cause
     assert fields(line)["level"] == "fatal"
     assert str(database) in fields(line)["msg"]
     assert cause in fields(line)["msg"]
-    assert fields(line)["advice"]
+    assert fields(line)["hint"]
     assert log.read_text() == told
     assert log.stat().st_mode & 0o777 == 0o755 & ~umask()
 

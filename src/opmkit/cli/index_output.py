@@ -97,5 +97,5 @@ def _change_as_json(result: AppliedChange, references: tuple[str, ...], digest: 
         "stranded": result.diff.stranded,
         "warnings": result.warnings,
         "skipped": result.skipped,
-        "failures": [{"message": failure.message, "advice": format_hint(failure.hint)} for failure in result.failures],
+        "failures": [{"message": failure.message, "hint": format_hint(failure.hint)} for failure in result.failures],
     }

@@ -59,7 +59,7 @@ def server_logs(termination_log: Path, *, debug: bool) -> Iterator[None]:
 def _log_fatal(logger: logging.Logger, error: OpmkitError | OSError) -> None:
     text = format_os_error(error) if isinstance(error, OSError) else error.message
     hint = format_hint(error.hint) if isinstance(error, OpmkitError) else ""
-    logger.critical(text, extra={"fields": {"advice": hint} if hint else {}})
+    logger.critical(text, extra={"fields": {"hint": hint} if hint else {}})
     logger.debug("traceback of the error", exc_info=error)
 
 

@@ -95,13 +95,13 @@ def test_json() -> None:
     assert (report["version"], report["passed"], report["errors"], report["warnings"]) == (1, False, 1, 1)
     demo, fine, gone = report["bundles"]
     assert (demo["passed"], fine["passed"], gone["passed"]) == (False, True, False)
-    assert gone["error"] == {"message": "not found", "advice": "pass another image"}
+    assert gone["error"] == {"message": "not found", "hint": "pass another image"}
     assert demo["findings"][1] == {
         "rule": "CSV-X",
         "validator": "csv",
         "severity": "error",
         "message": "spec.x is 7%",
-        "remedy": "Write 6,\nor: less.",
+        "hint": "Write 6,\nor: less.",
         "subject": "x",
         "file": "manifests/a b.yaml",
         "line": 3,

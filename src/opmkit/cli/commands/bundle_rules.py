@@ -47,7 +47,7 @@ def _rule_as_json(rule: Rule) -> dict[str, str]:
         "severity": rule.severity.value,
         "summary": rule.summary,
         "explanation": rule.explanation,
-        "remedy": rule.hint,
+        "hint": rule.hint,
         "bad": rule.bad,
         "good": rule.good,
     }

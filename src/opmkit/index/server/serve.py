@@ -113,7 +113,7 @@ def _readable_cache(cache: Path | None) -> Path | None:
 
     unreadable = unreadable_format(cache) if cache is not None else ""
     if unreadable:
-        fields = {"cache": str(cache), "advice": Hint("build it with {} to start faster", Operation.BUILD_CACHE)}
+        fields = {"cache": str(cache), "hint": Hint("build it with {} to start faster", Operation.BUILD_CACHE)}
         _log.warning(
             "the cache has the format %s, which opmkit cannot read: building a temporary cache",
             unreadable,

@@ -151,7 +151,7 @@ def _run_worker(run: Callable[[WorkerContext], None], context: WorkerContext) ->
         run(context)
         status = 0
     except OpmkitError as error:
-        _log.error(error.message, extra={"fields": {"advice": error.hint}})
+        _log.error(error.message, extra={"fields": {"hint": error.hint}})
     except Exception:  # noqa: BLE001 - the process ends here
         _log.exception("a process of the server failed")
     finally:

@@ -28,7 +28,7 @@ def report(results: Sequence[ValidationResult], fail_on: Severity, skipped: int 
 
 
 def _bundle(result: ValidationResult, fail_on: Severity) -> dict[str, Any]:
-    failure = {"error": {"message": result.error, "advice": str(result.hint)}} if result.error else {}
+    failure = {"error": {"message": result.error, "hint": str(result.hint)}} if result.error else {}
     return {
         "target": result.target,
         "name": result.name,
@@ -41,7 +41,7 @@ def _bundle(result: ValidationResult, fail_on: Severity) -> dict[str, Any]:
                 "validator": finding.validator,
                 "severity": finding.severity.value,
                 "message": finding.message,
-                "remedy": finding.hint,
+                "hint": finding.hint,
                 "subject": finding.subject,
                 "file": finding.file,
                 "line": finding.line,

@@ -47,7 +47,7 @@ def _to_dict(finding: CatalogFinding) -> dict[str, Any]:
     return {
         "severity": finding.severity.value,
         "message": finding.message,
-        "remedy": finding.hint,
+        "hint": finding.hint,
         "package": finding.package,
         "channel": finding.channel,
         "bundle": finding.bundle,
