@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
 
 
-def catalog_of(directories: Iterable[Path]) -> Blobs:
+def build_catalog(directories: Iterable[Path]) -> Blobs:
     """The catalog of these bundles, as far as their versions are semantic, differ, and can be tags."""
     template = ImageTemplate.parse("quay.io/example/{{.Package}}:v{{.Version}}")
     rendering = RenderOptions(frozenset({SourceKind.BUNDLE_DIRECTORY}), image_template=template)

@@ -19,7 +19,7 @@ from opmkit.index.fbc.write import to_json
 from tests.golden.test_grpc import CATALOG, GOLDEN
 from tests.index.replay import REGISTRY
 from tests.kit.cachedcatalog import BLOBS, DIGEST, ODD_TREE_DIGEST, write_catalog, write_odd_tree
-from tests.kit.catalogmaker import catalog_of
+from tests.kit.catalogmaker import build_catalog
 from tests.kit.catalogs import free_port
 from tests.kit.opm import PROGRAM
 from tests.kit.randomcatalogs import requests_for_catalog
@@ -96,7 +96,7 @@ def corpus(root: Path) -> Path:
     """All published bundles of the corpus, several hundred."""
     directories = sorted(path.parent for path in (SHARED / "corpus" / "bundles").glob("*/*/metadata"))
     published = [path for path in directories if not path.parent.name.startswith(("syn-", "opreg-"))]
-    blobs = catalog_of(published)
+    blobs = build_catalog(published)
     assert len(blobs.bundles) > 300
     write_blobs(blobs, root, "json", to_json)
     return root

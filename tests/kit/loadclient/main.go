@@ -100,7 +100,7 @@ type load struct {
 	method   string
 	streams  bool
 	requests [][]byte
-	most     int64
+	limit    int64
 	deadline time.Time
 
 	next, made, messages, bytes, failures atomic.Int64
@@ -115,11 +115,11 @@ func calls(arguments []string) error {
 	callers := flags.Int("callers", 1, "how many call at a time")
 	shared := flags.Bool("shared", false, "all callers share one connection")
 	seconds := flags.Float64("seconds", 2, "for how long")
-	most := flags.Int64("most", 1<<62, "the most calls to make")
+	limit := flags.Int64("limit", 1<<62, "maximum number of calls")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	l := &load{method: *method, streams: *streams, most: *most}
+	l := &load{method: *method, streams: *streams, limit: *limit}
 	if err := json.NewDecoder(os.Stdin).Decode(&l.requests); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func calls(arguments []string) error {
 func (l *load) call(connection *grpc.ClientConn) {
 	for time.Now().Before(l.deadline) {
 		number := l.next.Add(1)
-		if number > l.most {
+		if number > l.limit {
 			return
 		}
 		request := l.requests[number*stride%int64(len(l.requests))]

@@ -1,0 +1,85 @@
+"""Command line of the benchmarks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kit.shared import SHARED
+
+from .add import bench_add, bench_scale
+from .render import bench_catalog, bench_render
+from .serve import bench_serve
+from .serve_catalog import bench_serve_catalog
+from .soak import bench_soak
+from .transfer import bench_transfer
+from .validate import bench_validate
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A subcommand, the flags it takes in addition to ``--json``, and their defaults."""
+
+    run: Callable[[argparse.Namespace], dict[str, object]]
+    bundles: bool = True
+    reference: bool = True
+    package: str = ""
+    runs: int = 0
+    seconds: float = 0
+
+
+BENCHMARKS = {
+    "add": Benchmark(bench_add, package="multicluster-operators-subscription", runs=1),
+    "scale": Benchmark(bench_scale, bundles=False),
+    "validate": Benchmark(bench_validate),
+    "render": Benchmark(bench_render),
+    "catalog": Benchmark(bench_catalog, runs=5),
+    "transfer": Benchmark(bench_transfer, bundles=False, reference=False, runs=3),
+    "serve": Benchmark(bench_serve, runs=5),
+    "serve-catalog": Benchmark(bench_serve_catalog, runs=5),
+    "soak": Benchmark(bench_soak, reference=False, seconds=1800),
+}
+
+
+def main() -> int:
+    """Run one benchmark and return the exit code."""
+    arguments = _parser().parse_args()
+    report = arguments.run(arguments)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description="Measure opmkit.")
+    commands = parser.add_subparsers(required=True, metavar="NAME")
+    for name, benchmark in BENCHMARKS.items():
+        command = commands.add_parser(name, help=benchmark.run.__doc__, description=benchmark.run.__doc__)
+        command.set_defaults(run=benchmark.run)
+        command.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file as well")
+        if benchmark.bundles:
+            corpus = SHARED / "corpus" / "bundles"
+            command.add_argument(
+                "--bundles", type=Path, default=corpus, metavar="DIR", help="directory of PACKAGE/VERSION directories"
+            )
+        if benchmark.reference:
+            opm = os.environ.get("OPMKIT_REFERENCE_OPM")
+            command.add_argument("--reference", default=opm, metavar="OPM", help="path of Go opm, to compare with")
+        if benchmark.package:
+            command.add_argument("--package", default=benchmark.package, help="package to add alone")
+        if benchmark.runs:
+            command.add_argument("--runs", type=int, default=benchmark.runs, metavar="N", help="number of runs")
+        if benchmark.seconds:
+            command.add_argument(
+                "--seconds", type=float, default=benchmark.seconds, metavar="N", help="duration in seconds"
+            )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
