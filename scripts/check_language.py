@@ -37,7 +37,7 @@ WORDS = {
     r"sound (?:catalog|bundle|index|image|database)s?": "valid ...",
 }
 BANNED = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), advice) for pattern, advice in WORDS.items()]
-CODE = re.compile(r"``.*?``|`[^`]*`|<[^>]*>|https?://\S+", re.DOTALL)
+CODE = re.compile(r"```.*?```|``.*?``|`[^`]*`|<[^>]*>|https?://\S+", re.DOTALL)
 INDIRECT = re.compile(r"(?:What|How|That|Where|Whether|Who|Whose|When)\b")
 CONTRACTION = re.compile(r"\b\w+n't\b", re.IGNORECASE)
 SKIPPED = ("fixtures/", "scripts/check_language.py", "LICENSE")

@@ -1,10 +1,12 @@
-"""The documents tell what the command does: their examples run, and no command or flag is missing from them."""
+"""The examples of the documentation run, its links resolve, and it describes the existing commands and flags."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,18 +20,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROOT = FIXTURES.parent
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)")
+FLAG = re.compile(r"--[A-Za-z][A-Za-z0-9-]*")
+PROGRAMS: dict[str, list[str | Path]] = {
+    "registry-server": [PROGRAM.parent / "registry-server"],
+    "initializer": [PROGRAM.parent / "initializer"],
+    "configmap-server": [PROGRAM.parent / "configmap-server"],
+    "scripts/build-runtime": [sys.executable, ROOT / "scripts" / "build_runtime.py"],
+}
+"""Programs with their own section in commands.md."""
 
 
 def examples(document: Path) -> str:
-    """The commands of a document's console blocks, as one script."""
+    """Return the commands of a document's console blocks as one script."""
     commands = [command for block in BLOCK.findall(document.read_text()) for command in COMMAND.findall(block)]
     return "\n".join(["set -euo pipefail", *commands])
 
 
 @pytest.mark.parametrize(("name", "bundle"), [("README.md", "v0.1.0"), ("docs/tour.md", "v0.3.0")])
-def test_the_examples_run_one_after_the_other(name: str, bundle: str, tmp_path: Path) -> None:
+def test_examples_run_in_sequence(name: str, bundle: str, tmp_path: Path) -> None:
     script = examples(ROOT / name)
     assert script.count("opm ") > 4
     (tmp_path / "fixtures").symlink_to(FIXTURES)
@@ -46,7 +60,7 @@ def test_the_examples_run_one_after_the_other(name: str, bundle: str, tmp_path: 
 
 
 def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command of the tree with its path, groups left out."""
+    """Iterate over the commands of a group and its groups, with their paths."""
     for name, child in getattr(command, "commands", {}).items():
         yield from commands(child, (*path, name))
     if not hasattr(command, "commands"):
@@ -65,7 +79,54 @@ def test_every_command_and_flag_is_documented_and_has_help() -> None:
                     assert f"`{flag}" in text, f"{flag} of {path} is not documented"
 
 
-def test_relative_links_lead_somewhere() -> None:
-    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+@cache
+def flags_of_commands() -> dict[tuple[str, ...], set[str]]:
+    """Return the flags of each command of opm by its path."""
+    return {
+        path: {flag for param in command.params for flag in param.opts}
+        for path, command in commands(get_command(build_app()))
+    }
+
+
+def flags_of_section(heading: str) -> set[str]:
+    """Return the flags of the commands in a heading of commands.md; of all commands if it contains none."""
+    if heading in PROGRAMS:
+        done = subprocess.run(
+            [*PROGRAMS[heading], "--help"],
+            env={**os.environ, "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return set(FLAG.findall(done.stdout))
+    words = {word for word in heading.replace(",", "").split() if word.islower()} - {"opm"}
+    if heading.startswith("opm "):
+        found = [flags for path, flags in flags_of_commands().items() if words <= set(path) or set(path) <= words]
+        assert found, f"no command for the heading {heading!r}"
+        return {flag for flags in found for flag in flags}
+    return {flag for flags in flags_of_commands().values() for flag in flags}
+
+
+def test_flags_in_the_tables_of_commands_exist() -> None:
+    sections = re.split(r"^##+ ", (ROOT / "docs" / "commands.md").read_text(), flags=re.MULTILINE)[1:]
+    for section in sections:
+        heading = section.splitlines()[0]
+        rows = [line for line in section.splitlines() if line.startswith("|")]
+        documented = set(FLAG.findall(" ".join(span for row in rows for span in re.findall(r"`[^`]*`", row))))
+        if documented:
+            assert documented <= flags_of_section(heading), f"the table of {heading!r} has unknown flags"
+
+
+@cache
+def anchors(document: Path) -> set[str]:
+    """Return the anchors that GitHub creates for the headings of a document."""
+    headings = HEADING.findall(FENCED.sub("", document.read_text()))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
+def test_relative_links_resolve(document: Path) -> None:
+    for target, anchor in LINK.findall(document.read_text()):
+        linked = document.parent / target if target else document
+        assert linked.exists(), f"{target} does not exist"
+        assert not anchor or anchor in anchors(linked), f"{target}#{anchor} does not exist"
