@@ -191,7 +191,7 @@ def write_truncated(path: Path) -> None:
         (lambda path: None, "No such file or directory"),
         (lambda path: path.write_bytes(b"nonsense" * 100), "not a database"),
         (write_truncated, "damaged database: truncated"),
-        (lambda path: write_old_database(path, 99), "this program knows up to"),
+        (lambda path: write_old_database(path, 99), "this release supports versions up to"),
         (lambda path: path.mkdir(), "Is a directory"),
     ],
     ids=["missing", "no database", "truncated", "newer", "directory"],
