@@ -292,7 +292,7 @@ def test_rendered_json_is_split_at_the_lines_between_braces(site: Site) -> None:
     for output in outputs:
         assert [one["name"] for one in iib_documents(output)] == [f"{PACKAGE}.v{version}" for version in VERSIONS]
     version = (
-        "import json, sys; count_findings = json.load(sys.stdin)['properties'];"
+        "import json, sys; found = json.load(sys.stdin)['properties'];"
         "print(*(one['value']['version'] for one in found if one['type'] == 'olm.package'), end='')"
     )
     for tool in site.tools():  # Konflux opm-get-bundle-version, with jq
