@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def display_name(bundle: BundleBlob) -> str:
-    """Return the display name in the ClusterServiceVersion of a bundle or in its metadata; "" if there is none.
+    """Return the display name in the ClusterServiceVersion of a bundle or in its metadata; "" if it has neither.
 
     Raises:
         InvalidDocument: an `olm.bundle.object` can't be decoded; a valid catalog has no such object.

@@ -84,7 +84,7 @@ def _dumps(blob: Blob, option: int) -> bytes:
 
 
 def with_go_numbers(value: Any) -> Any:
-    """Return the value with numbers formatted as in Go; the same object if there are none to change."""
+    """Return the value with numbers formatted as in Go; the same object if nothing changes."""
     if isinstance(value, dict):
         members = {key: with_go_numbers(member) for key, member in value.items()}
         return members if any(members[key] is not value[key] for key in value) else value

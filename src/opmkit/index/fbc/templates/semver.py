@@ -198,7 +198,7 @@ def _icon_and_description(bundle: BundleBlob) -> tuple[Icon | None, str]:
 
 
 def _first_icon(icons: JsonValue) -> Icon | None:
-    """Return the first icon; None if there is none or, as in Go, if the data of any icon is not valid base64."""
+    """Return the first icon; None without icons or, as in Go, if the data of any icon is not valid base64."""
     entries = icons if isinstance(icons, list) else []
     found = [
         Icon(_string(icon, "base64data"), _string(icon, "mediatype")) for icon in entries if isinstance(icon, dict)
