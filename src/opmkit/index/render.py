@@ -43,11 +43,11 @@ class RenderOptions:
     """Options of rendering.
 
     Attributes:
-        kinds: kinds of references to accept.
-        level: level to which bundles are migrated.
-        image_template: template of the images of bundle directories, which have no image otherwise.
-        cache: rendered bundle images by digest.
-        warn: called with each warning about a bundle.
+        kinds: Kinds of references to accept.
+        level: Level to which bundles are migrated.
+        image_template: Template of the images of bundle directories, which have no image otherwise.
+        cache: Rendered bundle images by digest.
+        warn: Called with each warning about a bundle.
     """
 
     kinds: frozenset[SourceKind] = frozenset(SourceKind)
@@ -87,17 +87,17 @@ def render_each(
     """Yield the blobs of each reference in order, up to the first that fails; references are read concurrently.
 
     Args:
-        tool: creates the registry tool, when the first image is read.
-        references: catalog directories, database files, index images, bundle directories and bundle images. A path
+        tool: Creates the registry tool, when the first image is read.
+        references: Catalog directories, database files, index images, bundle directories and bundle images. A path
             that exists takes precedence over an image of that name.
-        options: options of rendering.
-        progress: where to report progress.
+        options: Options of rendering.
+        progress: Where to report progress.
 
     Raises:
-        InvalidCatalog: documents of a catalog are invalid; the error lists all findings.
-        CatalogError: a reference is of another kind than those accepted.
-        BundleError: a bundle can't be represented in a catalog.
-        ImageToolsError: a reference can't be read.
+        InvalidCatalog: Documents of a catalog are invalid; the error lists all findings.
+        CatalogError: A reference is of another kind than those accepted.
+        BundleError: A bundle can't be represented in a catalog.
+        ImageToolsError: A reference can't be read.
     """
     progress.begin("Rendering", len(references), unit="references")
     manifests = ManifestCache()

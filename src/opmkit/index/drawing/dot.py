@@ -30,7 +30,7 @@ def render_dot(packages: Iterable[PackageView]) -> str:
     """Return a graph with a cluster for each package and, within it, for each channel; edges lead to newer bundles.
 
     Raises:
-        CatalogError: the graph has more than `MAX_EDGES` edges.
+        CatalogError: The graph has more than `MAX_EDGES` edges.
     """
     lines = ["digraph updates {", "  rankdir=LR;", "  node [shape=box, fontname=sans];", "  edge [fontname=sans];"]
     clusters, remaining_edges = count(), count(MAX_EDGES, -1)

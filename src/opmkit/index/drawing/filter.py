@@ -21,8 +21,8 @@ class GraphFilter:
     """A filter of channels.
 
     Attributes:
-        package: the package to select, "" for all.
-        minimum: a bundle, whose package is selected, without edges from lower versions; "" for no bundle.
+        package: The package to select, "" for all.
+        minimum: A bundle, whose package is selected, without edges from lower versions; "" for no bundle.
     """
 
     package: str = ""
@@ -32,11 +32,11 @@ class GraphFilter:
         """Return the selected channels with their selected entries, sorted by package and name.
 
         Args:
-            channels: the channels of the catalog.
-            keys: the version keys of its bundles by name.
+            channels: The channels of the catalog.
+            keys: The version keys of its bundles by name.
 
         Raises:
-            CatalogError: the minimum is not a bundle of the catalog.
+            CatalogError: The minimum is not a bundle of the catalog.
         """
         ordered = sorted(channels, key=lambda channel: (channel.package, channel.name))
         if not (self.package or self.minimum):

@@ -29,15 +29,15 @@ class Row:
     """A bundle of a channel; rows refer to each other by number, from 0 at the top.
 
     Attributes:
-        name: the name of the bundle.
-        lane: its lane, from 0.
-        lanes: the number of lanes in use at this row.
-        rank: its position among all rows in ascending order of versions, from 0.
-        is_entry: whether it is an entry of the channel, and not only named by others.
-        replaces: the row that it replaces.
-        skips: the rows that it skips.
-        skip_range: its skip range.
-        in_range: half-open spans of the ranks in the skip range.
+        name: The name of the bundle.
+        lane: Its lane, from 0.
+        lanes: The number of lanes in use at this row.
+        rank: Its position among all rows in ascending order of versions, from 0.
+        is_entry: Whether it is an entry of the channel, and not only named by others.
+        replaces: The row that it replaces.
+        skips: The rows that it skips.
+        skip_range: Its skip range.
+        in_range: Half-open spans of the ranks in the skip range.
     """
 
     name: str

@@ -49,14 +49,14 @@ def render_mermaid(
     """Return the graph of the channels of a catalog, which may be invalid.
 
     Args:
-        blobs: the catalog.
-        graph_filter: selects the parts to draw.
-        compat: the release of Go opm to match.
-        v0_semantics: whether to mark skipped bundles and edges that OLM v0 never uses because of them.
+        blobs: The catalog.
+        graph_filter: Selects the parts to draw.
+        compat: The release of Go opm to match.
+        v0_semantics: Whether to mark skipped bundles and edges that OLM v0 never uses because of them.
 
     Raises:
-        InvalidCatalog: a bundle has no valid version.
-        CatalogError: the minimum of the filter is not in the catalog.
+        InvalidCatalog: A bundle has no valid version.
+        CatalogError: The minimum of the filter is not in the catalog.
     """
     keys = version_keys(blobs.bundles)
     channels = graph_filter.apply(blobs.channels, keys)

@@ -43,12 +43,12 @@ def render_page(title: str, packages: Sequence[PackageView], problems: Mapping[s
     """Return the page.
 
     Args:
-        title: the title of the page.
-        packages: the packages to draw.
-        problems: the problems of packages by name.
+        title: The title of the page.
+        packages: The packages to draw.
+        problems: The problems of packages by name.
 
     Raises:
-        CatalogError: the data is larger than `MAX_DATA` bytes.
+        CatalogError: The data is larger than `MAX_DATA` bytes.
     """
     data = [_data_element("catalog", {"packages": list(map(_search_data, packages))})]
     for number, package in enumerate(packages):

@@ -35,7 +35,7 @@ def render_svg(packages: Iterable[PackageView]) -> str:
     and the label has the number of the others.
 
     Raises:
-        CatalogError: there are more than `MAX_ROWS` rows.
+        CatalogError: There are more than `MAX_ROWS` rows.
     """
     body: list[str] = []
     top, width, rows = _MARGIN, _MIN_WIDTH, 0

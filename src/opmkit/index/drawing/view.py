@@ -22,13 +22,13 @@ class PackageView:
     """A package, which may be invalid.
 
     Attributes:
-        name: its name.
-        default_channel: the name of its default channel.
-        description: its description.
-        channels: its channels, sorted by name.
-        bundles: its bundles by name.
-        deprecations: messages of deprecations by schema and name.
-        keys: the version keys of its bundles by name.
+        name: Its name.
+        default_channel: The name of its default channel.
+        description: Its description.
+        channels: Its channels, sorted by name.
+        bundles: Its bundles by name.
+        deprecations: Messages of deprecations by schema and name.
+        keys: The version keys of its bundles by name.
     """
 
     name: str
@@ -68,13 +68,13 @@ def package_views(blobs: Blobs, package: str = "", channel: str = "") -> list[Pa
     """Return the packages of a catalog, sorted by name.
 
     Args:
-        blobs: the catalog, which may be invalid.
-        package: the only package to return, "" for all.
-        channel: the only channel to keep in each package, "" for all.
+        blobs: The catalog, which may be invalid.
+        package: The only package to return, "" for all.
+        channel: The only channel to keep in each package, "" for all.
 
     Raises:
-        UnknownPackage: the package does not exist.
-        CatalogError: a package does not have that channel.
+        UnknownPackage: The package does not exist.
+        CatalogError: A package does not have that channel.
     """
     names = sorted({blob.package for blob in blobs if blob.package and not isinstance(blob, schemas.OtherBlob)})
     if package and package not in names:

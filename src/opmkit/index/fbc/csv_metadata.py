@@ -24,7 +24,7 @@ def csv_metadata(csv: JsonValue) -> JsonValue:
     """Return the ``olm.csv.metadata`` of a ClusterServiceVersion.
 
     Raises:
-        InvalidBundle: a field has the wrong type.
+        InvalidBundle: A field has the wrong type.
     """
     members = fields.mapping(csv, "the ClusterServiceVersion")
     metadata = fields.mapping(members.get("metadata"), "metadata")
@@ -41,7 +41,7 @@ def csv_from_metadata(value: JsonValue) -> dict[str, dict[str, JsonValue]]:
     """Return the ``metadata`` and ``spec`` of a ClusterServiceVersion, as far as ``olm.csv.metadata`` has them.
 
     Raises:
-        InvalidBundle: a field has the wrong type.
+        InvalidBundle: A field has the wrong type.
     """
     members = fields.mapping(value, "olm.csv.metadata")
     parts: dict[str, dict[str, JsonValue]] = {"metadata": {}, "spec": {}}

@@ -21,8 +21,8 @@ def require_empty(directory: Path) -> None:
     """Check that a directory is empty or does not exist.
 
     Raises:
-        CatalogError: the directory is not empty, or the path is not a directory.
-        StoreError: the directory can't be read.
+        CatalogError: The directory is not empty, or the path is not a directory.
+        StoreError: The directory can't be read.
     """
     with disk_errors(directory):
         if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
@@ -38,14 +38,14 @@ def write_catalog(blobs: Blobs, directory: Path, extension: str, encode: Callabl
     The directory is created only after everything is written to a temporary one.
 
     Args:
-        blobs: the blobs of the catalog.
-        directory: a directory that is empty or does not exist.
-        extension: the extension of the files, without a dot.
+        blobs: The blobs of the catalog.
+        directory: A directory that is empty or does not exist.
+        extension: The extension of the files, without a dot.
         encode: `to_json` or `to_yaml`.
 
     Raises:
-        CatalogError: the directory is not empty, or the name of a package is not a valid directory name.
-        StoreError: a file can't be written.
+        CatalogError: The directory is not empty, or the name of a package is not a valid directory name.
+        StoreError: A file can't be written.
     """
     require_empty(directory)
     directory = directory.absolute()
@@ -75,7 +75,7 @@ def package_directory_name(package: str) -> str:
     """Return the name of a package's directory, which is the name of the package.
 
     Raises:
-        CatalogError: it is not a valid directory name.
+        CatalogError: It is not a valid directory name.
     """
     if package in (".", "..") or "/" in package or "\0" in package:
         raise CatalogError(f"package name {package!r}: not a valid directory name", hint="Rename the package.")

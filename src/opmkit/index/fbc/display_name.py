@@ -20,7 +20,7 @@ def display_name(bundle: BundleBlob) -> str:
     """Return the display name in the ClusterServiceVersion of a bundle or in its metadata; "" if it has neither.
 
     Raises:
-        InvalidDocument: an `olm.bundle.object` can't be decoded; a valid catalog has no such object.
+        InvalidDocument: An `olm.bundle.object` can't be decoded; a valid catalog has no such object.
     """
     for value in csv_specs(bundle):
         name = member(value, "displayName") if isinstance(value, dict) else None
@@ -33,7 +33,7 @@ def csv_specs(bundle: BundleBlob) -> Iterator[JsonValue]:
     """Yield the ``spec`` of the ClusterServiceVersion, if embedded, and the value of `olm.csv.metadata`, if any.
 
     Raises:
-        InvalidDocument: an `olm.bundle.object` can't be decoded; a valid catalog has no such object.
+        InvalidDocument: An `olm.bundle.object` can't be decoded; a valid catalog has no such object.
     """
     for value in bundle_objects(bundle):
         if isinstance(value, dict) and value.get("kind") == CSV_KIND:

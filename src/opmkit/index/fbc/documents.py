@@ -31,11 +31,11 @@ class Document:
     """A document of a file.
 
     Attributes:
-        line: the first line of the content, counted from 1.
-        value: the content; mappings of YAML documents have sorted keys.
-        duplicates: keys that a mapping repeats; the last value wins. In JSON their lines are 0.
-        start: offset of the document in the file after the byte order mark, including the ``---`` before it.
-        end: offset of the next document.
+        line: The first line of the content, counted from 1.
+        value: The content; mappings of YAML documents have sorted keys.
+        duplicates: Keys that a mapping repeats; the last value wins. In JSON their lines are 0.
+        start: Offset of the document in the file after the byte order mark, including the ``---`` before it.
+        end: Offset of the next document.
     """
 
     line: int
@@ -49,8 +49,8 @@ def read_documents(raw: bytes, *, include_empty: bool = False) -> Iterator[Docum
     """Yield all documents; for one that can't be parsed, yield the error, with its line in the file.
 
     Args:
-        raw: the content of the file.
-        include_empty: whether to yield YAML documents without content. Which ``---`` delimit such a document follows
+        raw: The content of the file.
+        include_empty: Whether to yield YAML documents without content. Which ``---`` delimit such a document follows
             Go opm, where a second ``---`` starts a document if the first one ended another.
     """
     raw = raw.removeprefix(BOM)

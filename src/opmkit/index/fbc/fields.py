@@ -24,9 +24,9 @@ class FieldReader:
     """A reader of the fields of a mapping.
 
     Attributes:
-        value: the mapping.
-        report: called with the path and the problem of each field of a wrong type.
-        path: the path of the mapping in its document.
+        value: The mapping.
+        report: Called with the path and the problem of each field of a wrong type.
+        path: The path of the mapping in its document.
     """
 
     value: Mapping[str, JsonValue]

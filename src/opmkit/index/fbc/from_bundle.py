@@ -32,7 +32,7 @@ def bundle_to_blob(bundle: Bundle) -> BundleBlob:
     Update edges are not part of it: they belong to the entries of channels.
 
     Raises:
-        InvalidBundle: the value of a property or dependency, or the release, is invalid.
+        InvalidBundle: The value of a property or dependency, or the release, is invalid.
     """
     csv = orjson.loads(bundle.csv.json)
     spec = fields.mapping(csv["spec"], "spec")
@@ -87,7 +87,7 @@ def gvk_property(type_: str, value: JsonValue) -> BlobProperty:
     """Return a property that names an API.
 
     Raises:
-        InvalidBundle: a field of ``value`` has the wrong type.
+        InvalidBundle: A field of ``value`` has the wrong type.
     """
     return BlobProperty(type_, {**_string_fields(value, _GVK_FIELDS, GVK)})
 
@@ -96,7 +96,7 @@ def package_required_property(value: JsonValue) -> BlobProperty:
     """Return the `olm.package.required` property of a dependency on a package.
 
     Raises:
-        InvalidBundle: a field of ``value`` has the wrong type.
+        InvalidBundle: A field of ``value`` has the wrong type.
     """
     strings = _string_fields(value, ("packageName", "version"), PACKAGE)
     return BlobProperty(PACKAGE_REQUIRED, {"packageName": strings["packageName"], "versionRange": strings["version"]})
@@ -106,7 +106,7 @@ def related_images(spec: Mapping[str, JsonValue]) -> list[RelatedImage]:
     """Return the related images in the spec of a ClusterServiceVersion.
 
     Raises:
-        InvalidBundle: a field has the wrong type.
+        InvalidBundle: A field has the wrong type.
     """
     path = "spec.relatedImages"
     entries = [
@@ -119,7 +119,7 @@ def parse_json(text: str) -> JsonValue:
     """Parse JSON text of a database or a bundle; empty text is null.
 
     Raises:
-        ValueError: the text is not JSON.
+        ValueError: The text is not JSON.
     """
     try:
         value: JsonValue = orjson.loads(text or "null")

@@ -58,8 +58,8 @@ def read_blobs(root: FilePath) -> Blobs:
     """Read a catalog directory.
 
     Raises:
-        InvalidCatalog: documents are invalid; the error lists all findings.
-        StoreError: a file can't be read.
+        InvalidCatalog: Documents are invalid; the error lists all findings.
+        StoreError: A file can't be read.
     """
     loaded = load_directory(root)
     raise_findings(loaded.errors)
@@ -70,7 +70,7 @@ def load_directory(root: FilePath) -> LoadResult:
     """Read a catalog directory, without the documents that are invalid.
 
     Raises:
-        StoreError: a file can't be read.
+        StoreError: A file can't be read.
     """
     return load_files(((name, read_file(path)) for name, path in iter_catalog_files(root)))
 
@@ -93,7 +93,7 @@ def parse_blobs(raw: bytes, name: str) -> Blobs:
     """Read the content of a file; ``name`` is its name for messages.
 
     Raises:
-        InvalidCatalog: documents are invalid; the error lists all findings.
+        InvalidCatalog: Documents are invalid; the error lists all findings.
     """
     loaded = load_files([(name, raw)])
     raise_findings(loaded.errors)
@@ -104,8 +104,8 @@ def read_file(path: FilePath) -> bytes:
     """Return the content of a file of a catalog.
 
     Raises:
-        InvalidCatalog: the file is larger than `MAX_FILE` bytes.
-        StoreError: the file can't be read.
+        InvalidCatalog: The file is larger than `MAX_FILE` bytes.
+        StoreError: The file can't be read.
     """
     with disk_errors(path):
         if path.stat().st_size > MAX_FILE:

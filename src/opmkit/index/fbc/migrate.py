@@ -34,7 +34,7 @@ def migrate(blobs: Blobs, level: MigrationLevel) -> Blobs:
     """Return the blobs with their bundles migrated to a level.
 
     Raises:
-        InvalidCatalog: the ClusterServiceVersion of a bundle is invalid.
+        InvalidCatalog: The ClusterServiceVersion of a bundle is invalid.
     """
     if level is MigrationLevel.NONE:
         return blobs
@@ -55,7 +55,7 @@ def migrate_bundle(blob: BundleBlob) -> BundleBlob:
     A bundle without an image is not changed, since its objects exist nowhere else, nor is one that has metadata.
 
     Raises:
-        InvalidCatalog: the ClusterServiceVersion is invalid.
+        InvalidCatalog: The ClusterServiceVersion is invalid.
     """
     if not blob.image or any(True for _ in blob.property_values(CSV_METADATA)):
         return blob
@@ -81,7 +81,7 @@ def bundle_objects(blob: BundleBlob) -> Iterator[JsonValue]:
     """Yield the Kubernetes objects that are embedded in a bundle.
 
     Raises:
-        InvalidDocument: an object can't be decoded.
+        InvalidDocument: An object can't be decoded.
     """
     for value in blob.property_values(BUNDLE_OBJECT):
         data = value.get("data") if isinstance(value, dict) else None

@@ -65,7 +65,7 @@ class Catalog:
         """Validate blobs and build the catalog that they describe.
 
         Raises:
-            InvalidCatalog: the blobs break rules of that release; the error lists all findings.
+            InvalidCatalog: The blobs break rules of that release; the error lists all findings.
         """
         raise_findings(check_blobs(blobs, compat))
         return cls({package.name: Package.from_blobs(package) for package in group_by_package(blobs)})

@@ -41,7 +41,7 @@ def encode_like(path: Path, blob: Blob) -> bytes:
     """Encode a blob in the format of another file.
 
     Raises:
-        StoreError: the file can't be read.
+        StoreError: The file can't be read.
     """
     return (to_json if _starts_as_json(path) else to_yaml)([blob])
 
@@ -52,14 +52,14 @@ def new_package_files(
     """Return files with the blobs of packages that are new in the catalog, by path relative to the root.
 
     Args:
-        root: the root of the catalog.
-        blobs: the blobs.
-        files: the files of the catalog; the format is that of the majority.
-        reserved: paths that must not be used, in addition to existing files.
+        root: The root of the catalog.
+        blobs: The blobs.
+        files: The files of the catalog; the format is that of the majority.
+        reserved: Paths that must not be used, in addition to existing files.
 
     Raises:
-        CatalogError: the name of a package is not a valid directory name, or its file would be ignored.
-        StoreError: a file can't be read.
+        CatalogError: The name of a package is not a valid directory name, or its file would be ignored.
+        StoreError: A file can't be read.
     """
     if not blobs:
         return {}

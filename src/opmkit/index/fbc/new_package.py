@@ -23,8 +23,8 @@ def create_package(
     """Create the blob of a package, with its description and icon from files.
 
     Raises:
-        CatalogError: the icon is not an image, the description is not UTF-8, or a file is larger than `MAX_FILE`.
-        StoreError: a file can't be read.
+        CatalogError: The icon is not an image, the description is not UTF-8, or a file is larger than `MAX_FILE`.
+        StoreError: A file can't be read.
     """
     text = _read_text(description) if description else ""
     return PackageBlob(name, default_channel, _read_icon(icon) if icon else None, text)

@@ -57,7 +57,7 @@ def validate_packages(blobs: Blobs, packages: Collection[str], compat: Compat = 
     """Validate the named packages.
 
     Raises:
-        InvalidCatalog: a package is invalid; the error lists all findings.
+        InvalidCatalog: A package is invalid; the error lists all findings.
     """
     raise_findings(check_blobs(Blobs.from_blobs(blob for blob in blobs if blob.package in packages), compat))
 

@@ -43,9 +43,9 @@ def plan_changes(root: Path, before: Blobs, after: Blobs) -> FileChanges:
     last blob of the package; otherwise in ``PACKAGE/catalog.EXTENSION``.
 
     Raises:
-        CatalogError: a file has changed since it was read, the name of a new package is not a valid directory name, or
+        CatalogError: A file has changed since it was read, the name of a new package is not a valid directory name, or
             its file would be ignored.
-        StoreError: a file can't be read.
+        StoreError: A file can't be read.
     """
     edits, new = _match_blobs(list(before), list(after))
     without_file = _assign_new_blobs(edits, new)
@@ -150,8 +150,8 @@ def apply_changes(root: Path, changes: FileChanges) -> None:
     Loaders ignore that directory, also if the program is killed and leaves it behind.
 
     Raises:
-        CatalogError: a file would be written outside ``root``.
-        StoreError: a file can't be written or removed.
+        CatalogError: A file would be written outside ``root``.
+        StoreError: A file can't be written or removed.
     """
     with disk_errors(root):
         root.mkdir(parents=True, exist_ok=True)

@@ -87,12 +87,12 @@ def read_source(name: str, raw: bytes, expected: Iterable[Blob]) -> SourceFile:
     """Parse a file that is known to contain the ``expected`` blobs.
 
     Args:
-        name: the name of the file for messages.
-        raw: its content.
-        expected: its blobs; the documents of the result refer to the same objects.
+        name: The name of the file for messages.
+        raw: Its content.
+        expected: Its blobs; the documents of the result refer to the same objects.
 
     Raises:
-        CatalogError: the file contains other blobs.
+        CatalogError: The file contains other blobs.
     """
     unmatched: defaultdict[tuple[int, str, str, str], deque[Blob]] = defaultdict(deque)
     for blob in expected:

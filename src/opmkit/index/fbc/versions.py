@@ -22,7 +22,7 @@ def version_text(bundle: BundleBlob) -> str:
     """Return the version of a bundle.
 
     Raises:
-        ValueError: it does not have exactly one property with a version.
+        ValueError: It does not have exactly one property with a version.
     """
     values = list(bundle.property_values(PACKAGE))
     if len(values) != 1:
@@ -37,11 +37,11 @@ def version_keys(bundles: Iterable[BundleBlob], *, lenient: bool = False) -> dic
     """Return the version keys of bundles by name; of several bundles with one name the first is used.
 
     Args:
-        bundles: the bundles.
-        lenient: whether to omit bundles without a valid version.
+        bundles: The bundles.
+        lenient: Whether to omit bundles without a valid version.
 
     Raises:
-        InvalidCatalog: bundles have no valid version; the error lists all of them.
+        InvalidCatalog: Bundles have no valid version; the error lists all of them.
     """
     keys: dict[str, VersionKey] = {}
     findings: list[CatalogFinding] = []
@@ -61,7 +61,7 @@ def parse_range(text: str) -> VersionRange:
     """Parse a version range of which no alternative is empty.
 
     Raises:
-        ValueError: the range is invalid.
+        ValueError: The range is invalid.
     """
     parsed = VersionRange.parse(text)
     if not parsed.is_complete:

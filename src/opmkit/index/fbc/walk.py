@@ -31,8 +31,8 @@ def iter_catalog_files(root: Path) -> Iterator[tuple[str, Path]]:
     of ``.gitignore`` and apply to everything below their directory.
 
     Raises:
-        InvalidCatalog: directories are nested too deeply, or an ``.indexignore`` file is too large or invalid.
-        StoreError: a file or directory can't be read.
+        InvalidCatalog: Directories are nested too deeply, or an ``.indexignore`` file is too large or invalid.
+        StoreError: A file or directory can't be read.
     """
     with disk_errors(root):
         resolved = root.resolve(strict=True)
@@ -45,8 +45,8 @@ def is_ignored(root: Path, name: str) -> bool:
     """Return whether `iter_catalog_files` would exclude a file, which need not exist.
 
     Args:
-        root: the root of the catalog.
-        name: the path of the file relative to the root.
+        root: The root of the catalog.
+        name: The path of the file relative to the root.
     """
     ignores: Ignores = ()
     prefix = ""

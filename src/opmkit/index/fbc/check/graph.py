@@ -45,8 +45,8 @@ def check_graph(entries: Sequence[EntryBlob], *, stop_at_skipped: bool = True) -
     """Return the first problem of the graph of a channel's entries, if any; entries without a name are ignored.
 
     Args:
-        entries: the entries of one channel.
-        stop_at_skipped: whether the chain ends at a skipped entry, as in Go opm 1.58 and later.
+        entries: The entries of one channel.
+        stop_at_skipped: Whether the chain ends at a skipped entry, as in Go opm 1.58 and later.
     """
     entries = [entry for entry in entries if entry.name]
     if not entries:

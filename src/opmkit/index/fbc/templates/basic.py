@@ -26,9 +26,9 @@ def render_basic(template: TemplateFile, render: BundleRenderer) -> Blobs:
     """Return the catalog of a basic template, or of one in the older form, a catalog without ``entries`` around it.
 
     Raises:
-        InvalidCatalog: the template is invalid; the error lists all findings.
-        CatalogError: a bundle can't be rendered.
-        ImageToolsError: a bundle image can't be read.
+        InvalidCatalog: The template is invalid; the error lists all findings.
+        CatalogError: A bundle can't be rendered.
+        ImageToolsError: A bundle image can't be read.
     """
     blobs = _entries(template)
     template.findings += [finding.at(bundle.location) for bundle in blobs.bundles for finding in _check_bundle(bundle)]
@@ -60,7 +60,7 @@ def to_basic(template: TemplateFile) -> OtherBlob:
     """Return a basic template for a catalog: its documents, with bundles reduced to their images.
 
     Raises:
-        InvalidCatalog: the catalog is invalid; the error lists all findings.
+        InvalidCatalog: The catalog is invalid; the error lists all findings.
     """
     blobs = template.load(template.documents)
     template.raise_findings()

@@ -52,12 +52,12 @@ class Component:
     """A catalog to build.
 
     Attributes:
-        name: the name of the catalog.
-        builder: its builder.
-        source: the file, or the program with its arguments.
-        root: the working directory.
-        directory: the directory that is validated after the build.
-        output: the file to write, below ``directory``.
+        name: The name of the catalog.
+        builder: Its builder.
+        source: The file, or the program with its arguments.
+        root: The working directory.
+        directory: The directory that is validated after the build.
+        output: The file to write, below ``directory``.
     """
 
     name: str
@@ -80,7 +80,7 @@ def parse_components(catalogs: TemplateFile, contribution: TemplateFile, compat:
     """Return the components of a contribution.
 
     Raises:
-        InvalidCatalog: a file is invalid, or an output is outside the working directory; the error lists all findings
+        InvalidCatalog: A file is invalid, or an output is outside the working directory; the error lists all findings
             of that file.
     """
     configs = dict(_read_catalogs(catalogs, compat))
@@ -153,12 +153,12 @@ class BuildOptions:
     """Options of building components.
 
     Attributes:
-        render: renders bundle images.
-        write: encodes the resulting catalogs.
-        compat: the release of Go opm to match.
-        level: the level to which rendered bundles are migrated.
-        validate: whether to validate the results.
-        run_programs: whether custom builders may run programs.
+        render: Renders bundle images.
+        write: Encodes the resulting catalogs.
+        compat: The release of Go opm to match.
+        level: The level to which rendered bundles are migrated.
+        validate: Whether to validate the results.
+        run_programs: Whether custom builders may run programs.
     """
 
     render: BundleRenderer
@@ -173,9 +173,9 @@ def build_components(components: Sequence[Component], options: BuildOptions) -> 
     """Build components in order, up to the first that fails.
 
     Raises:
-        CatalogError: a component needs a program, but programs are not allowed (then nothing is built), or one fails.
-        InvalidCatalog: a template or a result is invalid; the error lists all findings.
-        ImageToolsError: a bundle image can't be read, or a file can't be written.
+        CatalogError: A component needs a program, but programs are not allowed (then nothing is built), or one fails.
+        InvalidCatalog: A template or a result is invalid; the error lists all findings.
+        ImageToolsError: A bundle image can't be read, or a file can't be written.
     """
     programs = [" ".join(component.source) for component in components if component.builder is Builder.CUSTOM]
     if programs and not options.run_programs:

@@ -45,8 +45,8 @@ class TemplateFile:
         """Read a file.
 
         Raises:
-            InvalidCatalog: see `read`.
-            StoreError: the file can't be read.
+            InvalidCatalog: See `read`.
+            StoreError: The file can't be read.
         """
         with disk_errors(path), path.open("rb") as file:
             return cls.read(file, str(path))
@@ -56,7 +56,7 @@ class TemplateFile:
         """Read an open file; ``name`` is its name for messages.
 
         Raises:
-            InvalidCatalog: it is neither YAML nor JSON, has duplicate keys, or is larger than `MAX_TEMPLATE`.
+            InvalidCatalog: It is neither YAML nor JSON, has duplicate keys, or is larger than `MAX_TEMPLATE`.
         """
         raw = file.read(MAX_TEMPLATE + 1)
         if len(raw) > MAX_TEMPLATE:

@@ -39,7 +39,7 @@ def template_type(template: TemplateFile) -> TemplateType:
     """Return the type of a template by its schema.
 
     Raises:
-        InvalidCatalog: the schema is missing or unsupported.
+        InvalidCatalog: The schema is missing or unsupported.
     """
     type_ = _SCHEMAS.get(template.schema)
     if type_ is None:
@@ -61,9 +61,9 @@ def render_template(
     """Return the catalog of a template; the bundles rendered for it are migrated to a level.
 
     Raises:
-        InvalidCatalog: the template is invalid; the error lists all findings.
-        CatalogError: a bundle can't be rendered.
-        ImageToolsError: a bundle image can't be read.
+        InvalidCatalog: The template is invalid; the error lists all findings.
+        CatalogError: A bundle can't be rendered.
+        ImageToolsError: A bundle image can't be read.
     """
     if type_ is TemplateType.SUBSTITUTES:  # bundles among its entries are not migrated
         return substitutes.render_substitutes(template, lambda images: _migrate_bundles(render(images), level))

@@ -14,8 +14,8 @@ class BundleRenderer(Protocol):
     """A function that renders bundle images.
 
     Raises:
-        CatalogError: an image is not a bundle image.
-        ImageToolsError: an image can't be read.
+        CatalogError: An image is not a bundle image.
+        ImageToolsError: An image can't be read.
     """
 
     def __call__(self, images: Sequence[str], /) -> Mapping[str, BundleBlob]:

@@ -65,7 +65,7 @@ class SemverTemplate:
         """Parse a template, with the defaults of a release of Go opm.
 
         Raises:
-            InvalidCatalog: the template is invalid; the error lists all findings.
+            InvalidCatalog: The template is invalid; the error lists all findings.
         """
         reader = template.reader(SCHEMA)
         newest = compat is Compat.NEWEST
@@ -119,9 +119,9 @@ def render_semver(template: TemplateFile, render: BundleRenderer, compat: Compat
     """Return the catalog of a semver template: one package, its channels, and the bundles.
 
     Raises:
-        InvalidCatalog: the template or the bundles in it are invalid; the error lists all findings.
-        CatalogError: a bundle can't be rendered.
-        ImageToolsError: a bundle image can't be read.
+        InvalidCatalog: The template or the bundles in it are invalid; the error lists all findings.
+        CatalogError: A bundle can't be rendered.
+        ImageToolsError: A bundle image can't be read.
     """
     parsed = SemverTemplate.parse(template, compat)
     bundles = render(list(dict.fromkeys(listed.image for images in parsed.images.values() for listed in images)))
@@ -138,7 +138,7 @@ def _sort_bundles(parsed: SemverTemplate, bundles: Mapping[str, BundleBlob]) -> 
     """Return the bundles of each archetype, sorted by version.
 
     Raises:
-        InvalidCatalog: bundles belong to another package than the first, are listed twice, have an invalid version, or
+        InvalidCatalog: Bundles belong to another package than the first, are listed twice, have an invalid version, or
             have versions of equal precedence.
     """
     package = next(iter(bundles.values())).package

@@ -39,10 +39,10 @@ def render_substitutes(template: TemplateFile, render: BundleRenderer) -> Blobs:
     """Return the catalog of a substitutes template.
 
     Raises:
-        InvalidCatalog: the template or its catalog is invalid, with all findings; or a substitution is impossible or
+        InvalidCatalog: The template or its catalog is invalid, with all findings; or a substitution is impossible or
             makes the catalog invalid.
-        CatalogError: a bundle can't be rendered.
-        ImageToolsError: a bundle image can't be read.
+        CatalogError: A bundle can't be rendered.
+        ImageToolsError: A bundle image can't be read.
     """
     reader = template.reader(SCHEMA)
     template.check_fields(reader, "schema", "entries", "substitutions")
@@ -61,7 +61,7 @@ def to_substitutes(template: TemplateFile) -> OtherBlob:
     """Return a substitutes template for a catalog, without substitutions.
 
     Raises:
-        InvalidCatalog: the catalog is invalid; the error lists all findings.
+        InvalidCatalog: The catalog is invalid; the error lists all findings.
     """
     template.load(template.documents)
     template.raise_findings()
