@@ -16,12 +16,12 @@ NAME = "build.json"
 
 
 class BuildInformation(BuildHookInterface[Any]):
-    """Adds ``opmkit/build.json`` to wheels and source distributions; those built from the latter retain it."""
+    """Hook that adds ``opmkit/build.json`` to wheels and source distributions."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the file outside of the source tree."""
+        """Write the file outside the source tree, unless a source distribution contains it already."""
         root = Path(self.root)
         if version == "editable" or (root / "src" / "opmkit" / NAME).exists():
             return
@@ -39,7 +39,7 @@ class BuildInformation(BuildHookInterface[Any]):
 
 
 def build_information(root: Path) -> dict[str, str]:
-    """Return the commit of a source tree and its date, or SOURCE_DATE_EPOCH; empty where they are not known."""
+    """Return the commit of a source tree and its date, or SOURCE_DATE_EPOCH; empty strings if unknown."""
     commit = seconds = ""
     top = _git(root, "rev-parse", "--show-toplevel")
     if top and Path(top).resolve() == root.resolve():

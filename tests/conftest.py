@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")  # how long a test takes tells of the machine
+settings.load_profile("untimed")  # durations depend on the machine
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-_FOREIGN = (
+_USER_SETTINGS = (
     *("REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "SOURCE_DATE_EPOCH"),
     *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "CONTAINER_HOST", "CONTAINER_SSHKEY"),
     *("CONTAINERS_REGISTRIES_CONF", "CONTAINERS_REGISTRIES_CONF_OVERRIDE", "XDG_CACHE_HOME"),
@@ -49,9 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the settings, credentials and image store of whoever runs the tests out of them."""
-    for name in _FOREIGN:
+def _isolated_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Isolate tests from the settings, credentials and image store of the user."""
+    for name in _USER_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     home = tmp_path_factory.getbasetemp() / "home"
     home.mkdir(exist_ok=True)
@@ -62,7 +62,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypa
 
 @pytest.fixture(autouse=True)
 def _reset_logging() -> Iterator[None]:
-    """Undo the logging settings of commands that a test ran in this process, so that ``caplog`` works in the next."""
+    """Undo the logging settings of commands that ran in this process, so that ``caplog`` works."""
     yield
     logger = logging.getLogger("opmkit")
     logger.handlers, logger.propagate = [], True
@@ -71,61 +71,61 @@ def _reset_logging() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def forkserver() -> Iterator[ForkServer]:
-    """Processes of the command that begin quickly, one or many at once."""
+    """Return the fork server for commands, one per worker."""
     with ForkServer() as started:
         yield started
 
 
 @pytest.fixture
 def opm(tmp_path: Path, forkserver: ForkServer) -> Opm:
-    """The command in an empty working directory."""
+    """Return the command in an empty working directory."""
     return Opm(tmp_path, forkserver=forkserver)
 
 
 @pytest.fixture(scope="session")
 def registry() -> Iterator[Registry]:
-    """A plain http registry that lets everybody in, one for all tests of a worker: use names of your own in it."""
+    """Start a plain HTTP registry without authentication, one per worker: tests use distinct repository names."""
     with Registry() as started:
         yield started
 
 
 @pytest.fixture
 def basic_registry() -> Iterator[Registry]:
-    """A plain http registry for the user ``tester`` with the password ``secret`` only."""
+    """Start a plain HTTP registry with basic authentication for ``tester``/``secret``."""
     with Registry(users={"tester": "secret"}) as started:
         yield started
 
 
 @pytest.fixture
 def tls_registry() -> Iterator[Registry]:
-    """A https registry whose certificate only ``tls_registry.ca_file`` vouches for."""
+    """Start an HTTPS registry with a certificate of the private authority ``tls_registry.ca_file``."""
     with Registry(tls=True) as started:
         yield started
 
 
 @pytest.fixture
 def token_server() -> Iterator[TokenServer]:
-    """Bearer tokens for ``tester``/``secret``, and for everybody to pull ``public/...``."""
+    """Start a token server for ``tester``/``secret``, with anonymous pulls of ``public/...``."""
     with TokenServer({"tester": "secret"}, identity_tokens={"identity": "tester"}) as started:
         yield started
 
 
 @pytest.fixture
 def token_registry(token_server: TokenServer) -> Iterator[Registry]:
-    """A plain http registry that believes the tokens of ``token_server``."""
+    """Start a plain HTTP registry that accepts the tokens of ``token_server``."""
     with Registry(tokens=token_server) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def docker_daemon() -> Iterator[DockerDaemon]:
-    """A dockerd, one for all tests of a worker: use names of your own in it."""
+    """Start dockerd, one per worker: tests use distinct image names."""
     with DockerDaemon() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def container_storage() -> Iterator[Engine]:
-    """Storage of podman and buildah, one for all tests of a worker."""
+    """Create storage for podman and buildah, one per worker."""
     with Engine("podman") as engine:
         yield engine

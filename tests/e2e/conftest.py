@@ -1,4 +1,4 @@
-"""The command for the registries of the tests."""
+"""Fixtures of the end-to-end tests."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def opm_http(opm: Opm) -> Opm:
-    """The command in an empty working directory, for registries that speak plain HTTP."""
+    """Return the command in an empty working directory with ``--use-http``."""
     return replace(opm, flags=("--use-http",))

@@ -115,7 +115,7 @@ def browser(shared_browser: Browser) -> Iterator[Browser]:
     shared_browser.requested.clear()
     yield shared_browser
     shared_browser.evaluate("1")  # wait until earlier events have been recorded
-    assert shared_browser.complaints == []
+    assert shared_browser.errors == []
     assert {address.split("#")[0].rpartition("/")[2] for address in shared_browser.requested} <= {"catalog.html"}
 
 

@@ -1,1 +1,1 @@
-"""What the tests share: real registries, token servers, scripted faults and container engines."""
+"""Shared parts of the tests: servers, registries, container engines, sample content and recorded results."""

@@ -1,8 +1,7 @@
-"""A Kubernetes API server as far as ConfigMaps go: get, create and update, with its errors, who may do what, and TLS.
+"""Kubernetes API server for ConfigMaps: get, create and update with authorization, validation and TLS.
 
-Answers are those that the API conventions and the OpenAPI document of ``core/v1`` describe: an object with
-``resourceVersion`` and ``uid``, or a ``Status`` that says why not.
-They were compared with those of kube-apiserver 1.31.
+Responses follow the API conventions and the OpenAPI document of ``core/v1``: an object with ``resourceVersion`` and
+``uid``, or a ``Status`` with the error. They were compared with those of kube-apiserver 1.31.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ _NAME_RULE = (
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update"}
 
 
-class Refused(Exception):
-    """A request that fails, with the ``Status`` to answer."""
+class ApiError(Exception):
+    """The error of a request, with the ``Status`` of the response."""
 
     def __init__(self, code: int, reason: str, message: str, details: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
@@ -67,15 +66,15 @@ def _named(name: str, kind: str = "configmaps") -> dict[str, object]:
     return {"name": name, "kind": kind} if name else {"kind": kind}
 
 
-def _invalid(name: str, field: str, reason: str, problem: str) -> Refused:
+def _invalid(name: str, field: str, reason: str, problem: str) -> ApiError:
     cause = {"reason": f"FieldValue{reason}", "message": problem, "field": field}
     message = f'ConfigMap "{name}" is invalid: {field}: {problem}'
-    return Refused(422, "Invalid", message, {**_named(name, "ConfigMap"), "causes": [cause]})
+    return ApiError(422, "Invalid", message, {**_named(name, "ConfigMap"), "causes": [cause]})
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request that was understood: who asks for what."""
+    """An authenticated and authorized request."""
 
     user: str
     verb: str
@@ -84,11 +83,10 @@ class Request:
 
 
 class ApiServer:
-    """Serves ConfigMaps by https while the context lasts.
+    """A server of ConfigMaps with HTTPS, as a context manager.
 
-    ``rights`` has the verbs (``get``, ``create``, ``update``) of each user: ``tester`` is known by his token or his
-    client certificate, whose name is ``client``; others are nobody. ``before_update`` runs before each update is looked
-    at, and may change what is there.
+    ``rights`` maps users to their verbs (``get``, ``create``, ``update``): ``tester`` authenticates with the token,
+    ``client`` with the client certificate. ``before_update`` is called before each update and may change ConfigMaps.
     """
 
     token = "secret-token"
@@ -128,7 +126,7 @@ class ApiServer:
         return self._authority.certificate
 
     def kubeconfig(self, path: Path, *, auth: str = "token", **cluster: Any) -> Path:
-        """Write a kubeconfig to ``path``: who asks shows a ``token``, a ``certificate``, or nothing."""
+        """Write a kubeconfig that authenticates with a ``token``, a ``certificate``, or not at all."""
         users: dict[str, dict[str, str]] = {
             "token": {"token": self.token},
             "certificate": {"client-certificate": str(self._client.certificate), "client-key": str(self._client.key)},
@@ -147,29 +145,29 @@ class ApiServer:
         return path
 
     def put(self, namespace: str, name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> ConfigMap:
-        """Let a ConfigMap be there, as if another client had created or updated it."""
+        """Create or update a ConfigMap, as another client would."""
         metadata = {"name": name, "namespace": namespace, **metadata}
         return self._store({"metadata": metadata, "data": dict(data or {})})
 
     def get(self, namespace: str, name: str) -> ConfigMap:
-        """The ConfigMap that is there; KeyError if there is none."""
+        """Return a ConfigMap; raise KeyError if it does not exist."""
         return self.config_maps[namespace, name]
 
     def answer(self, method: str, path: str, token: str, certificate: Any, body: bytes) -> tuple[int, ConfigMap]:
-        """The status and object for a request."""
+        """Return the HTTP status and the object of a response."""
         try:
-            request = self._understood(method, path, self._user(token, certificate))
+            request = self._authorize(method, path, self._user(token, certificate))
             with self._lock:
                 self.requests.append(request)
                 match request.verb:
                     case "get":
-                        return 200, self._found(request)
+                        return 200, self._find(request)
                     case "create":
                         return 201, self._create(request, _decoded(body, request.namespace))
                     case _:
                         return 200, self._update(request, _decoded(body, request.namespace))
-        except Refused as refused:
-            return refused.code, refused.status
+        except ApiError as error:
+            return error.code, error.status
 
     def _user(self, token: str, certificate: Any) -> str:
         scheme, _, secret = token.partition(" ")
@@ -177,25 +175,25 @@ class ApiServer:
             return "tester"
         if certificate:
             return str(dict(pair for part in certificate["subject"] for pair in part)["commonName"])
-        raise Refused(401, "Unauthorized", "Unauthorized")
+        raise ApiError(401, "Unauthorized", "Unauthorized")
 
-    def _understood(self, method: str, path: str, user: str) -> Request:
+    def _authorize(self, method: str, path: str, user: str) -> Request:
         match = _PATH.fullmatch(path.partition("?")[0])
         verb = _VERBS.get(method, "")
         if not match or not verb or (verb == "create") == bool(match[2]):
-            raise Refused(404, "NotFound", "the server could not find the requested resource", {})
+            raise ApiError(404, "NotFound", "the server could not find the requested resource", {})
         request = Request(user, verb, match[1], match[2] or "")
         if verb not in self.rights.get(user, set()):
-            what = f'cannot {verb} resource "configmaps" in API group "" in the namespace "{request.namespace}"'
+            action = f'cannot {verb} resource "configmaps" in API group "" in the namespace "{request.namespace}"'
             named = f' "{request.name}"' if request.name else ""
-            message = f'configmaps{named} is forbidden: User "{user}" {what}'
-            raise Refused(403, "Forbidden", message, _named(request.name))
+            message = f'configmaps{named} is forbidden: User "{user}" {action}'
+            raise ApiError(403, "Forbidden", message, _named(request.name))
         return request
 
-    def _found(self, request: Request) -> ConfigMap:
+    def _find(self, request: Request) -> ConfigMap:
         found = self.config_maps.get((request.namespace, request.name))
         if found is None:
-            raise Refused(404, "NotFound", f'configmaps "{request.name}" not found', _named(request.name))
+            raise ApiError(404, "NotFound", f'configmaps "{request.name}" not found', _named(request.name))
         return found
 
     def _create(self, request: Request, given: ConfigMap) -> ConfigMap:
@@ -205,27 +203,27 @@ class ApiServer:
         name = metadata.get("name", "")
         if request.namespace not in self.namespaces:
             message = f'namespaces "{request.namespace}" not found'
-            raise Refused(404, "NotFound", message, _named(request.namespace, "namespaces"))
+            raise ApiError(404, "NotFound", message, _named(request.namespace, "namespaces"))
         _check(given, name)
         if (request.namespace, name) in self.config_maps:
-            raise Refused(409, "AlreadyExists", f'configmaps "{name}" already exists', _named(name))
+            raise ApiError(409, "AlreadyExists", f'configmaps "{name}" already exists', _named(name))
         return self._store(given)
 
     def _update(self, request: Request, given: ConfigMap) -> ConfigMap:
         self.before_update()
-        there = self._found(request)
+        current = self._find(request)
         name = given["metadata"].get("name", "")
         if name != request.name:
             problem = f"the name of the object ({name}) does not match the name on the URL ({request.name})"
-            raise Refused(400, "BadRequest", problem)
+            raise ApiError(400, "BadRequest", problem)
         version = given["metadata"].get("resourceVersion")
-        if version and version != there["metadata"]["resourceVersion"]:
+        if version and version != current["metadata"]["resourceVersion"]:
             problem = "the object has been modified; please apply your changes to the latest version and try again"
             message = f'Operation cannot be fulfilled on configmaps "{name}": {problem}'
-            raise Refused(409, "Conflict", message, _named(name))
+            raise ApiError(409, "Conflict", message, _named(name))
         _check(given, name)
-        for field in ("immutable", "data", "binaryData") if there.get("immutable") else ():
-            if (there.get(field) or None) != (given.get(field) or None):
+        for field in ("immutable", "data", "binaryData") if current.get("immutable") else ():
+            if (current.get(field) or None) != (given.get(field) or None):
                 raise _invalid(name, field, "Forbidden", "Forbidden: field is immutable when `immutable` is set")
         return self._store(given)
 
@@ -239,14 +237,14 @@ class ApiServer:
             "creationTimestamp": before.get("creationTimestamp") or "2020-01-01T00:00:00Z",
             "resourceVersion": str(self._version),
         }
-        kept = {name: value for name, value in config_map.items() if value}
-        self.config_maps[key] = {**kept, "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}
+        fields = {name: value for name, value in config_map.items() if value}
+        self.config_maps[key] = {**fields, "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}
         return self.config_maps[key]
 
 
 def _decoded(body: bytes, namespace: str) -> ConfigMap:
     if len(body) > MAX_REQUEST:
-        raise Refused(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_REQUEST}")
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MAX_REQUEST}")
     try:
         value: ConfigMap = json.loads(body)
         given = value.setdefault("metadata", {}).setdefault("namespace", namespace)
@@ -257,15 +255,15 @@ def _decoded(body: bytes, namespace: str) -> ConfigMap:
             base64.b64decode(text, validate=True)
     except ValueError as error:
         problem = f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {error}'
-        raise Refused(400, "BadRequest", problem) from error
+        raise ApiError(400, "BadRequest", problem) from error
     if given != namespace:
         problem = "the namespace of the provided object does not match the namespace sent on the request"
-        raise Refused(400, "BadRequest", problem)
+        raise ApiError(400, "BadRequest", problem)
     return value
 
 
 def _check(config_map: ConfigMap, name: str) -> None:
-    """Refuse what a server does not store."""
+    """Raise ApiError if the API server rejects the ConfigMap."""
     if not name:
         raise _invalid("", "metadata.name", "Required", "Required value: name or generateName is required")
     if not _NAME.fullmatch(name):
@@ -274,7 +272,7 @@ def _check(config_map: ConfigMap, name: str) -> None:
     binary = {key: base64.b64decode(value) for key, value in (config_map.get("binaryData") or {}).items()}
     for section, keys in (("data", data), ("binaryData", binary)):
         for key in keys:
-            if problem := _problem(key):
+            if problem := _key_error(key):
                 raise _invalid(name, f"{section}[{key}]", "Invalid", f'Invalid value: "{key}": {problem}')
     for key in sorted(data.keys() & binary.keys()):
         problem = f'Invalid value: "{key}": duplicate of key present in binaryData'
@@ -287,8 +285,8 @@ def _check(config_map: ConfigMap, name: str) -> None:
         raise _invalid(name, "[]", "TooLong", f"Too long: must have at most {MAX_DATA} bytes")
 
 
-def _problem(key: str) -> str:
-    """What is wrong with the key of a value, "" if nothing is."""
+def _key_error(key: str) -> str:
+    """Return the error of a key in ``data``, "" if it is valid."""
     if len(key) > 253:
         return "must be no more than 253 characters"
     if not _KEY.fullmatch(key):
@@ -306,6 +304,6 @@ def _handler(server: ApiServer) -> type[QuietHandler]:
             status, value = server.answer(self.command, self.path, token, certificate, self.request_body())
             self.answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _reply  # noqa: N815 (http.server names them)
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _reply  # noqa: N815 (http.server)
 
     return Handler

@@ -1,4 +1,4 @@
-"""File-based catalogs as the records tell them: hashes in place of what is long, and no order where none is fixed."""
+"""Canonical form of rendered catalogs: digests in place of long values, and a fixed order of blobs and lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def read_stream(text: str) -> list[dict[str, Any]]:
-    """The JSON documents that stand one behind the other."""
+    """Return the JSON documents of a stream."""
     decoder, documents, position = json.JSONDecoder(), [], 0
     while position < len(text):
         document, end = decoder.raw_decode(text, position)
@@ -20,23 +20,23 @@ def read_stream(text: str) -> list[dict[str, Any]]:
 
 
 def canonical_blobs(text: str, registry: str) -> list[dict[str, Any]]:
-    """The blobs in a text, with ``registry`` as ``{registry}``, in a fixed order."""
+    """Return the blobs of a JSON stream in a fixed order, with ``registry`` as ``{registry}``."""
     return in_fixed_order(_canonical(blob) for blob in read_stream(text.replace(registry, "{registry}")))
 
 
 def in_fixed_order(values: Any) -> list[Any]:
-    """Values by their JSON."""
+    """Return the values sorted by their JSON."""
     return sorted(values, key=_json)
 
 
 def _canonical(blob: dict[str, Any]) -> dict[str, Any]:
     if blob["schema"] == "olm.bundle":
-        blob.setdefault("name", "")  # which releases since leave out where it is empty
+        blob.setdefault("name", "")  # later releases omit an empty name
     if "icon" in blob:
         blob["icon"]["base64data_sha256"] = sha256(blob["icon"].pop("base64data").encode()).hexdigest()
-    for one in blob.get("properties", ()):
-        if one["type"] == "olm.bundle.object":
-            one["value"] = _object(json.loads(base64.b64decode(one["value"]["data"])))
+    for prop in blob.get("properties", ()):
+        if prop["type"] == "olm.bundle.object":
+            prop["value"] = _object_digest(json.loads(base64.b64decode(prop["value"]["data"])))
     for entry in blob.get("entries", ()):
         if "skips" in entry:
             entry["skips"] = sorted(entry["skips"])
@@ -46,7 +46,7 @@ def _canonical(blob: dict[str, Any]) -> dict[str, Any]:
     return blob
 
 
-def _object(value: dict[str, Any]) -> dict[str, Any]:
+def _object_digest(value: dict[str, Any]) -> dict[str, Any]:
     return {
         "kind": value["kind"],
         "name": value.get("metadata", {}).get("name"),

@@ -1,4 +1,4 @@
-"""A real browser, Debian's chromium, driven over its DevTools protocol, and cut off from every network."""
+"""Headless chromium without network access, driven over the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import websocket
 from tests.kit.requirements import require
 
 PATIENCE = 60
-"""Seconds until a test gives up on a browser, or on what a page is to show."""
+"""Seconds until waiting for the browser or a page times out."""
 _FLAGS = (
     *("--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-allow-origins=*"),
@@ -27,8 +27,9 @@ _KEYS = {"Enter": 13, "Escape": 27, "PageUp": 33, "PageDown": 34, "End": 35, "Ho
 
 
 class Browser:
-    """A browser with one page, as a context manager. ``requested`` are the addresses that pages asked for, and
-    ``complaints`` what they wrote to the console or threw.
+    """A browser with one page, as a context manager.
+
+    ``requested`` lists the URLs that pages requested, ``errors`` their log entries and uncaught exceptions.
     """
 
     def __init__(self, width: int = 1280, height: int = 800) -> None:
@@ -36,7 +37,7 @@ class Browser:
         self._size = f"--window-size={width},{height}"
         self._number = 0
         self.requested: list[str] = []
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
 
     def __enter__(self) -> Self:
         self._directory = tempfile.TemporaryDirectory(prefix="opmkit-browser-", ignore_cleanup_errors=True)
@@ -54,13 +55,13 @@ class Browser:
             raise
         return self
 
-    def _connect(self, told: Path) -> None:
-        until = time.monotonic() + PATIENCE
-        while not (told.exists() and told.read_text().strip()):
-            assert self._process.poll() is None, "the browser does not start"
-            assert time.monotonic() < until, "the browser tells no port"
+    def _connect(self, port_file: Path) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not (port_file.exists() and port_file.read_text().strip()):
+            assert self._process.poll() is None, "the browser did not start"
+            assert time.monotonic() < deadline, "the browser did not write its port"
             time.sleep(0.05)
-        port = told.read_text().split()[0]
+        port = port_file.read_text().split()[0]
         session = requests.Session()
         session.trust_env = False
         pages = session.get(f"http://127.0.0.1:{port}/json/list", timeout=PATIENCE).json()
@@ -81,7 +82,7 @@ class Browser:
         self._directory.cleanup()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a method of the protocol, and give its result."""
+        """Call a method of the protocol and return its result."""
         self._number += 1
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": parameters}))
         while True:
@@ -90,49 +91,49 @@ class Browser:
                 assert "error" not in message, message["error"]
                 result: dict[str, Any] = message["result"]
                 return result
-            self._note(message.get("method", ""), message.get("params", {}))
+            self._record_event(message.get("method", ""), message.get("params", {}))
 
-    def _note(self, method: str, told: dict[str, Any]) -> None:
+    def _record_event(self, method: str, event: dict[str, Any]) -> None:
         if method == "Network.requestWillBeSent":
-            self.requested.append(told["request"]["url"])
+            self.requested.append(event["request"]["url"])
         elif method == "Runtime.exceptionThrown":
-            self.complaints.append(str(told["exceptionDetails"]))
+            self.errors.append(str(event["exceptionDetails"]))
         elif method == "Log.entryAdded":
-            self.complaints.append(told["entry"]["text"])
+            self.errors.append(event["entry"]["text"])
 
     def open(self, page: Path, fragment: str = "") -> None:
-        """Load the file, and wait until its script has run."""
+        """Load a file and wait until its scripts have run."""
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=page.as_uri() + fragment)
         self.until("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression in the page."""
-        told = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        """Evaluate a JavaScript expression in the page and return its value."""
+        response = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in response, response["exceptionDetails"]
+        return response["result"].get("value")
 
     def until(self, condition: str) -> None:
-        """Wait for a JavaScript condition."""
-        until = time.monotonic() + PATIENCE
+        """Wait until a JavaScript condition is true."""
+        deadline = time.monotonic() + PATIENCE
         while not self.evaluate(condition):
-            assert time.monotonic() < until, f"never: {condition}"
+            assert time.monotonic() < deadline, f"timed out: {condition}"
             time.sleep(0.02)
 
     def text(self, selector: str) -> str:
-        """The text that an element shows."""
-        shown: str = self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
-        return shown
+        """Return the visible text of an element."""
+        text: str = self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
+        return text
 
     def press(self, key: str) -> None:
-        """Press a key, by its name or its letter."""
+        """Press a key, given by name or letter."""
         text = {} if key in _KEYS else {"text": key}
         code = _KEYS.get(key, ord(key.upper()[0]))
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def type(self, text: str) -> None:
-        """Type text into what has the focus."""
+        """Type text into the focused element."""
         self.call("Input.insertText", text=text)
 
     def click(self, selector: str) -> None:
@@ -145,10 +146,10 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
     def dark(self, *, on: bool = True) -> None:
-        """Let the system have dark colours."""
+        """Emulate a system with dark colours."""
         value = "dark" if on else "light"
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
 
     def screenshot(self, path: Path) -> None:
-        """Save what there is to see, as PNG."""
+        """Save the visible part of the page as PNG."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))

@@ -1,4 +1,4 @@
-"""Bundle images of next to nothing, made without the command."""
+"""Minimal bundle images, written without the command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEY = "operators.operatorframework.io.bundle"
 
 
 def bundle_labels(package: str) -> dict[str, str]:
-    """What labels and annotations say of a bundle in the channel ``alpha``."""
+    """Return the labels of a bundle in the channel ``alpha``."""
     return {
         f"{_KEY}.mediatype.v1": "registry+v1",
         f"{_KEY}.manifests.v1": "manifests/",
@@ -32,7 +32,7 @@ def bundle_labels(package: str) -> dict[str, str]:
 
 
 def bundle_content(package: str, version: str) -> dict[str, bytes]:
-    """The files of the bundle ``PACKAGE.vVERSION``, by their paths."""
+    """Return the files of the bundle ``PACKAGE.vVERSION`` by path."""
     csv = (
         "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\n"
         f"metadata: {{name: {package}.v{version}}}\nspec: {{displayName: {package}, version: {version}}}\n"
@@ -42,13 +42,13 @@ def bundle_content(package: str, version: str) -> dict[str, bytes]:
 
 
 def bundle_image(package: str, version: str, scratch: Path, *, platform: str = "linux/amd64") -> Image:
-    """An image of the bundle ``PACKAGE.vVERSION``; its layer lies in ``scratch``."""
+    """Return an image of the bundle ``PACKAGE.vVERSION``, whose layer is written to ``scratch``."""
     labels = bundle_labels(package)
     return small_image(scratch, bundle_content(package, version), labels=labels, platform=str(Platform.parse(platform)))
 
 
 def repository_of(name: str) -> Repository:
-    """The repository of a plain http registry, or the layout, that a reference names."""
+    """Return the repository of a reference to a plain HTTP registry or an OCI layout."""
     reference = parse_image_reference(name)
     if name.startswith("oci:"):
         return LayoutRepository(reference.path)  # type: ignore[union-attr]
@@ -56,11 +56,11 @@ def repository_of(name: str) -> Repository:
 
 
 def put_under(name: str, image: Image | ImageIndex) -> str:
-    """Put an image under its name; the name."""
+    """Copy an image to a reference and return the reference."""
     copy_image(image, repository_of(name), parse_image_reference(name).tag)  # type: ignore[union-attr]
     return name
 
 
 def tag_of(name: str) -> str:
-    """The digest of what a name with a tag names now."""
+    """Return the digest that a tag resolves to."""
     return repository_of(name).resolve(getattr(parse_image_reference(name), "tag", "")).digest

@@ -1,4 +1,4 @@
-"""A small catalog whose cache operator-registry 1.73.0 has built, with the digest that it computed."""
+"""A small catalog with the cache files and the digest that operator-registry 1.73.0 computes for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DIGEST = "945a1ef0c3c198d9"
-"""Of the catalog and its cache, as `opm serve --cache-only` of operator-registry stores it in the format ``json``."""
-FILES = [  # of that cache
+"""Digest of the catalog and its cache, as `opm serve --cache-only` of operator-registry stores it (format ``json``)."""
+FILES = [
     "cache/lagoon_fast-<1>_lagoon.v2.json",
     "cache/lagoon_stable_lagoon.v1.json",
     "cache/lagoon_stable_lagoon.v2.json",
@@ -19,6 +19,7 @@ FILES = [  # of that cache
     "cache/packages.json",
     "digest",
 ]
+"""Files of the cache that `opm serve --cache-only` writes."""
 _CSV = {"kind": "ClusterServiceVersion", "metadata": {"name": "lagoon.v1", "annotations": {"a": "<&> \u2028 é"}}}
 
 
@@ -134,4 +135,4 @@ def write_odd_tree(root: Path) -> Path:
 
 
 ODD_TREE_DIGEST = "f6b6aa239983cf57"
-"""Of the odd tree as a catalog with an empty content directory of mode 750, as operator-registry reports it."""
+"""Digest that operator-registry computes for the odd tree with an empty cache directory of mode 750."""

@@ -1,4 +1,4 @@
-"""A file-based catalog of bundles that are directories: each package one channel, in which versions follow another."""
+"""Build a file-based catalog from bundle directories, with one channel per package in order of versions."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 
 def build_catalog(directories: Iterable[Path]) -> Blobs:
-    """The catalog of these bundles, as far as their versions are semantic, differ, and can be tags."""
+    """Return a catalog of the bundles with unique semantic versions that are valid tags."""
     template = ImageTemplate.parse("quay.io/example/{{.Package}}:v{{.Version}}")
     rendering = RenderOptions(frozenset({SourceKind.BUNDLE_DIRECTORY}), image_template=template)
     blobs = render(_no_tool, list(map(str, directories)), rendering)
-    found: dict[str, dict[str, BundleBlob]] = {}
+    packages: dict[str, dict[str, BundleBlob]] = {}
     for bundle in blobs.bundles:
-        found.setdefault(bundle.package, {}).setdefault(bundle_version(bundle), bundle)
-    return Blobs.from_blobs(blob for package, bundles in found.items() for blob in _package(package, bundles))
+        packages.setdefault(bundle.package, {}).setdefault(bundle_version(bundle), bundle)
+    return Blobs.from_blobs(blob for package, bundles in packages.items() for blob in _package(package, bundles))
 
 
 def _no_tool() -> RegistryTool:
-    raise AssertionError("there are no images")
+    raise AssertionError("bundle directories must not need a registry")
 
 
 def _package(package: str, bundles: dict[str, BundleBlob]) -> Iterator[PackageBlob | ChannelBlob | BundleBlob]:
-    in_order = sorted(filter(_is_version, bundles), key=strict_version)
-    names = [bundles[version].name for version in in_order]
+    versions = sorted(filter(_is_version, bundles), key=strict_version)
+    names = [bundles[version].name for version in versions]
     entries = [EntryBlob(name, below) for name, below in zip(names, ["", *names], strict=False)]
     yield PackageBlob(package, "stable")
     yield ChannelBlob("stable", package, tuple(entries))
-    yield from (bundles[version] for version in in_order)
+    yield from (bundles[version] for version in versions)
 
 
 def _is_version(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""A small catalog with updates, APIs and dependencies, and a server of catalogs that a test makes up."""
+"""A small index database with updates, APIs and dependencies, and a gRPC server with scripted responses."""
 
 from __future__ import annotations
 
@@ -39,26 +39,29 @@ SAMPLES = (
 
 
 def write_library(path: Path) -> None:
-    """Make the index database of the sample packages ``book`` and ``shelf``."""
+    """Write an index database with the sample packages ``book`` and ``shelf``."""
     with replace_database(path) as database:
         add_bundles(
             database,
-            [parse_bundle(one.files(), image=f"quay.io/example/{one.package}:{one.version}") for one in SAMPLES],
+            [
+                parse_bundle(sample.files(), image=f"quay.io/example/{sample.package}:{sample.version}")
+                for sample in SAMPLES
+            ],
         )
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return a free TCP port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class ScriptedCatalog:
-    """A server whose answers a test makes up: a function of request and context for each method it has.
+    """A gRPC server whose responses are computed by a function of request and context per method.
 
-    A streaming method's gives an iterator. Answers may be bytes, which go out as they are. ``service`` is whose methods
-    they are, and ``tls`` the certificate shown.
+    The function of a streaming method returns an iterator. Responses are messages or raw bytes. ``service`` is the full
+    name of the service, and ``tls`` the certificate of the server.
     """
 
     def __init__(

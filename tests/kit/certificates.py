@@ -1,4 +1,4 @@
-"""A private certificate authority for the tests, made with ``openssl``."""
+"""A private certificate authority for the tests, created with ``openssl``."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate and its private key, PEM files both."""
+    """Paths of a certificate and its private key in PEM format."""
 
     certificate: Path
     key: Path
 
 
 def certificate_authority(directory: Path, name: str = "Test CA") -> Certificate:
-    """A new authority (also usable to sign tokens) below ``directory``."""
-    made = Certificate(directory / "ca.pem", directory / "ca.key")
+    """Create an authority, which can sign tokens as well, in ``directory``."""
+    target = Certificate(directory / "ca.pem", directory / "ca.key")
     _openssl(
         *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
-        *("-keyout", str(made.key), "-out", str(made.certificate)),
+        *("-keyout", str(target.key), "-out", str(target.certificate)),
     )
-    return made
+    return target
 
 
 def server_certificate(directory: Path, authority: Certificate) -> Certificate:
-    """A certificate for localhost, registry.test and 127.0.0.1, signed by ``authority``."""
+    """Create a certificate for localhost, registry.test and 127.0.0.1, signed by ``authority``."""
     names = "subjectAltName=DNS:localhost,DNS:registry.test,IP:127.0.0.1\n"
     return _signed(authority, Certificate(directory / "server.pem", directory / "server.key"), "localhost", names)
 
 
 def client_certificate(directory: Path, authority: Certificate) -> Certificate:
-    """A certificate for a client, signed by ``authority``."""
-    made = Certificate(directory / "client.cert", directory / "client.key")
-    return _signed(authority, made, "client", "extendedKeyUsage=clientAuth\n")
+    """Create a client certificate signed by ``authority``."""
+    target = Certificate(directory / "client.cert", directory / "client.key")
+    return _signed(authority, target, "client", "extendedKeyUsage=clientAuth\n")
 
 
-def _signed(authority: Certificate, made: Certificate, name: str, extensions_text: str) -> Certificate:
-    request, extensions = made.key.with_suffix(".csr"), made.key.with_suffix(".ext")
+def _signed(authority: Certificate, target: Certificate, name: str, extensions_text: str) -> Certificate:
+    request, extensions = target.key.with_suffix(".csr"), target.key.with_suffix(".ext")
     extensions.write_text(extensions_text)
     _openssl(
         *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
-        *("-keyout", str(made.key), "-out", str(request)),
+        *("-keyout", str(target.key), "-out", str(request)),
     )
     _openssl(
         *("x509", "-req", "-in", str(request), "-days", "2", "-CAcreateserial", "-extfile", str(extensions)),
-        *("-CA", str(authority.certificate), "-CAkey", str(authority.key), "-out", str(made.certificate)),
+        *("-CA", str(authority.certificate), "-CAkey", str(authority.key), "-out", str(target.certificate)),
     )
-    return made
+    return target
 
 
 def _openssl(*arguments: str) -> None:

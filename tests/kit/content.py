@@ -1,4 +1,4 @@
-"""Small images for tests of registries, put together blob by blob."""
+"""Small images for tests of registries, pushed blob by blob."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIG = b'{"architecture":"amd64","os":"linux","config":{},"rootfs":{"type":"la
 
 
 def noise(size: int, seed: int = 0) -> bytes:
-    """Bytes that don't compress; the same for the same seed."""
+    """Return incompressible bytes, the same for each seed."""
     return random.Random(seed).randbytes(size)
 
 
@@ -24,14 +24,14 @@ def described(data: bytes, media_type: str = media_types.OCI_LAYER) -> Descripto
 
 
 def put(repository: Repository, data: bytes, media_type: str = media_types.OCI_LAYER) -> Descriptor:
-    """Send a blob."""
+    """Push a blob and return its descriptor."""
     descriptor = described(data, media_type)
     repository.put_blob(descriptor, lambda: io.BytesIO(data))
     return descriptor
 
 
 def put_image(repository: Repository, tag: str, *layers: bytes) -> Manifest:
-    """Send an image with these blobs for layers, whatever they hold, and tag it."""
+    """Push and tag an image with these blobs as layers, which need not be archives."""
     config = put(repository, CONFIG, media_types.OCI_CONFIG)
     manifest = Manifest.build(config, [put(repository, layer) for layer in layers])
     repository.put_manifest(manifest, tag)

@@ -1,4 +1,4 @@
-"""The bundles of the recorded cases as images, in a registry or in OCI layouts, made when a case asks for them."""
+"""Bundle images of the recorded cases, written to a registry or OCI layouts on first use."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
     from opmkit.imagetools.repository import Repository
 
 SHARED_BUNDLES = SHARED / "corpus" / "bundles"
-_USE = re.compile(r"\{registry\}/([\w.-]+):([\w.-]+)")
+_IMAGE = re.compile(r"\{registry\}/([\w.-]+):([\w.-]+)")
 
 
 class Corpus(ABC):
-    """The bundles ``PACKAGE/VERSION`` of a directory as images below ``prefix``, ``{registry}`` in the records."""
+    """Images of the bundles ``PACKAGE/VERSION`` in a directory, below ``prefix`` (``{registry}`` in the records)."""
 
     def __init__(self, prefix: str, bundles: Path = SHARED_BUNDLES) -> None:
         self.prefix = prefix
         self._bundles = bundles
-        self._there: set[tuple[str, str]] = set()
+        self._pushed: set[tuple[str, str]] = set()
 
     def fill(self, argv: list[str]) -> list[str]:
-        """Replace ``{registry}`` in a recorded command line, and see to it that the images named are there."""
-        for package, tag in _USE.findall(" ".join(argv)):
+        """Replace ``{registry}`` in a recorded command line and push the images that it names."""
+        for package, tag in _IMAGE.findall(" ".join(argv)):
             self.provide(package, tag)
         return [part.replace("{registry}", self.prefix) for part in argv]
 
     def provide(self, package: str, tag: str) -> None:
-        """Push the image of one bundle, unless it is there or the corpus hasn't it."""
+        """Push the image of a bundle, unless it was pushed before or the corpus does not contain it."""
         directory = self._bundles / package / tag.replace("_", "+")
-        if (package, tag) in self._there or not directory.is_dir():
+        if (package, tag) in self._pushed or not directory.is_dir():
             return
         save_files(bundle_files(directory), bundle_labels(directory), self.repository(package), tag)
-        self._there.add((package, tag))
+        self._pushed.add((package, tag))
 
     @abstractmethod
     def repository(self, package: str) -> Repository:
-        """Where the images of a package live."""
+        """Return the repository of a package."""
 
 
 class RegistryCorpus(Corpus):
-    """Images in a real registry that speaks plain HTTP."""
+    """Images in a plain HTTP registry."""
 
     def __init__(self, host: str, bundles: Path = SHARED_BUNDLES) -> None:
         super().__init__(f"{host}/corpus", bundles)
@@ -67,7 +67,7 @@ class RegistryCorpus(Corpus):
 
 
 class LayoutCorpus(Corpus):
-    """Images in OCI layouts on disk, one a package."""
+    """Images in OCI layouts, one layout per package."""
 
     def __init__(self, directory: Path, bundles: Path = SHARED_BUNDLES) -> None:
         super().__init__(f"oci:{directory}", bundles)
@@ -78,13 +78,13 @@ class LayoutCorpus(Corpus):
 
 
 def bundle_files(directory: Path) -> dict[str, Path]:
-    """The files of a bundle directory by their path in the image."""
+    """Return the files of a bundle directory by path in the image."""
     files = [path for part in ("manifests", "metadata") for path in (directory / part).rglob("*") if path.is_file()]
     return {path.relative_to(directory).as_posix(): path for path in files}
 
 
 def bundle_labels(directory: Path) -> dict[str, str]:
-    """The labels of a bundle's image: the keys of its annotations file."""
+    """Return the labels of a bundle image: the annotations of its metadata."""
     path = directory / "metadata" / "annotations.yaml"
     if not path.is_file():
         return {}
@@ -93,7 +93,7 @@ def bundle_labels(directory: Path) -> dict[str, str]:
 
 
 def save_files(files: Mapping[str, Path], labels: Mapping[str, str], repository: Repository, tag: str) -> None:
-    """Make an image of one layer on nothing, and save it under a tag."""
+    """Write an image with one layer that contains the files, and tag it."""
     with tempfile.TemporaryDirectory() as directory:
         layer = write_layer([LayerFile(name, path) for name, path in files.items()], Path(directory))
         copy_image(Image.scratch().append([layer], ConfigChanges(labels=labels)), repository, tag)

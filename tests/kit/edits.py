@@ -1,4 +1,4 @@
-"""The same changes made to an index database and to a catalog of the same content."""
+"""Apply the same changes to an index database and a file-based catalog with the same content."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ COMPAT = Compat.OPM_1_26
 
 
 def sample_bundle(sample: Sample) -> Bundle:
-    """A sample as the bundle of an image of its own."""
+    """Return a sample as a bundle with a unique image."""
     image = f"registry.example.com/{sample.package}:{sample.version.replace('+', '_') or 'none'}-r{sample.revision}"
     return parse_bundle(sample.files(), image=image, cache=_CACHE)
 
 
 @dataclass
 class Twins:
-    """A database and a catalog; ``blobs`` is the latter."""
+    """An index database at ``path`` and a catalog with the same content."""
 
     path: Path
     blobs: Blobs = field(default_factory=Blobs)
@@ -57,11 +57,13 @@ class Twins:
     def take(
         self, command: str, flags: Sequence[str], bundles: Sequence[Bundle] = (), packages: Sequence[str] = ()
     ) -> tuple[CatalogError | None, CatalogError | None]:
-        """Run a command of ``opm registry`` on both; why it could not be run on the one, and on the other."""
+        """Run a command of ``opm registry`` on both and return the errors of the database and of the catalog."""
         if command == "add":
             plan = AddOptions(_mode(flags), False, "--overwrite-latest" in flags, "--enable-alpha" in flags)
-            return self.change(lambda db: _add(db, bundles, plan), lambda blobs: _added(blobs, bundles, plan))
-        images = [one.image for one in bundles]
+            return self.change(
+                lambda db: _add_to_database(db, bundles, plan), lambda blobs: _add_to_catalog(blobs, bundles, plan)
+            )
+        images = [bundle.image for bundle in bundles]
         removal = "--allow-package-removal" in flags
         changes: dict[str, tuple[Callable[[IndexDatabase], object], Callable[[Blobs], EditResult]]] = {
             "rm": (lambda db: remove_from_database(db, packages), lambda blobs: remove_from_catalog(blobs, packages)),
@@ -80,7 +82,7 @@ class Twins:
     def change(
         self, database: Callable[[IndexDatabase], object], catalog: Callable[[Blobs], EditResult]
     ) -> tuple[CatalogError | None, CatalogError | None]:
-        """Change both."""
+        """Change both and return the errors of the database and of the catalog."""
         return self._change_database(database), self._change_catalog(catalog)
 
     def _change_database(self, change: Callable[[IndexDatabase], object]) -> CatalogError | None:
@@ -99,23 +101,23 @@ class Twins:
         return None
 
     def converted(self) -> Blobs:
-        """The database as a catalog; raises InvalidCatalog."""
+        """Return the database as a catalog; raise InvalidCatalog if it cannot be converted."""
         with replace_database(self.path, durable=False) as database:
             return database_to_blobs(database)
 
 
 def _deprecate(database: IndexDatabase, images: Sequence[str], *, allow_package_removal: bool) -> None:
-    """Deprecate, and take away what is in no channel then: else the next add could bring it back."""
+    """Deprecate and remove bundles without a channel, which the next add could otherwise bring back."""
     truncate_in_database(database, images, allow_package_removal=allow_package_removal)
     prune_stranded_in_database(database)
 
 
-def _add(database: IndexDatabase, bundles: Sequence[Bundle], plan: AddOptions) -> None:
+def _add_to_database(database: IndexDatabase, bundles: Sequence[Bundle], plan: AddOptions) -> None:
     add_to_database(database, bundles, plan)
 
 
-def _added(blobs: Blobs, bundles: Sequence[Bundle], plan: AddOptions) -> EditResult:
-    return add_bundles(blobs, [NewBundle.from_bundle(one) for one in bundles], plan, compat=COMPAT)
+def _add_to_catalog(blobs: Blobs, bundles: Sequence[Bundle], plan: AddOptions) -> EditResult:
+    return add_bundles(blobs, [NewBundle.from_bundle(bundle) for bundle in bundles], plan, compat=COMPAT)
 
 
 def _mode(flags: Sequence[str]) -> UpdateMode:
@@ -123,30 +125,34 @@ def _mode(flags: Sequence[str]) -> UpdateMode:
 
 
 def canonical(blobs: Blobs, *, objects: bool = True, absent: bool = True) -> dict[str, Any]:
-    """What of a catalog has to be as in a converted database.
+    """Return the parts of a catalog that must equal those of a converted database.
 
-    A conversion leaves out deprecated bundles, constraints, and descriptions of packages. In a database only the
-    entries on the way from the head have edges. Without ``absent`` edges to what is not in the channel don't count.
+    A conversion omits deprecated bundles, constraints, and descriptions of packages. In a database only the entries on
+    the replaces chain of the head have edges. Without ``absent``, edges to bundles outside the channel are omitted.
     """
-    deprecated = {one.name for one in blobs.bundles if any(True for _ in one.property_values("olm.deprecated"))}
+    deprecated = {
+        bundle.name for bundle in blobs.bundles if any(True for _ in bundle.property_values("olm.deprecated"))
+    }
     return {
-        "packages": {one.name: (one.default_channel, one.icon) for one in blobs.packages},
-        "channels": {(one.package, one.name): _entries(one, deprecated, absent=absent) for one in blobs.channels},
+        "packages": {package.name: (package.default_channel, package.icon) for package in blobs.packages},
+        "channels": {
+            (channel.package, channel.name): _entries(channel, deprecated, absent=absent) for channel in blobs.channels
+        },
         "bundles": {
-            (one.package, one.name): _content(one, objects=objects)
-            for one in blobs.bundles
-            if one.name not in deprecated
+            (bundle.package, bundle.name): _content(bundle, objects=objects)
+            for bundle in blobs.bundles
+            if bundle.name not in deprecated
         },
     }
 
 
 def _content(bundle: BundleBlob, *, objects: bool) -> tuple[str, set[str], set[str]]:
     properties = {
-        f"{one.type} {json.dumps(one.value, sort_keys=True)}"
-        for one in bundle.properties
-        if one.type != "olm.constraint" and (objects or one.type != BUNDLE_OBJECT)
+        f"{prop.type} {json.dumps(prop.value, sort_keys=True)}"
+        for prop in bundle.properties
+        if prop.type != "olm.constraint" and (objects or prop.type != BUNDLE_OBJECT)
     }
-    return bundle.image, properties, {one.image for one in bundle.related_images}
+    return bundle.image, properties, {related.image for related in bundle.related_images}
 
 
 def _entries(channel: ChannelBlob, deprecated: set[str], *, absent: bool) -> dict[str, tuple[str, set[str], str]]:
@@ -165,23 +171,24 @@ def _entries(channel: ChannelBlob, deprecated: set[str], *, absent: bool) -> dic
 
 
 def catalog(packages: Mapping[str, Mapping[str, Sequence[str]]], *documents: Mapping[str, object]) -> Blobs:
-    """The entries of channels by package, in short: ``NAME > REPLACED, SKIPPED, ... < RANGE``, each part but the name
-    may be missing, an empty ``REPLACED`` is none. The first channel is the default one; entries of the channel ``""``
-    are bundles without one. Other documents are added as they are.
+    """Return a catalog of channels by package, whose entries are written ``NAME > REPLACES, SKIP, ... < SKIPRANGE``.
+
+    All parts but the name are optional, and ``REPLACES`` may be empty. The first channel is the default one; entries of
+    the channel ``""`` are bundles without a channel. Other documents are added unchanged.
     """
-    written: list[Mapping[str, object]] = []
+    blobs: list[Mapping[str, object]] = []
     for package, channels in packages.items():
         entries = {name: [_entry(text) for text in texts] for name, texts in channels.items()}
         if any(entries):
-            written.append({"schema": "olm.package", "name": package, "defaultChannel": next(iter(channels))})
-        written += [
+            blobs.append({"schema": "olm.package", "name": package, "defaultChannel": next(iter(channels))})
+        blobs += [
             {"schema": "olm.channel", "name": name, "package": package, "entries": listed}
             for name, listed in entries.items()
             if name
         ]
         names = dict.fromkeys(str(entry["name"]) for listed in entries.values() for entry in listed)
-        written += [_bundle(package, name) for name in names]
-    text = "\n".join(json.dumps(document) for document in [*written, *documents])
+        blobs += [_bundle(package, name) for name in names]
+    text = "\n".join(json.dumps(document) for document in [*blobs, *documents])
     return parse_blobs(text.encode(), "catalog.json") if text else Blobs()
 
 
@@ -205,10 +212,14 @@ def _bundle(package: str, name: str) -> Mapping[str, object]:
 
 
 def shown(blobs: Blobs, package: str) -> dict[str, list[str]]:
-    """The channels of a package as `catalog` takes them."""
-    return {one.name: [_shown(entry) for entry in one.entries] for one in blobs.channels if one.package == package}
+    """Return the channels of a package in the notation of `catalog`."""
+    return {
+        channel.name: [_entry_text(entry) for entry in channel.entries]
+        for channel in blobs.channels
+        if channel.package == package
+    }
 
 
-def _shown(entry: EntryBlob) -> str:
+def _entry_text(entry: EntryBlob) -> str:
     edges = ", ".join([entry.replaces, *entry.skips])
     return entry.name + (f" > {edges}" if edges else "") + (f" < {entry.skip_range}" if entry.skip_range else "")

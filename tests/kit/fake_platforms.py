@@ -1,4 +1,4 @@
-"""The simulated registry of the recorded results: the platforms of an image follow from the bytes of its name."""
+"""Simulated image platforms, computed from the bytes of the image name as in the recorded results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LISTED = {0: ("amd64",), 1: ("amd64", "arm64"), 2: ("amd64", "arm64", "ppc64le"
 
 
 def platforms_of(image: str) -> ImagePlatforms:
-    """What the registry tells of an image."""
+    """Return the platforms of an image."""
     number = sum(image.encode())
     listed = _LISTED.get(number % 4)
     if listed is None:

@@ -1,4 +1,4 @@
-"""A proxy in front of a registry that fails as it is told to."""
+"""Proxy in front of a registry that injects faults."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.kit.webserver import QuietHandler, WebServer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_PIECE = 64 * 1024
-_OWN_HEADERS = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"})
+_CHUNK_SIZE = 64 * 1024
+_HOP_HEADERS = frozenset({"connection", "transfer-encoding", "content-length", "keep-alive", "date", "server"})
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer with this instead of asking the registry."""
+    """Respond with this instead of forwarding the request."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -31,42 +31,42 @@ class Answer:
 
 @dataclass(frozen=True)
 class Reset:
-    """Reset the connection after that many bytes of the answer's body (0: before its headers)."""
+    """Reset the connection after that many bytes of the response body (0: before its headers)."""
 
     after: int = 0
 
 
 @dataclass(frozen=True)
 class ResetUpload:
-    """Reset the connection after reading that many bytes of the request's body."""
+    """Reset the connection after reading that many bytes of the request body."""
 
     after: int = 0
 
 
 @dataclass(frozen=True)
 class Truncate:
-    """Close the connection in good order after that many bytes of the body, short of its Content-Length."""
+    """Close the connection cleanly after that many bytes of the response body, before its Content-Length."""
 
     after: int
 
 
 @dataclass(frozen=True)
 class Corrupt:
-    """Flip the bits of the body's byte at that offset."""
+    """Flip the bits of the byte at that offset in the response body."""
 
     at: int = 0
 
 
 @dataclass(frozen=True)
 class CorruptUpload:
-    """Flip the bits of the byte at that offset in the request's body."""
+    """Flip the bits of the byte at that offset in the request body."""
 
     at: int = 0
 
 
 @dataclass(frozen=True)
 class Trickle:
-    """Wait so long before each piece of the answer's body, of so many bytes."""
+    """Send the response body in pieces of ``size`` bytes, waiting ``seconds`` before each."""
 
     size: int
     seconds: float
@@ -74,28 +74,28 @@ class Trickle:
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """Do something before the registry gets the request."""
+    """Call a function, then forward the request."""
 
     first: Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Delay:
-    """Wait that many seconds before the answer."""
+    """Wait that many seconds, then forward the request."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Leave headers of the registry's answer out, or set them."""
+    """Set headers of the response, or remove those that are None."""
 
     headers: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
 class Unheard:
-    """Let the registry do it, then do something else, and answer that the registry failed."""
+    """Forward the request, call a function, and respond with an error in place of the registry's response."""
 
     then: Callable[[], object]
     status: int = 500
@@ -108,10 +108,10 @@ Action = (
 
 @dataclass
 class Fault:
-    """An action for requests whose method and path match (regular expressions, the path from its start).
+    """An action for requests that match the regular expressions of the method and of the start of the path.
 
-    The first ``skip`` such requests pass, the next ``times`` ones fail, later ones pass again. Of those that would fail
-    only one in ``every`` does.
+    The first ``skip`` matching requests pass, the next ``times`` ones fail, and later ones pass again. With ``every``,
+    only one in so many fails.
     """
 
     method: str
@@ -123,7 +123,7 @@ class Fault:
     matched: int = field(default=0, init=False)
 
     def applies(self, method: str, path: str) -> bool:
-        """Whether this request fails; counts it."""
+        """Count a matching request and return whether it fails."""
         if not re.fullmatch(self.method, method) or not re.match(self.path, path):
             return False
         self.matched += 1
@@ -133,7 +133,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Seen:
-    """A request that came in."""
+    """A request that the proxy received."""
 
     method: str
     path: str
@@ -141,7 +141,7 @@ class Seen:
 
 
 class FaultProxy:
-    """Forwards to the plain http registry at ``upstream`` (host:port), except where one of ``faults`` applies."""
+    """A proxy to the plain HTTP registry at ``upstream`` (host:port) that applies ``faults``."""
 
     def __init__(self, upstream: str, *faults: Fault) -> None:
         self.upstream = upstream
@@ -162,7 +162,7 @@ class FaultProxy:
         return self._web.host
 
     def count(self, method: str, path: str = "") -> int:
-        """How many requests of this method came in whose path matches from its start."""
+        """Return the number of received requests with this method and a path that starts with a match."""
         return sum(seen.method == method and re.match(path, seen.path) is not None for seen in self.seen)
 
     def action_for(self, seen: Seen) -> Action | None:
@@ -207,7 +207,7 @@ class _Handler(QuietHandler):
                 response.read()
                 action.then()
                 return self.answer(action.status)
-            headers = {k: v for k, v in response.getheaders() if k.lower() not in _OWN_HEADERS}
+            headers = {k: v for k, v in response.getheaders() if k.lower() not in _HOP_HEADERS}
             if isinstance(action, Rewrite):
                 headers = {k: v for k, v in headers.items() if k not in action.headers}
                 headers |= {k: v for k, v in action.headers.items() if v is not None}
@@ -217,7 +217,7 @@ class _Handler(QuietHandler):
                 whole = response.read()
                 length, body = str(len(whole)), iter([whole])
             else:
-                body = iter(lambda: response.read(_PIECE), b"")
+                body = iter(lambda: response.read(_CHUNK_SIZE), b"")
             self.send_response(response.status)
             for name, value in {**headers, "Content-Length": length}.items():
                 self.send_header(name, value)
@@ -233,7 +233,7 @@ class _Handler(QuietHandler):
             return None
 
         def pieces(left: int) -> Iterator[bytes]:
-            while left and (piece := self.rfile.read(min(left, _PIECE))):
+            while left and (piece := self.rfile.read(min(left, _CHUNK_SIZE))):
                 left -= len(piece)
                 yield piece
 
@@ -273,7 +273,7 @@ class _Handler(QuietHandler):
 
 
 def _flipped(pieces: Iterator[bytes], at: int) -> Iterator[bytes]:
-    """The pieces with the bits of the byte at that offset flipped."""
+    """Yield the pieces with the bits of the byte at that offset flipped."""
     for piece in pieces:
         if 0 <= at < len(piece):
             yield piece[:at] + bytes([piece[at] ^ 0xFF]) + piece[at + 1 :]

@@ -1,4 +1,4 @@
-"""Commands, each in a process of its own, forked from one that has loaded the program already; any number at once."""
+"""Fork server that runs commands, one or many at once, in processes forked from one that has imported opmkit."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _PATIENCE = 240
-"""The seconds after which a process that has not ended is killed, which its status shows."""
+"""Seconds until SIGALRM ends a process that hangs."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command line without the program, what its environment has beside the caller's, and where it runs.
+    """A command line without the program, additional environment variables, and the working directory.
 
-    The program is ``opm`` or one of its companions. ``killed_at`` names a function, and the number of the call of it
-    at which the process is killed.
+    ``program`` is one of the installed entry points. ``killed_at`` is the dotted name of a function and the number of
+    the call to it at which the process kills itself.
     """
 
     argv: Sequence[str]
@@ -46,7 +46,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended, what it had to say, and the most memory that it had, in bytes."""
+    """The exit status, output, and peak memory in bytes of a command."""
 
     status: int
     stdout: str
@@ -59,10 +59,10 @@ class Done:
 
 
 class ForkServer:
-    """The process that the others are forked from, as a context manager."""
+    """The parent process of the commands, as a context manager."""
 
     def __enter__(self) -> Self:
-        # gRPC reads this when it is loaded, and commands that ask servers set it before they load it.
+        # gRPC reads this variable on import; commands set it before they import gRPC.
         environment = {**os.environ, "GRPC_VERBOSITY": "NONE"}
         argv = [sys.executable, __file__]
         self._parent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
@@ -72,16 +72,16 @@ class ForkServer:
         self._parent.communicate(timeout=60)
 
     def run(self, commands: Sequence[Command]) -> list[Done]:
-        """Let all commands go at the same moment; how each of them ended."""
+        """Start all commands at the same moment and return their results."""
         assert self._parent.stdin is not None
         assert self._parent.stdout is not None
         with tempfile.TemporaryDirectory() as outputs:
-            self._parent.stdin.write(json.dumps([outputs, list(map(_whole, commands))]).encode() + b"\n")
+            self._parent.stdin.write(json.dumps([outputs, list(map(_with_environment, commands))]).encode() + b"\n")
             self._parent.stdin.flush()
-            ends = json.loads(self._parent.stdout.readline())
+            results = json.loads(self._parent.stdout.readline())
             return [
                 Done(status, _text(outputs, f"{number}.out"), _text(outputs, f"{number}.err"), memory)
-                for number, (status, memory) in enumerate(ends)
+                for number, (status, memory) in enumerate(results)
             ]
 
 
@@ -89,8 +89,8 @@ def _text(directory: str, name: str) -> str:
     return Path(directory, name).read_text()
 
 
-def _whole(command: Command) -> dict[str, object]:
-    """A command with all that it takes over from this process, which is not the one that it is forked from."""
+def _with_environment(command: Command) -> dict[str, object]:
+    """Return a command as JSON with the environment and directory of this process, which differ from the parent's."""
     return {
         "argv": command.argv,
         "env": {**os.environ, **command.env},
@@ -111,20 +111,20 @@ def _main() -> None:
             child = os.fork()
             if not child:
                 os.close(opener)
-                _be(Command(**command), Path(outputs, str(number)), gate, programs)
+                _run_child(Command(**command), Path(outputs, str(number)), gate, programs)
             children.append(child)
         os.close(gate)
-        os.close(opener)  # whoever reads from the gate reads its end now
-        print(json.dumps([_end_of(child) for child in children]), flush=True)
+        os.close(opener)  # ends the read that the children wait in
+        print(json.dumps([_wait_for(child) for child in children]), flush=True)
 
 
 def _load() -> dict[str, Callable[[], object]]:
-    """Import the programs, and what they import when commands that use engines or registries run."""
+    """Import the entry points and all modules, and run a command for the imports that it defers."""
     import opmkit
     from opmkit.cli.main import run
 
     for module in pkgutil.walk_packages(opmkit.__path__, "opmkit."):
-        with contextlib.suppress(Exception):  # the commands that need it will tell
+        with contextlib.suppress(Exception):  # reported by the commands that need the module
             importlib.import_module(module.name)
     with contextlib.redirect_stdout(io.StringIO()):
         run(["index", "add", "-b", "", "--dry-run"])
@@ -132,13 +132,13 @@ def _load() -> dict[str, Callable[[], object]]:
     return {program.name: program.load() for program in installed}
 
 
-def _end_of(child: int) -> tuple[int, int]:
+def _wait_for(child: int) -> tuple[int, int]:
     _, status, usage = os.wait4(child, 0)
     return os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10
 
 
-def _be(command: Command, output: Path, gate: int, programs: Mapping[str, Callable[[], object]]) -> NoReturn:
-    """Be one of the processes."""
+def _run_child(command: Command, output: Path, gate: int, programs: Mapping[str, Callable[[], object]]) -> NoReturn:
+    """Run a command in a forked process and end the process."""
     status: object = 1
     try:
         signal.alarm(_PATIENCE)
@@ -146,10 +146,10 @@ def _be(command: Command, output: Path, gate: int, programs: Mapping[str, Callab
         os.chdir(command.directory)
         os.environ.clear()
         os.environ.update(command.env)
-        tempfile.tempdir = None  # the parent's
+        tempfile.tempdir = None  # inherited from the parent
         os.read(gate, 1)
         if command.killed_at:
-            _make_deadly(*command.killed_at)
+            _kill_at_call(*command.killed_at)
         sys.argv = [command.program, *command.argv]
         programs[command.program]()
     except SystemExit as end:
@@ -166,23 +166,23 @@ def _redirect(stdin: Path, stdout: Path, stderr: Path) -> None:
             os.dup2(file.fileno(), number)
 
 
-def _make_deadly(name: str, at: int) -> None:
-    """Have the call number ``at`` of the function ``module.function`` kill this process."""
+def _kill_at_call(name: str, at: int) -> None:
+    """Kill this process at call number ``at`` of the function ``module.function``."""
     module_name, _, function_name = name.rpartition(".")
     module = importlib.import_module(module_name)
     function = getattr(module, function_name)
     calls = itertools.count(1)
 
-    def deadly(*arguments: object, **keywords: object) -> object:
+    def counted(*arguments: object, **keywords: object) -> object:
         if next(calls) == at:
             os.kill(os.getpid(), signal.SIGKILL)
         return function(*arguments, **keywords)
 
-    setattr(module, function_name, deadly)
+    setattr(module, function_name, counted)
 
 
 def _end(status: object) -> NoReturn:
-    """End as python does, but for taking down all that is loaded, which takes long."""
+    """Exit as Python does, but without the slow teardown of modules."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A forward proxy, such as a company has between its network and the outside."""
+"""Forward HTTP proxy."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.kit.webserver import QuietHandler, WebServer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PIECE = 64 * 1024
+_CHUNK_SIZE = 64 * 1024
 
 
 class ForwardProxy:
-    """Forwards plain requests and tunnels (CONNECT); ``seen`` has the method and the host of each.
+    """A proxy for plain requests and tunnels (CONNECT); ``seen`` lists the method and host of each.
 
-    ``routes`` tells at which address a host is really found, so that only the proxy can reach it. ``login``
-    (``name:password``) is asked for by basic authentication; ``refused``, where it is set, is the status that every
-    request gets then.
+    ``routes`` maps hosts to addresses, so that a host can be reachable only by the proxy. ``login``
+    (``name:password``) requires basic authentication. If ``refused`` is set, every request is rejected with this
+    status.
     """
 
     def __init__(self, routes: Mapping[str, str] | None = None, *, login: str = "") -> None:
@@ -43,13 +43,13 @@ class ForwardProxy:
         return self._web.host
 
     def address(self, method: str, host: str) -> tuple[str, int]:
-        """Where ``host`` is found; notes that it was asked for."""
+        """Record a request and return the address to connect to."""
         self.seen.append((method, host))
         name, _, port = self.routes.get(host, host).rpartition(":")
         return name, int(port)
 
     def refusal(self, authorization: str | None) -> int:
-        """The status for who sends this Proxy-Authorization header and may not use the proxy; 0 for others."""
+        """Return the error status for a Proxy-Authorization header, 0 if access is granted."""
         return self.refused if self._expected in (None, authorization) else 407
 
 
@@ -89,7 +89,7 @@ class _Handler(QuietHandler):
         ends = {self.connection: upstream, upstream: self.connection}
         while True:
             for ready in select.select(list(ends), [], [])[0]:
-                data = ready.recv(_PIECE)
+                data = ready.recv(_CHUNK_SIZE)
                 if not data:
                     return
                 ends[ready].sendall(data)

@@ -1,4 +1,4 @@
-"""Programs written in Go, built where Go is there."""
+"""Go programs, built on first use and cached."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from tests.kit.requirements import require
 GRPCURL = "github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4"
 H2SPEC = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible"
 GOCLIENT = Path(__file__).with_name("goclient")
-_BUILD = ("-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false")  # which takes the least time
+_BUILD = ("-gcflags=all=-N -l", "-ldflags=-s -w", "-buildvcs=false")  # the quickest to build
 
 
 def goclient(cache: Path) -> Path:
-    """The program in ``goclient``; built below ``cache``, unless that has it already."""
+    """Return the program in ``goclient``, built below ``cache``; skip the test if it cannot be built."""
     sources = [path for path in sorted(GOCLIENT.iterdir()) if path.is_file()]
     key = sha256(b"".join(path.read_bytes() for path in sources))
-    program = _place(cache, "goclient", key.hexdigest())
+    program = _program_path(cache, "goclient", key.hexdigest())
     with FileLock(program.with_suffix(".lock")):
         if not program.exists():
             fetched = _go("mod", "download")
             if fetched.returncode:
-                pytest.skip(f"Go can't fetch what goclient needs: {_last_line(fetched)}")
+                pytest.skip(f"go mod download failed: {_last_line(fetched)}")
             built = _go("build", *_BUILD, "-o", str(program), ".")
             assert built.returncode == 0, built.stderr
     return program
 
 
 def grpcurl(cache: Path) -> Path:
-    """The client of any gRPC service; likewise."""
-    program = _place(cache, "grpcurl", sha256(GRPCURL.encode()).hexdigest())
+    """Return grpcurl, built below ``cache``; skip the test if it cannot be built."""
+    program = _program_path(cache, "grpcurl", sha256(GRPCURL.encode()).hexdigest())
     with FileLock(program.with_suffix(".lock")):
         if not program.exists():
             installed = _go("install", *_BUILD, GRPCURL, GOBIN=str(program.parent))
             if installed.returncode:
-                pytest.skip(f"Go can't install grpcurl: {_last_line(installed)}")
+                pytest.skip(f"go install grpcurl failed: {_last_line(installed)}")
     return program
 
 
 def h2spec(cache: Path) -> Path:
-    """Return the conformance test for HTTP/2, built below ``cache``; the test is skipped only where Go is missing."""
-    program = _place(cache, "h2spec", sha256(H2SPEC.encode()).hexdigest())
+    """Return the conformance test for HTTP/2, built below ``cache``; skip the test if Go is not installed."""
+    program = _program_path(cache, "h2spec", sha256(H2SPEC.encode()).hexdigest())
     with FileLock(program.with_suffix(".lock")):
         if not program.exists():
             installed = _go("install", *_BUILD, H2SPEC, GOBIN=str(program.parent))
@@ -55,7 +55,7 @@ def h2spec(cache: Path) -> Path:
     return program
 
 
-def _place(cache: Path, name: str, key: str) -> Path:
+def _program_path(cache: Path, name: str, key: str) -> Path:
     require("go")
     directory = cache / key[:16]
     directory.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def _place(cache: Path, name: str, key: str) -> Path:
 
 
 def _go(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    home = pwd.getpwuid(os.getuid()).pw_dir  # where modules and builds are kept; tests have another
+    home = pwd.getpwuid(os.getuid()).pw_dir  # the Go caches are there; tests have another HOME
     return subprocess.run(
         [require("go"), *arguments],
         cwd=GOCLIENT,

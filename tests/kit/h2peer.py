@@ -1,4 +1,4 @@
-"""HTTP/2 clients for tests: one that sends any frames over a socket, and a transport that needs no socket."""
+"""HTTP/2 client that sends arbitrary frames, and an in-memory transport."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ END = Flag.END_HEADERS | Flag.END_STREAM
 
 
 class Peer:
-    """A client that sends whatever a test wants, frame by frame."""
+    """A client that sends arbitrary bytes and frames."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
@@ -59,13 +59,13 @@ class Peer:
         self.send(pack_frame(FrameType.DATA, Flag.END_STREAM, stream, data))
 
     def ask_on(self, path: str, patience: float) -> None:
-        """Ask, and read no answer, until the server reads no more either: raises TimeoutError then."""
+        """Send requests without reading responses; raise TimeoutError once the server stops reading."""
         self._socket.settimeout(patience)
         for stream in range(1, 1_000_001, 2):
             self.ask(stream, path)
 
     def frames(self) -> Iterator[Frame]:
-        """What comes from the server until it closes."""
+        """Yield the frames of the server until it closes the connection."""
         while True:
             while len(self._data) >= 9:
                 high, low, kind, flags, stream = struct.unpack(">HBBBI", self._data[:9])
@@ -83,7 +83,7 @@ class Peer:
             self._data += more
 
     def answer(self, stream: int) -> tuple[bytes, dict[bytes, bytes]]:
-        """The content of a stream, and its trailers."""
+        """Return the content and the trailers of a stream."""
         content = b""
         for frame in self.frames():
             assert frame.type not in (FrameType.GOAWAY, FrameType.RST_STREAM), frame
@@ -95,12 +95,12 @@ class Peer:
         raise AssertionError(f"no end of stream {stream}")
 
     def end(self) -> ErrorCode:
-        """Why the server closes the connection, which it must do."""
+        """Wait until the server closes the connection and return the error code of its GOAWAY frame."""
         codes = [frame.payload[4:8] for frame in self.frames() if frame.type == FrameType.GOAWAY]
         return ErrorCode(int.from_bytes(codes[-1], "big"))
 
     def flood(self, chunks: Iterable[bytes]) -> ErrorCode:
-        """Send chunks until the server ends the connection, reading all the while, and return why it ended it."""
+        """Send chunks, reading at the same time, until the server closes the connection; return its error code."""
         codes: list[ErrorCode] = []
 
         def read() -> None:
@@ -114,13 +114,13 @@ class Peer:
                 if codes:
                     break
         except OSError:
-            pass  # the server has ended the connection
+            pass  # closed by the server
         reader.join()
         return codes[0]
 
 
 class MemoryTransport(asyncio.Transport):
-    """A transport that keeps what is written; ``closed`` once the protocol closes it."""
+    """A transport that records written bytes; ``closed`` once the protocol closes it."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 1)})
@@ -128,7 +128,7 @@ class MemoryTransport(asyncio.Transport):
         self.closed = self.aborted = False
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        assert not self.closed, "written after the end"
+        assert not self.closed, "write after close"
         self.written += data
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class MemoryTransport(asyncio.Transport):
 
 
 def split_frames(data: bytes) -> Iterator[Frame]:
-    """Yield the frames that bytes consist of; they must be complete."""
+    """Yield the frames in bytes that end with a complete frame."""
     while data:
         high, low, kind, flags, stream = struct.unpack(">HBBBI", data[:9])
         size = high << 8 | low

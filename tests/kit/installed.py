@@ -1,4 +1,4 @@
-"""The commands as a new user gets them: the wheel in a fresh virtual environment, a clean HOME, no settings of ours."""
+"""The installed wheel in a new virtual environment, run with an empty HOME and a minimal environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build_wheel(directory: Path) -> Path:
 def create_environment(directory: Path) -> Path:
     """Create a virtual environment with the wheel and the locked dependencies, and return its ``bin`` directory.
 
-    An environment that has these dependencies already gets the wheel of today alone.
+    If the environment has these dependencies already, only the wheel is installed.
     """
     lock, stamp = ROOT / "requirements.lock", directory / "requirements.lock"
     python = str(directory / "bin" / "python")
@@ -58,7 +58,7 @@ def _pip(python: str, *arguments: str) -> None:
 
 @dataclass(frozen=True)
 class InstalledOpm:
-    """The installed commands of one user, who works in ``directory`` and has nothing in ``home`` yet."""
+    """The installed commands of a user who works in ``directory`` and has an empty ``home``."""
 
     bin: Path
     home: Path
@@ -67,7 +67,7 @@ class InstalledOpm:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole environment of a command; nothing of the test run's own environment is in it."""
+        """The complete environment of a command, without variables of the test run."""
         plain = {"PATH": f"{self.bin}:{SYSTEM_PATH}", "HOME": str(self.home), "LANG": "C.UTF-8", "TERM": "dumb"}
         return {**plain, **self.env}
 
@@ -84,7 +84,7 @@ class InstalledOpm:
     def attempt(
         self, *arguments: str, program: str = "opm", stdin: str = "", timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end and return how it ended, whatever that is."""
+        """Run a command and return its result, whether it succeeds or fails."""
         return self.shell_out([str(self.bin / program), *arguments], stdin=stdin, timeout=timeout)
 
     def shell_out(

@@ -1,4 +1,4 @@
-"""The installed ``opm`` command as users run it."""
+"""Run the installed ``opm`` command."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ LAGOON = FIXTURES / "lagoon-operator"
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line in this process, and give its exit status; its commands are made once, which takes a while.
+    """Run a command line in this process and return its exit status.
 
-    Processes of the command make them anew.
+    The commands are built once per test run, since that takes long.
     """
     return run_app(_commands(), "opm", arguments)
 
@@ -40,7 +40,7 @@ def _commands() -> Any:
 
 @dataclass(frozen=True)
 class Opm:
-    """The command, run in ``directory``; ``flags`` go on every command line.
+    """The command, run in ``directory`` with ``flags`` appended to every command line.
 
     Forking from a ``forkserver`` is quicker than starting Python and loading the program.
     """
@@ -54,7 +54,7 @@ class Opm:
         return [str(PROGRAM), *arguments, *self.flags]
 
     def attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run to the end, whatever it is."""
+        """Run the command and return its result, whether it succeeds or fails."""
         argv = self.argv(*arguments)
         if self.forkserver is not None:
             (done,) = self.forkserver.run([Command(argv[1:], self.env, self.directory)])
@@ -70,19 +70,19 @@ class Opm:
         )
 
     def __call__(self, *arguments: str) -> str:
-        """Run, and give what came on stdout; anything but success fails the test."""
+        """Run a command that must succeed and return its stdout."""
         done = self.attempt(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def here(self, *arguments: str) -> str:
-        """Run in this process, which is quicker, and give what came on stdout; anything but success fails the test."""
+        """Run a command that must succeed in this process, which is quicker, and return its stdout."""
         with io.TextIOWrapper(io.BytesIO(), write_through=True) as output, contextlib.redirect_stdout(output):
             assert run([*arguments, *self.flags]) == 0
             return output.buffer.getvalue().decode()
 
     def build_bundle(self, version: str, tag: str, *more: str) -> str:
-        """Build the sample operator's bundle of a version."""
+        """Build a version of the sample operator's bundle."""
         return self(
             *("bundle", "build", "--directory", str(LAGOON / version / "manifests"), "--package", "lagoon-operator"),
             *("--channels", "alpha,stable", "--default", "stable", "--output-dir", f"bundle-{version}"),

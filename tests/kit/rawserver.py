@@ -1,4 +1,4 @@
-"""A server that answers with bytes as they are, for responses that no HTTP library sends."""
+"""Server that sends raw bytes, for responses that no HTTP library sends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RawServer:
-    """Answers each connection's first request with the pieces of ``reply(request line)`` while the context lasts."""
+    """A server that responds to the first request of a connection with the chunks of ``reply(request line)``."""
 
     def __init__(self, reply: Callable[[str], Iterable[bytes]]) -> None:
         self.connections = 0
@@ -27,10 +27,10 @@ class RawServer:
                 while self.rfile.readline().strip():
                     pass
                 with suppress(OSError):
-                    for piece in reply(request):
+                    for chunk in reply(request):
                         if server._stopped.is_set():
                             break
-                        self.wfile.write(piece)
+                        self.wfile.write(chunk)
 
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler, bind_and_activate=True)
         self._server.daemon_threads = True
@@ -50,9 +50,9 @@ class RawServer:
         return f"127.0.0.1:{self._server.server_address[1]}"
 
 
-def endless(piece: bytes, start: bytes = b"", every: float = 0.0) -> Iterator[bytes]:
-    """Yield a piece again and again, ``every`` so many seconds."""
+def endless(chunk: bytes, start: bytes = b"", interval: float = 0.0) -> Iterator[bytes]:
+    """Yield ``start``, then a chunk every ``interval`` seconds."""
     yield start
     while True:
-        yield piece
-        time.sleep(every)
+        yield chunk
+        time.sleep(interval)

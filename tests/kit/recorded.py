@@ -17,7 +17,7 @@ RESULTS = RECORDED / "results"
 
 @dataclass(frozen=True)
 class RecordedCase:
-    """Commands that were run in turn, the database that they left, and the output of queries on it."""
+    """A sequence of commands, the database they wrote, and the output of queries on it."""
 
     name: str
 
@@ -53,7 +53,7 @@ def dump_database(path: Path, prefix: str) -> dict[str, list[Any]]:
         migration.pop("timestamp", None)
     for bundle in rows["operatorbundle"]:
         bundle["csv"], bundle["bundle"] = _digest(bundle["csv"]), _digest(bundle["bundle"])
-    text = json.dumps({table: sorted(found, key=_canonical) for table, found in rows.items()})
+    text = json.dumps({table: sorted(values, key=_canonical) for table, values in rows.items()})
     dump: dict[str, list[Any]] = json.loads(text.replace(f"{prefix}/", "{registry}/"))
     return dump
 

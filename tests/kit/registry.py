@@ -1,4 +1,4 @@
-"""Debian's docker-registry, started for a test on a free loopback port."""
+"""docker-registry on a free loopback port."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ACCESS = re.compile(r'"(?P<method>[A-Z]+) (?P<path>\S+) HTTP/[\d.]+" (?P<status
 
 @dataclass(frozen=True)
 class Access:
-    """A request that the registry answered; ``size`` is the bytes of the answer's body."""
+    """A request in the access log; ``size`` is the number of bytes of the response body."""
 
     method: str
     path: str
@@ -40,9 +40,9 @@ class Access:
 class Registry:
     """A registry with its own empty storage, as a context manager.
 
-    ``users`` (name to password) asks for basic authentication, ``tokens`` for bearer tokens of that server, ``tls``
-    makes it speak https with a certificate of its own authority (``ca_file``), and ``known_clients`` that it lets in
-    only those with a certificate of that authority (``client``).
+    ``users`` (name to password) requires basic authentication, and ``tokens`` bearer tokens of that server. ``tls``
+    enables HTTPS with a certificate of a private authority (``ca_file``), and ``known_clients`` requires client
+    certificates of that authority (``client``).
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Registry:
 
     @property
     def host(self) -> str:
-        """``127.0.0.1:PORT``, as it stands in an image reference."""
+        """``127.0.0.1:PORT``, as in an image reference."""
         return f"127.0.0.1:{self._port}"
 
     @property
@@ -95,16 +95,16 @@ class Registry:
 
     @property
     def client(self) -> Certificate:
-        """The certificate that lets in, with ``known_clients``."""
+        """The client certificate, with ``known_clients``."""
         return Certificate(self.path / "client.cert", self.path / "client.key")
 
     def requests(self) -> list[Access]:
-        """Every request so far, oldest first (readiness checks of the kit included)."""
-        found = _ACCESS.finditer((self.path / "access.log").read_text())
-        return [Access(m["method"], m["path"], int(m["status"]), int(m["size"])) for m in found]
+        """Return all requests so far, oldest first, including the readiness checks of this class."""
+        matches = _ACCESS.finditer((self.path / "access.log").read_text())
+        return [Access(m["method"], m["path"], int(m["status"]), int(m["size"])) for m in matches]
 
     def start(self) -> None:
-        """Start the process; after a :meth:`stop` on the same port with the same storage."""
+        """Start the process, after :meth:`stop` with the same port and storage."""
         log = self.path / "registry.log"
         self._configuration["http"]["addr"] = f"127.0.0.1:{self._port}"
         (self.path / "config.yml").write_text(yaml.safe_dump(self._configuration))
@@ -119,7 +119,7 @@ class Registry:
             time.sleep(0.02)
 
     def stop(self) -> None:
-        """End the process, as a machine does that loses its power; the storage stays."""
+        """Kill the process as a power failure does; the storage remains."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

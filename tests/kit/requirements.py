@@ -1,4 +1,4 @@
-"""Programs that some tests need: a test without them is skipped with the reason, or fails where they must be there."""
+"""Skip or fail tests whose programs are not installed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import shutil
 
 import pytest
 
-# What a name in OPMKIT_REQUIRE stands for, where it isn't the name of the program itself.
+# Names in OPMKIT_REQUIRE that differ from those of their programs.
 _PROGRAMS = {"registry": ("docker-registry",), "docker": ("docker", "dockerd")}
 
 
 def require(name: str) -> str:
-    """The path of the executable ``name``.
+    """Return the path of an executable.
 
-    Where it is not installed the test is skipped, or fails if the comma-separated ``OPMKIT_REQUIRE`` names it
-    (``registry`` stands for docker-registry, ``docker`` for the client and the daemon).
+    If it is not installed, skip the test, or fail it if the comma-separated ``OPMKIT_REQUIRE`` contains its name
+    (``registry`` for docker-registry, ``docker`` for the client and the daemon).
     """
     path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if path is not None:
         return path
     if name in _required():
-        pytest.fail(f"{name} is not installed, and OPMKIT_REQUIRE demands it")
+        pytest.fail(f"{name} is not installed, but OPMKIT_REQUIRE contains it")
     pytest.skip(f"{name} is not installed")
 
 

@@ -1,4 +1,4 @@
-"""The catalog server as users start it, and calls to it."""
+"""Start the catalog server and call it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 SERVE = (str(PROGRAM), "registry", "serve")
 PATIENCE = 60
-"""Seconds until a test gives up on a server that hangs."""
+"""Seconds until waiting for a server times out."""
 _FIELD = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 
 class Server:
-    """``opm registry serve`` on a free port, as a context manager: ``port`` is it, ``out`` and ``err`` the logs."""
+    """``opm registry serve`` on a free ``port``, as a context manager; ``out`` and ``err`` are its output so far."""
 
     def __init__(
         self, *flags: str, program: Sequence[str] = (str(PROGRAM), "registry", "serve"), port: int = 0
@@ -47,7 +47,7 @@ class Server:
         self._reader.start()
         if not self._serving.wait(PATIENCE) or not self.port:
             self.__exit__()
-            raise RuntimeError(f"the server does not start: {self.out} {self.err}")
+            raise RuntimeError(f"the server did not start: {self.out} {self.err}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,29 +59,29 @@ class Server:
                 self.process.kill()
                 self.process.wait()
         self._reader.join()
-        self.err  # noqa: B018 - kept before its file goes
+        self.err  # noqa: B018 - read before the file is removed
         self._directory.cleanup()
 
     @property
     def err(self) -> str:
         if not self._err.closed:
             self._err.flush()
-            self._told = Path(self._err.name).read_text()
+            self._err_text = Path(self._err.name).read_text()
             if self.process.poll() is not None:
                 self._err.close()
-        return self._told
+        return self._err_text
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Send a signal; the exit status."""
+        """Send a signal and return the exit status."""
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
 
     def workers(self) -> list[int]:
-        """The processes that answer."""
+        """Return the ids of the worker processes."""
         return children(self.process.pid)
 
     def _read(self) -> None:
@@ -95,22 +95,22 @@ class Server:
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process has started."""
-    return [int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    """Return the ids of the child processes."""
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def fields(line: str) -> dict[str, str]:
-    """The fields of a log record in logfmt."""
+    """Return the fields of a logfmt record."""
     return {name: value.strip('"') for name, value in _FIELD.findall(line)}
 
 
 def descriptors(process: int) -> int:
-    """How many files a process has open."""
+    """Return the number of open files of a process."""
     return len(os.listdir(f"/proc/{process}/fd"))  # noqa: PTH208
 
 
 def channel(address: str, credentials: grpc.ChannelCredentials | None = None) -> grpc.Channel:
-    """A connection of its own, which takes answers of any size, with a window that does not grow."""
+    """Return a separate connection for responses of any size, with a fixed flow-control window."""
     options = [
         ("grpc.max_receive_message_length", -1),
         ("grpc.use_local_subchannel_pool", 1),
@@ -122,7 +122,7 @@ def channel(address: str, credentials: grpc.ChannelCredentials | None = None) ->
 
 
 def call(connection: grpc.Channel, method: str, /, **request: str) -> Any:
-    """The answer of a method of the service, or a list of answers; raises grpc.RpcError."""
+    """Call a method and return its response, or the list of its responses; raise grpc.RpcError on failure."""
     described = METHODS[method]
     make = connection.unary_stream if described.streams else connection.unary_unary
     asked = make(

@@ -1,4 +1,4 @@
-"""The recorded results of the reference tool and the bundles they were made from, where that folder is at hand."""
+"""Recorded results of Go opm, and the corpus of bundles that they were recorded from."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ import pytest
 import yaml
 
 SHARED = Path(os.environ.get("OPMKIT_SHARED") or Path(__file__).parents[3] / "shared")
-"""The folder beside the checkout, or where OPMKIT_SHARED says."""
+"""The directory of the records and the corpus: OPMKIT_SHARED, or ``shared`` next to the checkout."""
 
 needs_shared = pytest.mark.skipif(
-    not (SHARED / "golden").is_dir(), reason="the recorded results are not here (set OPMKIT_SHARED to their folder)"
+    not (SHARED / "golden").is_dir(), reason="recorded results not found (set OPMKIT_SHARED to their directory)"
 )
 
-# Records that miss outcomes of the reference, told by running it again (v1.26.5).
-_DEFAULT_LATER = "a default channel that a later bundle brings: in 40 runs of add-semver/cockroachdb one left with 0"
+# Records of commands whose result varies from run to run of Go opm v1.26.5.
+_DEFAULT_LATER = "default channel of a later bundle: 1 of 40 runs of add-semver/cockroachdb exited with 0"
 INCOMPLETE = {
-    "add-semver/cockroachdb": _DEFAULT_LATER,  # likewise add-semver/etcd: recorded 0, but 7 of 16 runs left with 1
+    "add-semver/cockroachdb": _DEFAULT_LATER,  # add-semver/etcd as well: recorded 0, but 7 of 16 runs exited with 1
     "add-skippatch/cockroachdb": _DEFAULT_LATER,
-    "add-skippatch/file-integrity-console-plugin": "24 more runs gave 6 databases, and 1 as exit 5 times",
+    "add-skippatch/file-integrity-console-plugin": "5 of 24 runs exited with 1, the others wrote 6 databases",
 }
 
-_NO_PACKAGE = "Go opm adds a bundle without a package, and no command can read the index afterwards"
+_NO_PACKAGE = "Go opm adds a bundle without a package, after which no command can read the index"
 REFUSED = {"add-scenarios/files-1.4.0": _NO_PACKAGE, "add-scenarios/files-semver-1.4.0": _NO_PACKAGE}
-"""Records of adds that opmkit refuses, and why."""
+"""Records of adds that opmkit rejects, with the reason."""
 
-# Rows of records, and what other runs of the reference have in their place: 2 of 12 runs of v1.26.5 for rm-after, and
-# the records of add-semver/apicurito and add-replaces/apicurito, which are of the same adds.
+# Recorded rows and those of other runs of Go opm: 2 of 12 runs of v1.26.5 for rm-after, and the records
+# add-semver/apicurito and add-replaces/apicurito, which have the same adds.
 _PLURAL = {"group_name": "apicur.io", "kind": "Apicurito", "version": "v1alpha1"}
 _PLURALS = ("api", {**_PLURAL, "plural": "apicuritoes"}, {**_PLURAL, "plural": "apicuritos"})
 _DEFAULT = {"name": "apicurito"}
@@ -59,7 +59,7 @@ class Case:
 
 
 def cases(*groups: str) -> list[Case]:
-    """All cases of the groups; none where the folder is absent."""
+    """Return the cases of the groups, none if the records are not available."""
     return [Case(group, path.stem) for group in groups for path in sorted((SHARED / "golden" / group).glob("*.json"))]
 
 
@@ -75,7 +75,7 @@ def _record(group: str, name: str) -> dict[str, Any]:
 
 @cache
 def dump_tool() -> Any:
-    """The module that shows a database as the records do."""
+    """Return the module that dumps a database in the form of the records."""
     spec = importlib.util.spec_from_file_location("dump_index", SHARED / "tools" / "dump_index.py")
     assert spec is not None
     assert spec.loader is not None
@@ -85,13 +85,13 @@ def dump_tool() -> Any:
 
 
 def dump_index(database: Path, registry: str, *, loose: bool = False) -> dict[str, Any]:
-    """The content of a database in the form of the records, with ``registry`` as ``{registry}``."""
+    """Return the content of a database in the form of the records, with ``registry`` as ``{registry}``."""
     dump: dict[str, Any] = dump_tool().Dumper(str(database), registry, loose).dump(schema=False)
     return dump
 
 
 def assert_equal_index(record: dict[str, Any], database: Path, registry: str) -> None:
-    """Hold a database against the ``index`` of a record, as strictly as its ``compare`` allows."""
+    """Compare a database with the ``index`` of a record, as strictly as its ``compare`` requires."""
     if record["index"] is None:
         assert not database.exists()
         return
@@ -107,10 +107,10 @@ def assert_equal_index(record: dict[str, Any], database: Path, registry: str) ->
 def _assert_possible(table: str, rows: list[Any], seen: dict[str, Any]) -> None:
     left = Counter(map(_canonical, rows))
     always = Counter(map(_canonical, seen["always"]))
-    assert always <= left, f"table {table}: rows that the reference always has are missing: {always - left}"
+    assert always <= left, f"table {table}: missing rows that Go opm always writes: {always - left}"
     if isinstance(seen["sometimes"], list):
         more = set(left - always) - set(map(_canonical, seen["sometimes"]))
-        assert not more, f"table {table}: rows that the reference never has: {more}"
+        assert not more, f"table {table}: rows that Go opm never writes: {more}"
 
 
 def _canonical(row: Any) -> str:
@@ -118,20 +118,20 @@ def _canonical(row: Any) -> str:
 
 
 def defective(step: dict[str, Any]) -> bool:
-    """Whether a recorded step failed because the reference leaves a hole below the patches that it skips.
+    """Return whether a recorded step failed because Go opm leaves a gap in the graph below skipped patches.
 
-    opmkit does not, so such a step succeeds; what it comes to is held against the rule instead of the record.
+    opmkit does not, so the step succeeds, and its result is compared with the rule instead of the record.
     """
     return "semver-skippatch" in step["argv"] and "Invalid graph" in step["error"]
 
 
 def found_files(root: Path) -> list[dict[str, Any]]:
-    """What is below a directory, as the records tell it."""
-    found = []
+    """Return the files below a directory in the form of the records."""
+    files = []
     for path in sorted(root.rglob("*")):
         if path.is_file():
             documents = list(yaml.load_all(path.read_text(), yaml.CSafeLoader))
             text = json.dumps(documents, sort_keys=True, separators=(",", ":"), default=str)
-            told = {"path": path.relative_to(root).as_posix(), "yaml_sha256": sha256(text.encode()).hexdigest()}
-            found.append({**told, "content": documents[0]} if path.name == "package.yaml" else told)
-    return found
+            entry = {"path": path.relative_to(root).as_posix(), "yaml_sha256": sha256(text.encode()).hexdigest()}
+            files.append({**entry, "content": documents[0]} if path.name == "package.yaml" else entry)
+    return files

@@ -1,4 +1,4 @@
-"""Mixed calls to a catalog server, many of them given up, while its memory and open files are watched."""
+"""Call a catalog server at random, cancel many of the calls, and record its memory and open files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from tests.kit.server import channel, children, descriptors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 120
+TIMEOUT = 120
+"""Seconds until a call or waiting for closed connections times out."""
 EXPECTED = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED}
-"""How calls of a soak may end: names are made up at times, and callers lose patience."""
+"""Expected errors: some names do not exist, and some calls are cancelled."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at a server: seconds since the start, MB of memory that it alone has, open files."""
+    """Seconds since the start, MB of private memory, and number of open files of a server."""
 
     at: float
     memory: float
@@ -37,7 +38,7 @@ class Sample:
 
 @dataclass
 class Soak:
-    """What came of it."""
+    """Result of a soak."""
 
     calls: int = 0
     cancelled: int = 0
@@ -47,41 +48,41 @@ class Soak:
     files_after: int = 0
 
     def memory(self) -> tuple[float, float]:
-        """The median MB of memory in the second and in the last quarter of the time: the first one warms up."""
+        """Return the median MB of memory in the second and the last quarter of the time; the first is warm-up."""
         quarter = max(1, len(self.samples) // 4)
         early, late = self.samples[quarter : 2 * quarter] or self.samples, self.samples[-quarter:]
-        return tuple(statistics.median(one.memory for one in part) for part in (early, late))  # type: ignore[return-value]
+        return tuple(statistics.median(sample.memory for sample in part) for part in (early, late))  # type: ignore[return-value]
 
 
 def processes(server: int) -> list[int]:
-    """A server's processes, with the one that watches over them."""
+    """Return the ids of a server's supervisor and worker processes."""
     return [server, *children(server)]
 
 
 def memory(server: int) -> float:
-    """MB of memory of a server, with its share of files that others have loaded, too."""
+    """Return the memory of a server in MB, with its share of files mapped by several processes."""
     return _memory(server, "Pss")
 
 
 def own_memory(server: int) -> float:
-    """MB of memory of a server without files, of which its share depends on what else runs on the machine."""
+    """Return the anonymous memory of a server in MB, which does not depend on other processes of the machine."""
     return _memory(server, "Pss_Anon")
 
 
 def _memory(server: int, kind: str) -> float:
-    """Of one kind; what its processes share is counted once."""
-    texts = [Path(f"/proc/{one}/smaps_rollup").read_text() for one in processes(server)]
+    """Return the sum of a field of ``smaps_rollup``; memory that the processes share is counted once."""
+    texts = [Path(f"/proc/{process}/smaps_rollup").read_text() for process in processes(server)]
     lines = [line for text in texts for line in text.splitlines() if line.startswith(f"{kind}:")]
     return sum(int(line.split()[1]) for line in lines) / 1e3
 
 
 def soak(address: str, server: int, database: Path, seconds: float, callers: int = 8) -> Soak:
-    """Call for that time, and look at the server now and then."""
+    """Call a server for that time and sample its memory and open files."""
     names = requests_for(database)
     result, lock, start = Soak(), threading.Lock(), time.monotonic()
     result.files_before = _files(server)
 
-    def call_on(seed: int) -> None:
+    def call_repeatedly(seed: int) -> None:
         caller = _Caller(address, names, random.Random(seed))
         while time.monotonic() - start < seconds:
             problem = caller.call()
@@ -92,7 +93,7 @@ def soak(address: str, server: int, database: Path, seconds: float, callers: int
                     result.problems.append(problem)
         caller.close()
 
-    threads = [threading.Thread(target=call_on, args=(number,)) for number in range(callers)]
+    threads = [threading.Thread(target=call_repeatedly, args=(number,)) for number in range(callers)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
@@ -100,10 +101,10 @@ def soak(address: str, server: int, database: Path, seconds: float, callers: int
         time.sleep(max(0.2, seconds / 400))
     for thread in threads:
         thread.join()
-    end = time.monotonic() + PATIENCE
-    while (left := _files(server)) > result.files_before and time.monotonic() < end:  # connections are being closed
-        time.sleep(0.2)
-    result.files_after = left
+    deadline = time.monotonic() + TIMEOUT
+    while (open_files := _files(server)) > result.files_before and time.monotonic() < deadline:
+        time.sleep(0.2)  # connections close asynchronously
+    result.files_after = open_files
     return result
 
 
@@ -112,7 +113,7 @@ def _files(server: int) -> int:
 
 
 def requests_for(database: Path) -> dict[str, list[dict[str, str]]]:
-    """Requests to each method, for everything that is in a database."""
+    """Return requests for all content of a database by method."""
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
         packages = connection.execute("SELECT name FROM package").fetchall()
         entries = connection.execute(
@@ -120,15 +121,15 @@ def requests_for(database: Path) -> dict[str, list[dict[str, str]]]:
         ).fetchall()
         apis = connection.execute("SELECT group_name, version, kind FROM api").fetchall()
     provided = [{"group": group, "version": version, "kind": kind} for group, version, kind in apis]
-    placed = [{"pkgName": package, "channelName": name, "csvName": bundle} for package, name, bundle in entries]
+    memberships = [{"pkgName": package, "channelName": name, "csvName": bundle} for package, name, bundle in entries]
     return {
         "ListPackages": [{}],
         "ListBundles": [{}],
         "GetPackage": [{"name": name} for (name,) in packages],
-        "GetBundle": placed,
-        "GetBundleForChannel": [{name: one[name] for name in ("pkgName", "channelName")} for one in placed],
-        "GetBundleThatReplaces": placed,
-        "GetChannelEntriesThatReplace": [{"csvName": one["csvName"]} for one in placed],
+        "GetBundle": memberships,
+        "GetBundleForChannel": [{name: fields[name] for name in ("pkgName", "channelName")} for fields in memberships],
+        "GetBundleThatReplaces": memberships,
+        "GetChannelEntriesThatReplace": [{"csvName": fields["csvName"]} for fields in memberships],
         "GetChannelEntriesThatProvide": provided,
         "GetLatestChannelEntriesThatProvide": provided,
         "GetDefaultBundleThatProvides": provided,
@@ -136,12 +137,12 @@ def requests_for(database: Path) -> dict[str, list[dict[str, str]]]:
 
 
 class _Caller:
-    """One who calls at random, loses patience at times, and connects anew at times."""
+    """A client that makes random calls, cancels some, and reconnects at times."""
 
-    def __init__(self, address: str, names: dict[str, list[dict[str, str]]], chance: random.Random) -> None:
+    def __init__(self, address: str, names: dict[str, list[dict[str, str]]], rng: random.Random) -> None:
         self._address = address
         self._names = {method: requests for method, requests in names.items() if requests}
-        self._chance = chance
+        self._rng = rng
         self._channel = channel(address)
         self.cancelled = False
 
@@ -149,15 +150,15 @@ class _Caller:
         self._channel.close()
 
     def call(self) -> str:
-        """Make one call; what was wrong about it, if anything."""
-        if self._chance.random() < 0.02:
+        """Make one call and return its unexpected error, "" if there was none."""
+        if self._rng.random() < 0.02:
             self._channel.close()
             self._channel = channel(self._address)
-        name = self._chance.choice(sorted(self._names))
-        request = dict(self._chance.choice(self._names[name]))
-        if request and self._chance.random() < 0.05:
+        name = self._rng.choice(sorted(self._names))
+        request = dict(self._rng.choice(self._names[name]))
+        if request and self._rng.random() < 0.05:
             request[min(request)] += "-none"
-        self.cancelled = self._chance.random() < 0.2
+        self.cancelled = self._rng.random() < 0.2
         try:
             self._make(name, request)
         except grpc.RpcError as error:
@@ -167,16 +168,16 @@ class _Caller:
 
     def _make(self, name: str, request: dict[str, str]) -> None:
         method = METHODS[name]
-        asked: Any = request_class(name)(**request)
-        deadline = self._chance.uniform(0, 0.01) if self.cancelled else PATIENCE
+        message: Any = request_class(name)(**request)
+        deadline = self._rng.uniform(0, 0.01) if self.cancelled else TIMEOUT
         make: Callable[..., Any] = self._channel.unary_stream if method.streams else self._channel.unary_unary
         call = make(method.path, request_class(name).SerializeToString, response_class(name).FromString)
         if not method.streams:
-            call(asked, timeout=deadline)
+            call(message, timeout=deadline)
             return
-        stream = call(asked, timeout=PATIENCE)
-        most = self._chance.randrange(50) if self.cancelled else None
+        stream = call(message, timeout=TIMEOUT)
+        limit = self._rng.randrange(50) if self.cancelled else None
         for count, _ in enumerate(stream):
-            if count == most:
+            if count == limit:
                 stream.cancel()
                 return

@@ -1,4 +1,4 @@
-"""Programs on a pseudo-terminal, driven by keys."""
+"""Run a program on a pseudo-terminal and send it keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][0-9A-Z]|[=>
 
 
 class Terminal:
-    """A program whose controlling terminal is ours; a context manager that ends it."""
+    """A program on a pseudo-terminal; leaving the context kills it."""
 
     def __init__(self, argv: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
         self.output = ""
@@ -34,12 +34,12 @@ class Terminal:
         os.write(self._descriptor, keys.encode())
 
     def expect(self, text: str, timeout: float = 30) -> str:
-        """Return what is printed, up to and with ``text``, since the last call; escape sequences are removed."""
+        """Wait for ``text`` and return the output since the last call, without escape sequences."""
         deadline = time.monotonic() + timeout
         while (end := self.output.find(text, self._seen)) < 0:
-            left = deadline - time.monotonic()
-            assert left > 0, f"{text!r} is not in {self.output[self._seen :]!r}"
-            if select.select([self._descriptor], [], [], left)[0]:
+            remaining = deadline - time.monotonic()
+            assert remaining > 0, f"{text!r} is not in {self.output[self._seen :]!r}"
+            if select.select([self._descriptor], [], [], remaining)[0]:
                 self.output = _ESCAPES.sub(
                     "", self.output + os.read(self._descriptor, 1 << 16).decode(errors="replace")
                 )

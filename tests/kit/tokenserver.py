@@ -1,7 +1,7 @@
-"""An authorization server that issues the bearer tokens docker-registry's ``auth: token`` checks.
+"""Authorization server for docker-registry with ``auth: token``.
 
-The protocol is the distribution project's token specification; tokens are JWTs signed RS256 with the certificate in
-``x5c``, so scopes and expiry are judged by the real registry.
+The protocol is the distribution project's token specification. Tokens are JWTs signed with RS256, with the certificate
+in ``x5c``; the registry verifies their scopes and expiry.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ _ISSUER, _SERVICE = "opmkit-tests", "registry-tests"
 
 
 @dataclass(frozen=True)
-class Issued:
-    """A token that was given out: to whom ("" is nobody in particular), and the scopes asked for."""
+class IssuedToken:
+    """An issued token: the user ("" if anonymous) and the requested scopes."""
 
     user: str
     scopes: tuple[str, ...]
 
 
 class TokenServer:
-    """Users of ``users`` (name to password) may do all; others may pull repositories that match ``public``.
+    """A token server for the ``users`` (name to password), who may do everything.
 
-    ``limits`` has what the repositories of some users have to match, with no rights on others.
-    ``identity_tokens`` maps a refresh token to its user. A token is good for ``lifetime`` seconds and says it is good
-    for ``declared`` seconds; the registry grants 60 seconds more. ``stale`` counts tokens to be issued already expired.
+    Anonymous users may pull repositories that match ``public``. ``limits`` maps users to a pattern of the only
+    repositories that they may access. ``identity_tokens`` maps refresh tokens to users. A token is valid for
+    ``lifetime`` seconds, and 60 more because of the registry's leeway; its response claims ``declared`` seconds. The
+    next ``stale`` tokens have expired when they are issued.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class TokenServer:
         self.limits = dict(limits or {})
         self.lifetime = self.declared = 300
         self.stale = 0
-        self.issued: list[Issued] = []
+        self.issued: list[IssuedToken] = []
 
     def __enter__(self) -> Self:
         self._directory = tempfile.TemporaryDirectory(prefix="opmkit-tokens-")
@@ -94,12 +95,12 @@ class TokenServer:
 
     @property
     def registry_configuration(self) -> dict[str, str]:
-        """What stands under ``auth: token`` in docker-registry's configuration."""
+        """The section ``auth: token`` of docker-registry's configuration."""
         certificate = str(self._signer.certificate)
         return {"realm": self.realm, "service": _SERVICE, "issuer": _ISSUER, "rootcertbundle": certificate}
 
     def user_of(self, authorization: str | None, refresh_token: list[str] | None) -> str | None:
-        """Who asks: "" without credentials, None with wrong ones."""
+        """Return the user of a request, "" without credentials, None with invalid ones."""
         if refresh_token:
             return self.identity_tokens.get(refresh_token[0])
         if authorization is None:
@@ -108,13 +109,13 @@ class TokenServer:
         return name if self.users.get(name) == password else None
 
     def issue(self, user: str, scopes: list[str]) -> bytes:
-        """The answer with a token for what ``user`` may do of ``scopes``."""
-        wanted = [scope for text in scopes for scope in text.split()]
-        self.issued.append(Issued(user, tuple(wanted)))
+        """Return the response with a token for those of the scopes that the user has rights for."""
+        requested = [scope for text in scopes for scope in text.split()]
+        self.issued.append(IssuedToken(user, tuple(requested)))
         lifetime = self.lifetime
         if self.stale > 0:
             self.stale, lifetime = self.stale - 1, -120
-        token = self._sign([grant for scope in wanted if (grant := self._grant(user, scope))], user, lifetime)
+        token = self._sign([grant for scope in requested if (grant := self._grant(user, scope))], user, lifetime)
         return json.dumps({"token": token, "access_token": token, "expires_in": self.declared}).encode()
 
     def _grant(self, user: str, scope: str) -> dict[str, object] | None:

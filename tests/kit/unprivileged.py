@@ -1,4 +1,4 @@
-"""A user whom this machine does not know, who may write nothing but a directory for temporary files."""
+"""Run ``opm`` as a user id without an account and with write access to a temporary directory only."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tests.kit.requirements import require
 
 UID = 12345
 _UNPRIVILEGED = ("--reuid", str(UID), "--regid", "0", "--clear-groups")
-_READING_ALL = tuple(f"--{which}=-all,+dac_read_search" for which in ("inh-caps", "ambient-caps", "bounding-set"))
+_READ_ALL = tuple(f"--{which}=-all,+dac_read_search" for which in ("inh-caps", "ambient-caps", "bounding-set"))
 
 
 @dataclass
 class UnprivilegedUser:
-    """Runs ``opm`` as a pod does whose user id was picked by chance, in a directory that can't be written.
+    """A user with an arbitrary user id and the root group, as in pods on OpenShift, in a read-only directory.
 
-    The group is root's, as OpenShift has it. ``home`` is the variable HOME, None to have none.
+    ``home`` is the value of HOME; None unsets it.
     """
 
     home: str | None = None
 
     def __enter__(self) -> Self:
         if os.getuid():
-            pytest.skip("only root may start processes of other users")
+            pytest.skip("only root can start processes of other users")
         require("setpriv")
         self._directory = tempfile.TemporaryDirectory(prefix="opmkit-unprivileged-")
         self.path = Path(self._directory.name)
@@ -47,20 +47,20 @@ class UnprivilegedUser:
 
     @property
     def temporary(self) -> Path:
-        """The one directory that may be written."""
+        """The only writable directory."""
         return self.path / "tmp"
 
     @property
     def working(self) -> Path:
-        """The directory where commands run."""
+        """The working directory of the commands."""
         return self.path / "work"
 
     def attempt(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run ``opm`` to the end, whatever it is."""
-        return self._run([*_becoming(), str(PROGRAM), *arguments])
+        """Run ``opm`` and return its result, whether it succeeds or fails."""
+        return self._run([*_switch_user(), str(PROGRAM), *arguments])
 
     def __call__(self, *arguments: str) -> str:
-        """Run ``opm``, and give what came on stdout; anything but success fails the test."""
+        """Run ``opm``, which must succeed, and return its stdout."""
         done = self.attempt(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -71,9 +71,9 @@ class UnprivilegedUser:
 
 
 @cache
-def _becoming() -> tuple[str, ...]:
-    """The start of command lines; where the program lies in a place that is closed to others, it opens that."""
-    become = (require("setpriv"), *_UNPRIVILEGED)
-    argv = [*become, str(PROGRAM), "--version"]
-    closed = subprocess.run(argv, cwd="/", env={"PATH": os.defpath}, capture_output=True, check=False).returncode
-    return (*become, *_READING_ALL) if closed else become
+def _switch_user() -> tuple[str, ...]:
+    """Return the start of command lines, with read access to all files if the user could not run the program."""
+    switch = (require("setpriv"), *_UNPRIVILEGED)
+    argv = [*switch, str(PROGRAM), "--version"]
+    denied = subprocess.run(argv, cwd="/", env={"PATH": os.defpath}, capture_output=True, check=False).returncode
+    return (*switch, *_READ_ALL) if denied else switch

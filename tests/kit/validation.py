@@ -1,4 +1,4 @@
-"""Bundles as validation sees them, and the recorded findings of Go opm and operator-sdk."""
+"""Bundle views, and the recorded findings of Go opm and operator-sdk."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class RecordedBundle:
     findings: tuple[Mapping[str, str], ...]
 
     def view(self, options: Options = Options()) -> BundleView:  # noqa: B008 (it is frozen)
-        """Return the bundle as validation sees it, in the compatibility mode of the record."""
+        """Return the view of the bundle in the compatibility mode of the record."""
         return view_of_directory(self.directory, self.layout, self.compat, options)
 
     def expected(self, validator: str, subject: str = "value field") -> Counter[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""A small web server in a thread, for the scripted parts of the kit."""
+"""HTTP server in a thread, for the scripted servers of the tests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class QuietHandler(BaseHTTPRequestHandler):
-    """Keeps connections open as real registries do, and logs nothing."""
+    """A request handler that keeps connections open, as registries do, and logs nothing."""
 
     protocol_version = "HTTP/1.1"
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (http.server)
         pass
 
     def answer(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
@@ -35,11 +35,11 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that hang up, which is what many tests make them do."""
+        """Ignore errors of clients that close the connection, which many tests do."""
 
 
 class WebServer:
-    """Serves ``handler`` on a free loopback port while the context lasts, by https with ``tls``."""
+    """A server on a free loopback port, as a context manager; HTTPS with ``tls``."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> None:
         self._handler = handler

@@ -1,4 +1,4 @@
-"""Where the bundles of the histories are published."""
+"""Fixtures of the tests that compare two implementations."""
 
 from __future__ import annotations
 

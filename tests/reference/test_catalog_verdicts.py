@@ -17,7 +17,8 @@ import pytest
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import load_directory
-from tests.kit.randomcatalogs import break_catalog, random_catalog, write_catalog
+from tests.kit.brokencatalogs import break_catalog
+from tests.kit.randomcatalogs import random_catalog, write_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.kit.brokencatalogs import break_catalog
 from tests.kit.opm import run
-from tests.kit.randomcatalogs import break_catalog, random_catalog, write_catalog
+from tests.kit.randomcatalogs import random_catalog, write_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""The installed commands in the hands of a new user."""
+"""Fixtures for tests of the installed wheel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def installed_bin(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest
 
 @pytest.fixture
 def newcomer(installed_bin: Path, tmp_path: Path) -> InstalledOpm:
-    """Return the commands of a new user: an empty HOME, an empty working directory, a bare environment."""
+    """Return the installed commands with an empty HOME and working directory and a minimal environment."""
     home, directory = tmp_path / "home", tmp_path / "project"
     home.mkdir()
     directory.mkdir()

@@ -13,7 +13,8 @@ from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import LoadResult, load_directory, load_files
-from tests.kit.randomcatalogs import break_catalog, random_catalog, write_catalog
+from tests.kit.brokencatalogs import break_catalog
+from tests.kit.randomcatalogs import random_catalog, write_catalog
 
 if TYPE_CHECKING:
     from opmkit.index.fbc.findings import CatalogFinding
