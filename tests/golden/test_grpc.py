@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from opmkit.cli.entrypoints import run_initializer
-from tests.index.replay import REGISTRY, add_steps
+from tests.index.recorded_adds import REGISTRY, add_steps
 from tests.kit.opm import PROGRAM, run
 from tests.kit.server import Server, call, channel
 from tests.kit.shared import SHARED, needs_shared

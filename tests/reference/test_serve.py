@@ -24,7 +24,7 @@ from opmkit.index.fbc.check.result import validate
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import load_directory, read_blobs
 from tests.golden.test_grpc import CATALOG, GOLDEN, build
-from tests.index.replay import REGISTRY
+from tests.index.recorded_adds import REGISTRY
 from tests.kit.catalogs import free_port, write_library
 from tests.kit.opm import PROGRAM
 from tests.kit.randomcatalogs import requests_for_catalog

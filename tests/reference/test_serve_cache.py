@@ -17,7 +17,7 @@ from opmkit.index.fbc.directory import write_catalog as write_blobs
 from opmkit.index.fbc.load import read_blobs
 from opmkit.index.fbc.write import to_json
 from tests.golden.test_grpc import CATALOG, GOLDEN
-from tests.index.replay import REGISTRY
+from tests.index.recorded_adds import REGISTRY
 from tests.kit.cachedcatalog import BLOBS, DIGEST, ODD_TREE_DIGEST, write_catalog, write_odd_tree
 from tests.kit.catalogmaker import build_catalog
 from tests.kit.catalogs import free_port

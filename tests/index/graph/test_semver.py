@@ -1,4 +1,4 @@
-"""The semver modes: graphs that versions alone decide about, on values and in databases."""
+"""Tests of graphs in the modes semver and semver-skippatch, as values and in databases."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def member(version: str, *channels: str, default: str = "") -> Member:
     return Member(f"v{version}", version, channels or ("alpha",), default)
 
 
-def placed(channel: ChannelGraph) -> list[ChannelNode]:
-    """What the database tells of a channel, once it is stored."""
+def channel_nodes(channel: ChannelGraph) -> list[ChannelNode]:
+    """Return the bundles of a channel as they are read from a database."""
     version = {name: name.removeprefix("v") for name in (entry.name for entry in channel.entries)}
     return [
         ChannelNode(name, version[name], tuple(dict.fromkeys(below for above, below in channel.edges if above == name)))
@@ -41,9 +41,9 @@ def placed(channel: ChannelGraph) -> list[ChannelNode]:
 
 
 def add(graph: PackageGraph | None, members: Sequence[Member], *, skip_patch: bool = False) -> PackageGraph:
-    """The graph of a package after another add; channels that are left out stay."""
+    """Return the graph of a package after another add, with the omitted channels unchanged."""
     before = {channel.name: channel for channel in graph.channels} if graph else {}
-    present = {name: placed(channel) for name, channel in before.items()}
+    present = {name: channel_nodes(channel) for name, channel in before.items()}
     default = graph.default_channel if graph else ""
     after = semver_graph("demo", default, present, members, skip_patch=skip_patch)
     channels = before | {channel.name: channel for channel in after.channels}
@@ -56,7 +56,7 @@ def rows(channel: ChannelGraph) -> list[tuple[str, int, str | None]]:
 
 
 def present(**targets: str) -> Mapping[str, list[ChannelNode]]:
-    """A channel alpha of 0.N.0 bundles: ``v3="v2 gone"`` updates from both."""
+    """Return a channel alpha of bundles 0.N.0; with ``v3="v2 gone"``, v3 replaces or skips both."""
     bundles = [
         ChannelNode(name, f"0.{name.removeprefix('v')}.0", tuple(text.split())) for name, text in targets.items()
     ]
@@ -73,37 +73,37 @@ members = st.lists(
         versions,
         st.frozensets(st.sampled_from(["alpha", "beta", "gamma"]), min_size=1),
     ),
-    unique_by=lambda each: each.version,
+    unique_by=lambda member: member.version,
     min_size=1,
     max_size=12,
 )
 
 
 @given(members, st.randoms(), st.booleans())
-def test_order_and_batches_do_not_matter(added: list[Member], random: object, skip_patch: bool) -> None:
+def test_order_and_distribution_over_adds_do_not_matter(added: list[Member], random: object, skip_patch: bool) -> None:
     at_once = add(None, added, skip_patch=skip_patch)
     shuffled = sorted(added, key=lambda _: random.random())  # type: ignore[attr-defined]
     cut = random.randrange(len(added) + 1)  # type: ignore[attr-defined]
     graph = add(None, shuffled[:cut], skip_patch=skip_patch) if cut else None
-    for each in shuffled[cut:]:
-        graph = add(graph, [each], skip_patch=skip_patch)
+    for new in shuffled[cut:]:
+        graph = add(graph, [new], skip_patch=skip_patch)
     assert graph is not None
     assert graph.channels == at_once.channels
 
 
 @given(members, st.booleans())
-def test_one_head_that_leads_to_every_member(added: list[Member], skip_patch: bool) -> None:
+def test_every_bundle_is_reachable_from_the_highest_version(added: list[Member], skip_patch: bool) -> None:
     graph = add(None, added, skip_patch=skip_patch)
     assert list(pruned_member_errors(graph, added)) == []
     for channel in graph.channels:
-        inside = [each for each in added if channel.name in each.channels]
-        assert channel.head == max(inside, key=lambda each: precedence(each.version)).name
+        inside = [new for new in added if channel.name in new.channels]
+        assert channel.head == max(inside, key=lambda new: precedence(new.version)).name
         reached, walked = {channel.head}, [channel.head]
         for above in walked:
             below = {name for start, name in channel.edges if start == above} - reached
             reached |= below
             walked += below
-        assert reached == {each.name for each in inside}
+        assert reached == {new.name for new in inside}
 
 
 def test_each_version_replaces_the_next_lower_one() -> None:
@@ -130,7 +130,7 @@ def test_the_highest_patch_skips_the_others_and_replaces_the_preceding_minor() -
     ]
 
 
-def test_skipping_patches_leaves_other_channels_alone() -> None:
+def test_skip_patch_changes_only_channels_with_added_bundles() -> None:
     graph = add(None, [member("1.0.0", "alpha", "beta"), member("1.0.1", "alpha", "beta")])
     after = add(graph, [member("1.0.2", "beta")], skip_patch=True)
     assert after.channels[0] == graph.channels[0]
@@ -138,13 +138,13 @@ def test_skipping_patches_leaves_other_channels_alone() -> None:
 
 
 @pytest.mark.parametrize("skip_patch", [False, True])
-def test_a_channel_without_bundles_stays(skip_patch: bool) -> None:
+def test_omits_channels_without_bundles(skip_patch: bool) -> None:
     before = {"empty": [], **present(v1="")}
     graph = semver_graph("demo", "alpha", before, [member("1.0.0")], skip_patch=skip_patch)
     assert [channel.name for channel in graph.channels] == ["alpha"]
 
 
-def test_other_edges_stay_but_for_the_bundle_right_above_the_new_one() -> None:
+def test_only_the_next_higher_bundle_loses_its_other_edges() -> None:
     before = present(v1="", v2="v1 gone", v4="v2 lost")
     (channel,) = semver_graph("demo", "alpha", before, [Member("v3", "0.3.0", ("alpha",), "")]).channels
     assert rows(channel) == [
@@ -159,7 +159,7 @@ def test_other_edges_stay_but_for_the_bundle_right_above_the_new_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "fault"),
+    ("before", "problem"),
     [
         (present(v1="", v2="v1", v3="v2 v1"), "it lets v3 update from v2 as well as from v1"),
         (present(v1="", v2="", v3="v2"), "it has v1 and v3 as heads"),
@@ -168,13 +168,13 @@ def test_other_edges_stay_but_for_the_bundle_right_above_the_new_one() -> None:
         (present(v1="v3", v2="v1", v3="v2", v4="v3"), "it has a cycle through v"),
     ],
 )
-def test_a_channel_that_is_no_line_of_updates_is_refused(before: Mapping[str, list[ChannelNode]], fault: str) -> None:
-    with pytest.raises(GraphError, match=f"channel alpha of package demo is not a single chain.*{fault}"):
+def test_rejects_channels_that_are_not_a_chain(before: Mapping[str, list[ChannelNode]], problem: str) -> None:
+    with pytest.raises(GraphError, match=f"channel alpha of package demo is not a single chain.*{problem}"):
         semver_graph("demo", "alpha", before, [member("9.0.0", "beta")])
 
 
 @pytest.mark.parametrize(
-    ("version", "fault"),
+    ("version", "problem"),
     [
         ("1.0.0+1", "has the version 1.0.0 .v1.0.0. already, and v1.0.0.1"),
         ("", "bundle v of channel alpha of package demo has no version"),
@@ -182,19 +182,19 @@ def test_a_channel_that_is_no_line_of_updates_is_refused(before: Mapping[str, li
     ],
 )
 @pytest.mark.parametrize("skip_patch", [False, True])
-def test_a_version_must_have_a_place_of_its_own(version: str, fault: str, skip_patch: bool) -> None:
+def test_rejects_duplicate_and_invalid_versions(version: str, problem: str, skip_patch: bool) -> None:
     graph = add(None, [member("1.0.0"), member("0.9.0")])
-    with pytest.raises(GraphError, match=fault):
+    with pytest.raises(GraphError, match=problem):
         add(graph, [member(version)], skip_patch=skip_patch)
 
 
-def test_errors_of_several_channels_come_together() -> None:
+def test_reports_every_invalid_channel() -> None:
     graph = add(None, [member("1.0.0", "alpha", "beta")])
     with pytest.raises(MultipleErrors, match=r"channel alpha[^\n]*\n.*channel beta"):
         add(graph, [member("1.0.0+1", "alpha", "beta")])
 
 
-def test_the_default_channel_named_last_counts() -> None:
+def test_last_named_default_channel_is_used() -> None:
     graph = add(None, [member("1.0.0", "beta", "alpha")])
     assert graph.default_channel == "alpha"
     graph = add(graph, [member("2.0.0", "gamma", default="gamma"), member("3.0.0")])
@@ -202,7 +202,7 @@ def test_the_default_channel_named_last_counts() -> None:
     assert add(graph, [member("0.1.0", "beta", default="beta")]).default_channel == "beta"
 
 
-def test_a_default_channel_must_be_there_by_the_end_of_the_add() -> None:
+def test_default_channel_must_exist_after_the_add() -> None:
     later = [member("1.0.0", "alpha", default="beta"), member("2.0.0", "beta")]
     assert add(None, later).default_channel == "beta"
     with pytest.raises(GraphError, match=r"v1.0.0 names the default channel beta, .* its channels are: alpha"):
@@ -226,7 +226,7 @@ def entries(database: IndexDatabase) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 4, 0, 3, 1)])
-def test_databases_are_the_same_in_any_order(
+def test_databases_do_not_depend_on_the_order_of_adds(
     database: IndexDatabase, tmp_path: Path, mode: str, order: tuple[int, ...]
 ) -> None:
     versions = [("1.0.0", "a,b"), ("1.0.1", "a,b"), ("1.1.0", "b"), ("1.1.1", "a"), ("2.0.0", "a,b")]
@@ -246,7 +246,7 @@ def names_with_manifests(database: IndexDatabase) -> list[str]:
     return [name for (name,) in rows]
 
 
-def test_manifests_of_all_packages_stay_with_heads_and_bundles_without_image(database: IndexDatabase) -> None:
+def test_only_heads_and_bundles_without_image_retain_manifests(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.0.0", package="old"), bundle("1.1.0", package="old", replaces="old.v1.0.0")])
     add_bundles(database, [bundle("0.1.0", package="kept")])
     add_bundles(database, [bundle("0.2.0", package="kept", replaces="kept.v0.1.0")])
@@ -256,7 +256,7 @@ def test_manifests_of_all_packages_stay_with_heads_and_bundles_without_image(dat
     assert names_with_manifests(database) == ["demo.v1.1.0", "kept.v0.1.0", "kept.v0.2.0", "old.v1.1.0"]
 
 
-def test_a_failing_bundle_leaves_manifests_where_they_are(database: IndexDatabase) -> None:
+def test_failed_bundle_retains_all_manifests(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.0.0"), bundle("1.1.0", replaces="demo.v1.0.0")])
     result = add_bundles(database, [bundle("1.1.0+1")], AddOptions(UpdateMode.SEMVER, permissive=True))
     assert [type(failure) for failure in result.failures] == [GraphError]

@@ -1,4 +1,4 @@
-"""Bundles that substitute others: edges on values, and what the database gets."""
+"""Tests of olm.substitutesFor: edges as values and in databases."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def node(version: str, replaces: str = "", *skips: str, of: str = "") -> Node:
 
 
 def edges(*added: Node, present: tuple[Node, ...] = ()) -> dict[str, tuple[str, set[str], str]]:
-    """What replaces, skips and substitutes what, of the bundles whose edges changed."""
-    changed = substituted_edges({each.name: each for each in present}, added)
-    return {name: (each.replaces, set(each.skips), each.substitutes_for) for name, each in changed.items()}
+    """Return the replaces, skips and substitutes_for of the changed bundles."""
+    changed = substituted_edges({node.name: node for node in present}, added)
+    return {name: (node.replaces, set(node.skips), node.substitutes_for) for name, node in changed.items()}
 
 
 BASE = (node("1.0.0"), node("1.1.0", "v1.0.0"))
 FIRST, SECOND, THIRD = (node(f"1.1.0+{build}", "v1.0.0", of="v1.1.0") for build in (1, 2, 3))
 
 
-def test_a_substitute_takes_over_what_replaced_the_bundle_and_skips_it() -> None:
+def test_substitute_replaces_the_bundle_in_its_updates_and_skips_it() -> None:
     assert edges(FIRST, present=(*BASE, node("1.2.0", "v1.1.0"))) == {
         "v1.1.0+1": ("v1.0.0", {"v1.1.0"}, "v1.1.0"),
         "v1.2.0": ("v1.1.0+1", set(), ""),
@@ -54,7 +54,7 @@ def test_substitutes_of_one_bundle_form_a_chain_by_version(order: tuple[Node, ..
     }
 
 
-def test_a_bundle_that_comes_after_its_substitute_hands_it_its_skips() -> None:
+def test_substitute_skips_the_skips_of_a_bundle_added_later() -> None:
     changed = edges(node("1.1.0", "v1.0.0", "v1.0.5"), present=(BASE[0], FIRST))
     assert changed == {
         "v1.1.0": ("v1.0.0", {"v1.0.5"}, ""),
@@ -62,7 +62,7 @@ def test_a_bundle_that_comes_after_its_substitute_hands_it_its_skips() -> None:
     }
 
 
-def test_replacing_and_skipping_go_by_the_substitutes() -> None:
+def test_replaced_and_skipped_bundles_are_resolved_to_their_substitutes() -> None:
     present = (*BASE, FIRST, replace(SECOND, substitutes_for=FIRST.name))
     assert edges(node("1.2.0", "v1.1.0"), present=present) == {"v1.2.0": ("v1.1.0+2", set(), "")}
     assert edges(node("1.2.0", "v1.0.0", "v1.1.0"), present=present) == {
@@ -70,22 +70,22 @@ def test_replacing_and_skipping_go_by_the_substitutes() -> None:
     }
 
 
-def test_a_bundle_without_substitutes_keeps_its_edges_but_for_repeats() -> None:
+def test_duplicate_skips_are_removed() -> None:
     repeating, plain = node("1.2.0", "v1.0.0", "b", "a", "b"), node("1.2.0", "v1.0.0", "b", "a")
     assert substituted_edges({}, [repeating]) == {"v1.2.0": plain}
 
 
-def test_an_absent_bundle_can_be_substituted() -> None:
+def test_missing_bundle_can_be_substituted() -> None:
     assert edges(node("1.4.0", of="gone")) == {"v1.4.0": ("", {"gone"}, "gone")}
 
 
-def test_substitutes_of_one_version_are_refused() -> None:
+def test_rejects_substitutes_with_equal_versions() -> None:
     with pytest.raises(GraphError, match=r"v1.1.0\+1 and again both substitute v1.1.0 and have the same version"):
         edges(replace(FIRST, name="again"), present=(*BASE, FIRST))
 
 
 @pytest.mark.parametrize(("first", "second"), [("v1.1.0+2", "v1.1.0+1"), ("v1.1.0+2", "v1.1.0+2")])
-def test_substituting_in_a_circle_is_refused(first: str, second: str) -> None:
+def test_rejects_cycles(first: str, second: str) -> None:
     with pytest.raises(GraphError, match="substitute each other in a cycle"):
         edges(replace(FIRST, substitutes_for=first), replace(SECOND, substitutes_for=second), present=BASE)
 
@@ -98,11 +98,11 @@ def database(tmp_path: Path) -> Iterator[IndexDatabase]:
 
 
 def substitute(version: str, of: str, **edges: str) -> Bundle:
-    made = bundle(version, **edges)  # type: ignore[arg-type]
-    return replace(made, csv=replace(made.csv, substitutes_for=of))
+    parsed = bundle(version, **edges)  # type: ignore[arg-type]
+    return replace(parsed, csv=replace(parsed.csv, substitutes_for=of))
 
 
-def test_the_graph_goes_by_the_columns_and_the_manifests_stay(database: IndexDatabase) -> None:
+def test_database_has_changed_edges_and_unchanged_manifests(database: IndexDatabase) -> None:
     added = [
         substitute("1.1.0+1", "demo.v1.1.0", replaces="demo.v1.0.0"),
         bundle("1.2.0", replaces="demo.v1.1.0"),
@@ -123,7 +123,7 @@ def test_the_graph_goes_by_the_columns_and_the_manifests_stay(database: IndexDat
     assert '"replaces":"demo.v1.1.0"' in row[1]
 
 
-def test_a_cycle_fails_the_add(database: IndexDatabase) -> None:
+def test_add_rejects_cycles(database: IndexDatabase) -> None:
     before = list(database.connection.iterdump())
     cycle = [substitute("1.1.0+1", "demo.v1.1.0+2"), substitute("1.1.0+2", "demo.v1.1.0+1")]
     with pytest.raises(CatalogError, match="cycle"):

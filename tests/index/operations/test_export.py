@@ -21,8 +21,8 @@ from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import open_database, replace_database
 from opmkit.index.sqlite.packages import deprecated_bundles
 from tests.index.builders import bundle
-from tests.index.operate import step
-from tests.index.replay import REGISTRY
+from tests.index.recorded_adds import REGISTRY
+from tests.index.recorded_steps import step
 from tests.kit.corpus import LayoutCorpus, save_files
 from tests.kit.shared import Case, cases, found_files, needs_shared
 

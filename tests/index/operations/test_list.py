@@ -13,7 +13,7 @@ from opmkit.index.fbc.model import Catalog, Channel, Package
 from opmkit.index.operations.list import list_bundles, list_channels, list_packages
 from opmkit.index.rendering.database_catalog import load_catalog
 from opmkit.index.sqlite import open_database
-from tests.index.replay import REGISTRY, add_steps
+from tests.index.recorded_adds import REGISTRY, add_steps
 from tests.kit.shared import Case, cases, needs_shared
 
 if TYPE_CHECKING:

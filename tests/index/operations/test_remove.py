@@ -17,7 +17,7 @@ from opmkit.index.sqlite import IndexDatabase, replace_database
 from opmkit.index.sqlite.removal import package_names, remove_bundle
 from opmkit.index.sqlite.schema import create_schema, create_work_indexes
 from tests.index.builders import bundle
-from tests.index.operate import replay
+from tests.index.recorded_steps import replay
 from tests.kit.shared import Case, cases, needs_shared
 
 

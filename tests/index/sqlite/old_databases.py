@@ -1,4 +1,4 @@
-"""Index databases of every schema before the newest, with the constraints they had."""
+"""Index databases of every older schema, with its constraints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _API = "FOREIGN KEY (group_name, version, kind) REFERENCES api (group_name, vers
 
 
 def schema(level: int) -> str:
-    """The statements that make an empty database of a schema."""
+    """Return the statements that create an empty database of a schema."""
     cascade = " ON DELETE CASCADE" if level >= 4 else ""
     package_key = "" if level >= 4 else ", FOREIGN KEY (package_name) REFERENCES package (name)"
     columns = "".join(
@@ -93,7 +93,7 @@ def _trigger(table: str) -> str:
 
 
 def write_old_database(path: Path, level: int, *, filled: bool = True, images: bool = True) -> None:
-    """Make a database of a schema; with what `CONTENT` says as far as that schema can hold it."""
+    """Write a database of a schema, with the rows and columns of `content` that the schema has."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.executescript(schema(level))
         if not filled:
@@ -103,10 +103,10 @@ def write_old_database(path: Path, level: int, *, filled: bool = True, images: b
             if table in tables:
                 known = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
                 for row in rows:
-                    chosen = {column: value for column, value in row.items() if column in known}
-                    marks = ", ".join("?" * len(chosen))
-                    statement = f"INSERT INTO {table} ({', '.join(chosen)}) VALUES ({marks})"
-                    connection.execute(statement, tuple(chosen.values()))
+                    present = {column: value for column, value in row.items() if column in known}
+                    marks = ", ".join("?" * len(present))
+                    statement = f"INSERT INTO {table} ({', '.join(present)}) VALUES ({marks})"
+                    connection.execute(statement, tuple(present.values()))
 
 
 REQUIRED = {"name": "things.example.com", "version": "v1", "kind": "Thing"}
@@ -148,7 +148,7 @@ def _manifest(name: str, version: str, required: Iterable[dict[str, str]]) -> st
 
 
 def content(level: int, *, images: bool) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each table, with the columns of the newest schema and those there once were."""
+    """Return the rows of each table, with the columns of all schemas."""
     tables: dict[str, list[dict[str, Any]]] = {
         "operatorbundle": [],
         "channel": [
@@ -200,7 +200,9 @@ def content(level: int, *, images: bool) -> dict[str, list[dict[str, Any]]]:
         )
         package = json.dumps({"packageName": name[0], "version": version})
         properties = [("olm.package", package), *([("olm.deprecated", "{}")] if name == "a.v2" else [])]
-        # At schema 9 the properties of packages did not say which image they were of.
-        told = key if level > 9 else {**key, "operatorbundle_path": None}
-        tables.setdefault("properties", []).extend({"type": kind, "value": value, **told} for kind, value in properties)
+        # In schema 9 the properties of packages had no image.
+        property_key = key if level > 9 else {**key, "operatorbundle_path": None}
+        tables.setdefault("properties", []).extend(
+            {"type": kind, "value": value, **property_key} for kind, value in properties
+        )
     return tables

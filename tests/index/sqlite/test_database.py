@@ -1,4 +1,4 @@
-"""Opening, replacing and compacting database files."""
+"""Tests of opening, replacing and compacting index databases."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from opmkit.index.sqlite import IndexDatabase
 
 
-def add(path: Path, *versions: str, **about: str) -> None:
-    """Add bundles, each replacing the one before it."""
+def add(path: Path, *versions: str, package: str = "demo") -> None:
+    """Add bundles that each replace the previous one."""
+    names = ["", *(f"{package}.v{version}" for version in versions)]
     with replace_database(path) as database:
-        before = ("", *versions)
-        links = [f"{about.get('package', 'demo')}.v{version}" if version else "" for version in before]
-        chain = [bundle(version, replaces=link, **about) for version, link in zip(versions, links, strict=False)]
-        add_bundles(database, chain)
+        add_bundles(
+            database,
+            [bundle(version, package=package, replaces=name) for version, name in zip(versions, names, strict=False)],
+        )
 
 
 @pytest.fixture
@@ -39,10 +40,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @needs_shared
-def test_the_schema_is_the_one_that_readers_know(path: Path) -> None:
+def test_schema_equals_that_of_operator_registry(path: Path) -> None:
     add(path, "1.0.0")
     recorded = json.loads((SHARED / "golden" / "schema.json").read_text())
-    tool = [sys.executable, SHARED / "tools" / "dump_index.py", path, "--storage"]
+    tool = [sys.executable, str(SHARED / "tools" / "dump_index.py"), str(path), "--storage"]
     dump = json.loads(subprocess.run(tool, check=True, capture_output=True).stdout)
     assert dump["schema"] == recorded["schema"]
     assert dump["schema_version"] == SCHEMA_VERSION
@@ -50,8 +51,8 @@ def test_the_schema_is_the_one_that_readers_know(path: Path) -> None:
     assert {column: kinds for column, kinds in dump["storage"].items() if storage.get(column) != kinds} == {}
 
 
-def test_an_api_goes_with_its_last_user(path: Path) -> None:
-    """And earlier while the other table is empty, as the triggers of such databases have always done."""
+def test_triggers_delete_unused_apis(path: Path) -> None:
+    """While one of the tables is empty, an API is deleted with the first row in the other."""
     with replace_database(path) as database:
         add_bundles(database, [bundle("1.0.0"), bundle("2.0.0", replaces="demo.v1.0.0")])
         execute = database.connection.execute
@@ -68,23 +69,23 @@ def test_an_api_goes_with_its_last_user(path: Path) -> None:
         assert execute("SELECT kind FROM api").fetchall() == []
 
 
-def test_equal_content_gives_equal_bytes_whatever_the_history(tmp_path: Path) -> None:
-    straight, winding = tmp_path / "straight.db", tmp_path / "winding.db"
-    add(straight, "1.0.0", package="a")
-    add(straight, "1.0.0", package="b")
-    add(winding, "1.0.0", package="b")
-    with replace_database(winding) as database:
+def test_equal_content_gives_equal_bytes(tmp_path: Path) -> None:
+    direct, indirect = tmp_path / "direct.db", tmp_path / "indirect.db"
+    add(direct, "1.0.0", package="a")
+    add(direct, "1.0.0", package="b")
+    add(indirect, "1.0.0", package="b")
+    with replace_database(indirect) as database:
         for statement in ("DELETE FROM operatorbundle", "DELETE FROM channel_entry", "DELETE FROM package"):
             database.connection.execute(statement)
-    add(winding, "0.5.0", package="b")
-    with replace_database(winding) as database:
+    add(indirect, "0.5.0", package="b")
+    with replace_database(indirect) as database:
         for statement in ("DELETE FROM operatorbundle", "DELETE FROM channel_entry", "DELETE FROM package"):
             database.connection.execute(statement)
         add_bundles(database, [bundle("1.0.0", package="b"), bundle("1.0.0", package="a")])
-    assert winding.read_bytes() == straight.read_bytes()
+    assert indirect.read_bytes() == direct.read_bytes()
 
 
-def test_a_database_made_by_another_program_is_rewritten_to_the_same_bytes(path: Path, tmp_path: Path) -> None:
+def test_rewrites_database_of_another_program_to_the_same_bytes(path: Path, tmp_path: Path) -> None:
     add(path, "1.0.0", "1.1.0")
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
@@ -104,7 +105,7 @@ def test_a_database_made_by_another_program_is_rewritten_to_the_same_bytes(path:
     assert other.read_bytes() == path.read_bytes()
 
 
-def test_the_schema_is_dated_by_the_environment(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_date_epoch_sets_the_schema_timestamp(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     add(path, "1.0.0")
     with open_database(path) as database:
@@ -115,13 +116,13 @@ def test_the_schema_is_dated_by_the_environment(path: Path, monkeypatch: pytest.
         add(path, "1.1.0")
 
 
-def test_a_failed_change_leaves_no_file(path: Path, tmp_path: Path) -> None:
+def test_failed_change_creates_no_file(path: Path, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), replace_database(path):
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failed_change_leaves_the_file_as_it_was(path: Path, tmp_path: Path) -> None:
+def test_failed_change_leaves_the_file_unchanged(path: Path, tmp_path: Path) -> None:
     add(path, "1.0.0")
     before = path.read_bytes()
     with pytest.raises(DatabaseUnavailable, match=r"index\.db: FOREIGN KEY"), replace_database(path) as database:
@@ -153,7 +154,7 @@ with replace_database(Path(sys.argv[1])) as database:
 
 
 @pytest.mark.parametrize("point", ["changing", "compacting", "renaming"])
-def test_a_killed_process_leaves_the_old_file_and_the_next_one_tidies_up(
+def test_killed_process_leaves_the_old_file_and_temporary_files_are_removed(
     path: Path, tmp_path: Path, point: str
 ) -> None:
     add(path, "1.0.0")
@@ -161,15 +162,15 @@ def test_a_killed_process_leaves_the_old_file_and_the_next_one_tidies_up(
     killed = subprocess.run([sys.executable, "-c", KILLED, str(path), point], env={"PYTHONPATH": ":".join(sys.path)})
     assert killed.returncode == -signal.SIGKILL
     assert path.read_bytes() == before
-    left = {file.name for file in tmp_path.iterdir()} - {path.name}
-    assert left
-    assert left <= {".index.db.opmkit-work", ".index.db.opmkit-new"}
+    temporary = {file.name for file in tmp_path.iterdir()} - {path.name}
+    assert temporary
+    assert temporary <= {".index.db.opmkit-work", ".index.db.opmkit-new"}
     with replace_database(path) as database:
         add_bundles(database, [bundle("2.0.0", replaces="demo.v1.0.0")])
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_two_changes_at_once_are_refused(path: Path) -> None:
+def test_rejects_concurrent_changes(path: Path) -> None:
     with (
         replace_database(path),
         pytest.raises(DatabaseUnavailable, match="locked: another process is changing it"),
@@ -179,7 +180,7 @@ def test_two_changes_at_once_are_refused(path: Path) -> None:
     add(path, "1.0.0")
 
 
-def test_permissions_and_links_stay(path: Path, tmp_path: Path) -> None:
+def test_permissions_and_symbolic_links_are_retained(path: Path, tmp_path: Path) -> None:
     add(path, "1.0.0")
     path.chmod(0o640)
     link = tmp_path / "link.db"
@@ -191,13 +192,13 @@ def test_permissions_and_links_stay(path: Path, tmp_path: Path) -> None:
         assert database.connection.execute("SELECT count(*) FROM package").fetchone() == (2,)
 
 
-def test_an_empty_file_is_an_empty_database(path: Path) -> None:
+def test_empty_file_is_an_empty_database(path: Path) -> None:
     path.touch()
     add(path, "1.0.0")
     assert path.stat().st_size % 4096 == 0
 
 
-def spoil(path: Path, how: str) -> None:
+def corrupt(path: Path, how: str) -> None:
     if how == "text":
         path.write_text("packages: []\n" * 100)
         return
@@ -230,9 +231,9 @@ def spoil(path: Path, how: str) -> None:
         ("damaged", "damaged database"),
     ],
 )
-def test_files_that_are_no_index_stay_untouched(path: Path, tmp_path: Path, how: str, message: str) -> None:
+def test_rejects_invalid_files_and_leaves_them_unchanged(path: Path, tmp_path: Path, how: str, message: str) -> None:
     add(path, "1.0.0")
-    spoil(path, how)
+    corrupt(path, how)
     before = path.read_bytes()
     with pytest.raises(InvalidDatabase, match=message) as failure:
         add(path, "2.0.0")
@@ -243,21 +244,21 @@ def test_files_that_are_no_index_stay_untouched(path: Path, tmp_path: Path, how:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_unfinished_changes_of_another_program_are_told(path: Path) -> None:
+def test_rejects_unfinished_changes_of_another_program(path: Path) -> None:
     add(path, "1.0.0")
     path.with_name("index.db-wal").write_bytes(b"pages")
     with pytest.raises(DatabaseUnavailable, match=r"unfinished changes of another program in index\.db-wal"):
         add(path, "2.0.0")
 
 
-def test_a_place_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_path(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable, match="No such file"), open_database(tmp_path / "index.db"):
         pass
     with pytest.raises(DatabaseUnavailable, match="No such file"), replace_database(tmp_path / "none" / "index.db"):
         pass
 
 
-def test_reading_does_not_write(path: Path, tmp_path: Path) -> None:
+def test_reading_writes_nothing(path: Path, tmp_path: Path) -> None:
     add(path, "1.0.0")
     with open_database(path) as database, pytest.raises(sqlite3.OperationalError, match="readonly"):
         database.connection.execute("DELETE FROM package")
@@ -265,11 +266,11 @@ def test_reading_does_not_write(path: Path, tmp_path: Path) -> None:
 
 
 def _overflow(database: IndexDatabase) -> None:
-    database.connection.execute("PRAGMA max_page_count = 1")  # as many as there are, and no more
+    database.connection.execute("PRAGMA max_page_count = 1")  # sqlite uses the current number of pages instead
     add_bundles(database, [bundle("2.0.0", replaces="demo.v1.0.0", image="x" * 90_000)])
 
 
-def test_a_full_disk_leaves_the_old_file(path: Path) -> None:
+def test_full_disk_leaves_the_old_file(path: Path) -> None:
     add(path, "1.0.0")
     before = path.read_bytes()
     with pytest.raises(DatabaseUnavailable, match="full"), replace_database(path) as database:

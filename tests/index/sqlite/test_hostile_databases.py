@@ -1,4 +1,4 @@
-"""Index databases made to hang, to fill the memory, or damaged: each ends in an error that names the file."""
+"""Tests of malicious and damaged index databases: each causes an error that names the file."""
 
 from __future__ import annotations
 
@@ -68,21 +68,21 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("statements", "found"), HOSTILE.values(), ids=HOSTILE)
-def test_objects_that_no_index_contains_are_refused(path: Path, statements: list[str], found: str) -> None:
+@pytest.mark.parametrize(("statements", "description"), HOSTILE.values(), ids=HOSTILE)
+def test_rejects_objects_that_indexes_do_not_contain(path: Path, statements: list[str], description: str) -> None:
     change(path, *statements)
     before = path.read_bytes()
-    with pytest.raises(InvalidDatabase, match=f"index.db: refusing to open: {found}"), open_database(path):
+    with pytest.raises(InvalidDatabase, match=f"index.db: refusing to open: {description}"), open_database(path):
         pass
-    with pytest.raises(InvalidDatabase, match=f"index.db: refusing to open: {found}"), replace_database(path):
+    with pytest.raises(InvalidDatabase, match=f"index.db: refusing to open: {description}"), replace_database(path):
         pass
     for migrate in (True, False):
-        with pytest.raises(InvalidDatabase, match=found), served_database(path, migrate=migrate):
+        with pytest.raises(InvalidDatabase, match=description), served_database(path, migrate=migrate):
             pass
     assert path.read_bytes() == before
 
 
-def test_triggers_under_the_names_of_the_schema_never_run_or_stay(path: Path) -> None:
+def test_replaces_foreign_triggers_with_names_of_the_schema(path: Path) -> None:
     for table in ("api_provider", "api_requirer"):
         change(
             path,
@@ -98,14 +98,14 @@ def test_triggers_under_the_names_of_the_schema_never_run_or_stay(path: Path) ->
     assert not [sql for (sql,) in triggers if "operatorbundle;" in sql]
 
 
-def test_a_value_beyond_the_bound_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_values_over_the_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(path, "UPDATE operatorbundle SET csv = printf('%.*c', 100000, 'x') WHERE version = '2.0.0'")
     monkeypatch.setattr(connect, "MAX_VALUE", 50_000)
     with pytest.raises(InvalidDatabase, match="a value is larger than"), open_database(path) as database:
         database.connection.execute("SELECT csv FROM operatorbundle").fetchall()
 
 
-def test_work_beyond_the_budget_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejects_queries_over_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect, "_BASE_OPERATIONS", 0)
     with pytest.raises(InvalidDatabase, match="a query takes far longer"), open_database(path) as database:
         database.connection.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchall()
@@ -128,7 +128,7 @@ except interrupts.Interrupted:
 """
 
 
-def test_a_signal_interrupts_a_long_query(path: Path) -> None:
+def test_signal_interrupts_a_long_query(path: Path) -> None:
     argv = [sys.executable, "-c", QUERY, str(path), ENDLESS]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -137,7 +137,7 @@ def test_a_signal_interrupts_a_long_query(path: Path) -> None:
         assert process.stdout.readline() == "unwound\n"
 
 
-def test_a_real_change_spends_a_hundredth_of_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_change_uses_less_than_a_hundredth_of_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     budgets: list[tuple[connect.Budget, int]] = []
     monkeypatch.setattr(connect, "_STEP", 1000)
 
@@ -176,35 +176,35 @@ ROUNDS = 8
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_random_damage_never_ends_in_a_traceback(path: Path, seed: int, capfd: pytest.CaptureFixture[str]) -> None:
-    """Flip bytes, blank pages and cut the file; 1,000 times in all, more where OPMKIT_FUZZ asks for it."""
-    dice = random.Random(seed)
+def test_random_damage_causes_no_traceback(path: Path, seed: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """Flip bytes, clear pages and truncate the file, 1000 times multiplied by OPMKIT_FUZZ."""
+    rng = random.Random(seed)
     whole = path.read_bytes()
     damaged = path.with_name("damaged.db")
     for number in range(1000 // ROUNDS * int(os.environ.get("OPMKIT_FUZZ", "1"))):
-        damaged.write_bytes(damage(whole, dice))
-        argv = COMMANDS[dice.randrange(len(COMMANDS))](str(damaged))
+        damaged.write_bytes(damage(whole, rng))
+        argv = COMMANDS[rng.randrange(len(COMMANDS))](str(damaged))
         with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), write_through=True)):
             status = run(argv)
         assert status in (0, 1, 2, 3), (seed, number, argv)
     assert "Traceback" not in capfd.readouterr().err
 
 
-def damage(whole: bytes, dice: random.Random) -> bytes:
+def damage(whole: bytes, rng: random.Random) -> bytes:
     content = bytearray(whole)
-    for _ in range(dice.choice((1, 1, 4, 20))):
-        place = dice.randrange(dice.choice((200, len(content))))
-        match dice.randrange(5):
+    for _ in range(rng.choice((1, 1, 4, 20))):
+        offset = rng.randrange(rng.choice((200, len(content))))
+        match rng.randrange(5):
             case 0:
-                content[place] = dice.randrange(256)
+                content[offset] = rng.randrange(256)
             case 1:
-                content[place] ^= 1 << dice.randrange(8)
+                content[offset] ^= 1 << rng.randrange(8)
             case 2:
-                content[place : place + 8] = dice.randbytes(len(content[place : place + 8]))
+                content[offset : offset + 8] = rng.randbytes(len(content[offset : offset + 8]))
             case 3:
-                page = place // 4096 * 4096
-                content[page : page + 4096] = dice.choice((bytes(4096), dice.randbytes(4096)))
+                page = offset // 4096 * 4096
+                content[page : page + 4096] = rng.choice((bytes(4096), rng.randbytes(4096)))
             case _:
-                other = dice.randrange(len(content))
-                content[place : place + 64] = content[other : other + len(content[place : place + 64])]
-    return bytes(content[: dice.randrange(len(content))] if dice.random() < 0.05 else content)
+                other = rng.randrange(len(content))
+                content[offset : offset + 64] = content[other : other + len(content[offset : offset + 64])]
+    return bytes(content[: rng.randrange(len(content))] if rng.random() < 0.05 else content)

@@ -1,4 +1,4 @@
-"""Databases of older schemas: brought up to date as the reference tool does it, where OPMKIT_REFERENCE_OPM names it."""
+"""Tests of migrations from older schemas, compared with Go opm if OPMKIT_REFERENCE_OPM is set."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from opmkit.index.sqlite import IndexDatabase
 
-REFERENCE = os.environ.get("OPMKIT_REFERENCE_OPM", "")
+GO_OPM = os.environ.get("OPMKIT_REFERENCE_OPM", "")
 
-needs_reference = pytest.mark.skipif(not REFERENCE, reason="OPMKIT_REFERENCE_OPM does not name the reference tool")
+needs_go_opm = pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM is not set")
 every_level = pytest.mark.parametrize("level", range(SCHEMA_VERSION))
 
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def migrated(path: Path) -> Path:
-    """A copy of the database, brought up to date."""
+    """Migrate a copy of the database."""
     ours = path.with_name("ours.db")
     shutil.copyfile(path, ours)
     with replace_database(ours):
@@ -45,10 +45,10 @@ def migrated(path: Path) -> Path:
     return ours
 
 
-def migrated_by_reference(path: Path) -> Path:
+def migrated_by_go_opm(path: Path) -> Path:
     theirs = path.with_name("theirs.db")
     shutil.copyfile(path, theirs)
-    argv = [REFERENCE, "registry", "add", "--database", theirs.name, "--bundle-images", ""]
+    argv = [GO_OPM, "registry", "add", "--database", theirs.name, "--bundle-images", ""]
     done = subprocess.run(argv, cwd=path.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return theirs
@@ -62,16 +62,16 @@ def assert_same_index(ours: Path, theirs: Path) -> None:
 
 
 @needs_shared
-@needs_reference
+@needs_go_opm
 @pytest.mark.parametrize("level", range(SCHEMA_VERSION))
 @pytest.mark.parametrize("filled", [False, True], ids=["empty", "filled"])
-def test_equals_what_the_reference_makes(path: Path, level: int, *, filled: bool) -> None:
-    """The reference fails on databases before schema 5 that are not empty: those are to equal the same of schema 5."""
+def test_result_equals_that_of_operator_registry(path: Path, level: int, *, filled: bool) -> None:
+    """Go opm cannot migrate schemas 0 to 4 with content; compare them with the same content in schema 5."""
     with_images = level not in (0, 1)
     write_old_database(path, level, filled=filled, images=with_images)
-    reference = path.with_name("reference.db")
-    write_old_database(reference, max(level, 5) if filled else level, filled=filled, images=with_images)
-    assert_same_index(migrated(path), migrated_by_reference(reference))
+    comparable = path.with_name("comparable.db")
+    write_old_database(comparable, max(level, 5) if filled else level, filled=filled, images=with_images)
+    assert_same_index(migrated(path), migrated_by_go_opm(comparable))
 
 
 def rows(database: IndexDatabase, statement: str) -> list[tuple[Any, ...]]:
@@ -79,7 +79,7 @@ def rows(database: IndexDatabase, statement: str) -> list[tuple[Any, ...]]:
 
 
 @every_level
-def test_an_old_database_is_read_from_a_copy(path: Path, tmp_path: Path, level: int) -> None:
+def test_old_database_is_read_from_a_copy(path: Path, tmp_path: Path, level: int) -> None:
     write_old_database(path, level)
     before = path.read_bytes()
     with open_database(path) as database:
@@ -99,7 +99,7 @@ def test_an_old_database_is_read_from_a_copy(path: Path, tmp_path: Path, level: 
 
 
 @every_level
-def test_an_old_database_can_be_changed(path: Path, tmp_path: Path, level: int) -> None:
+def test_old_database_can_be_changed(path: Path, tmp_path: Path, level: int) -> None:
     write_old_database(path, level)
     with replace_database(path) as database:
         remove_from_database(database, ["b"])
@@ -109,12 +109,12 @@ def test_an_old_database_can_be_changed(path: Path, tmp_path: Path, level: int) 
         names = [name for (name,) in rows(database, "SELECT name FROM operatorbundle ORDER BY name")]
         assert names == ["a.v1", "a.v2", "a.v3", "demo.v1.0.0"]
         assert rows(database, "SELECT * FROM api_requirer") == []
-        # Removing the bundle that provides nothing, with the last row of api_requirer, leaves the APIs of the others.
+        # Deleting the last row of api_requirer deletes its API; other APIs remain.
         assert rows(database, "SELECT kind FROM api ORDER BY 1") == [("Other",)]
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_deprecations_come_from_properties_and_go_with_their_bundles(path: Path) -> None:
+def test_deprecations_are_created_from_properties(path: Path) -> None:
     for level, expected in ((9, [("a.v2",)]), (12, [("a.v2",)])):
         path.unlink(missing_ok=True)
         write_old_database(path, level)
@@ -122,14 +122,14 @@ def test_deprecations_come_from_properties_and_go_with_their_bundles(path: Path)
             assert rows(database, "SELECT * FROM deprecated") == expected
 
 
-def test_all_dependencies_of_schema_8_get_the_value_of_the_first(path: Path) -> None:
-    """An oversight of the reference that its users' databases have gone through."""
+def test_all_dependencies_of_schema_8_get_the_first_value(path: Path) -> None:
+    """This is a bug of operator-registry that existing databases contain."""
     write_old_database(path, 8)
     with open_database(path) as database:
         assert rows(database, "SELECT value FROM dependencies") == [('{"kind":"Thing"}',)] * 2
 
 
-def test_a_database_from_before_schemas_were_numbered(path: Path) -> None:
+def test_database_without_schema_version(path: Path) -> None:
     write_old_database(path, 0)
     ours = migrated(path)
     with closing(sqlite3.connect(path)) as connection:
@@ -138,17 +138,17 @@ def test_a_database_from_before_schemas_were_numbered(path: Path) -> None:
 
 
 @pytest.mark.parametrize("csv", [None, "", "{", "[]", "{}", '{"metadata": {"name": "a.v1"}}', b"\xff"])
-def test_bundles_whose_manifests_cannot_be_read_keep_what_they_have(path: Path, csv: str | bytes | None) -> None:
+def test_bundle_with_invalid_manifests_is_retained(path: Path, csv: str | bytes | None) -> None:
     write_old_database(path, 0)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE operatorbundle SET csv = ? WHERE name = 'a.v1'", (csv,))
     with open_database(path) as database:
-        found = rows(database, "SELECT version FROM operatorbundle ORDER BY name")
-        assert found == [(None,), ("2.0.0",), ("3.0.0",), ("1.0.0",)]
+        versions = rows(database, "SELECT version FROM operatorbundle ORDER BY name")
+        assert versions == [(None,), ("2.0.0",), ("3.0.0",), ("1.0.0",)]
 
 
 @pytest.mark.parametrize("table", ["operatorbundle", "channel_entry", "api"])
-def test_tables_that_are_not_those_of_the_schema(path: Path, tmp_path: Path, table: str) -> None:
+def test_rejects_database_without_the_tables_of_its_schema(path: Path, tmp_path: Path, table: str) -> None:
     write_old_database(path, 4)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(f"ALTER TABLE {table} RENAME TO mine")

@@ -1,4 +1,4 @@
-"""Databases written here, read by the reference tool where OPMKIT_REFERENCE_OPM names it."""
+"""Tests that Go opm reads databases of opmkit; OPMKIT_REFERENCE_OPM is its path."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.index.builders import bundle
 if TYPE_CHECKING:
     from pathlib import Path
 
-REFERENCE = os.environ.get("OPMKIT_REFERENCE_OPM", "")
+GO_OPM = os.environ.get("OPMKIT_REFERENCE_OPM", "")
 
-pytestmark = pytest.mark.skipif(not REFERENCE, reason="OPMKIT_REFERENCE_OPM does not name the reference tool")
+pytestmark = pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM is not set")
 
 
 @pytest.fixture
@@ -37,27 +37,27 @@ def database(tmp_path: Path) -> Path:
     return path
 
 
-def reference(directory: Path, *argv: str) -> list[str]:
-    done = subprocess.run([REFERENCE, *argv], cwd=directory, capture_output=True, text=True, check=False)
+def go_opm(directory: Path, *argv: str) -> list[str]:
+    done = subprocess.run([GO_OPM, *argv], cwd=directory, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_lists_the_same_bundles(database: Path, tmp_path: Path) -> None:
+def test_go_opm_lists_the_same_bundles(database: Path, tmp_path: Path) -> None:
     with open_database(database) as opened:
         ours = list_bundles(load_catalog(opened))
     cells = [[",".join(cell) if isinstance(cell, tuple) else cell for cell in astuple(row)] for row in ours]
-    theirs = reference(tmp_path, "alpha", "list", "bundles", str(database))[1:]
+    theirs = go_opm(tmp_path, "alpha", "list", "bundles", str(database))[1:]
     assert [line.split() for line in theirs] == [list(filter(None, row)) for row in cells]
 
 
-def test_renders_it(database: Path, tmp_path: Path) -> None:
-    assert reference(tmp_path, "render", str(database))
+def test_go_opm_renders_the_database(database: Path, tmp_path: Path) -> None:
+    assert go_opm(tmp_path, "render", str(database))
 
 
-def test_finds_nothing_to_migrate(database: Path, tmp_path: Path) -> None:
+def test_go_opm_does_not_migrate_the_database(database: Path, tmp_path: Path) -> None:
     with open_database(database) as opened:
         before = list(opened.connection.iterdump())
-    reference(tmp_path, "registry", "add", "--database", str(database))
+    go_opm(tmp_path, "registry", "add", "--database", str(database))
     with open_database(database) as opened:
         assert list(opened.connection.iterdump()) == before

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from semver import Version
 
-from tests.index.replay import REGISTRY, add_steps
+from tests.index.recorded_adds import REGISTRY, add_steps
 from tests.kit.shared import INCOMPLETE, REFUSED, Case, assert_equal_index, cases, defective, dump_index, needs_shared
 
 if TYPE_CHECKING:

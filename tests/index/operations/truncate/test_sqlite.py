@@ -11,7 +11,7 @@ from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.truncate.sqlite import TruncateResult, truncate_bundles
 from opmkit.index.sqlite import replace_database
 from tests.index.builders import bundle
-from tests.index.operate import replay
+from tests.index.recorded_steps import replay
 from tests.kit.shared import Case, cases, needs_shared
 
 if TYPE_CHECKING:

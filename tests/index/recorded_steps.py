@@ -10,7 +10,7 @@ from opmkit.index.operations.prune import prune_database, prune_stranded_in_data
 from opmkit.index.operations.remove import remove_from_database
 from opmkit.index.operations.truncate.sqlite import truncate_bundles
 from opmkit.index.sqlite import replace_database
-from tests.index.replay import REGISTRY, AddStep
+from tests.index.recorded_adds import REGISTRY, AddStep
 from tests.kit.shared import assert_equal_index
 
 if TYPE_CHECKING:

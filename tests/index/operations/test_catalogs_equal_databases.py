@@ -13,7 +13,7 @@ from hypothesis import given
 
 from opmkit.bundle import BundleError
 from opmkit.index.errors import CatalogError, InvalidCatalog, MultipleErrors
-from tests.index.replay import REGISTRY, corpus_bundle
+from tests.index.recorded_adds import REGISTRY, corpus_bundle
 from tests.kit.edits import Twins, canonical, sample_bundle
 from tests.kit.shared import Case, cases, needs_shared
 from tests.reference.histories import histories, repeated
