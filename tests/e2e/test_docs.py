@@ -80,10 +80,10 @@ def test_every_command_and_flag_is_documented_and_has_help() -> None:
 
 
 @cache
-def flags_of_commands() -> dict[tuple[str, ...], set[str]]:
-    """Return the flags of each command of opm by its path."""
+def flags_of_commands() -> dict[tuple[str, ...], dict[str, str]]:
+    """Return the flags of each command of opm, with their help, by its path."""
     return {
-        path: {flag for param in command.params for flag in param.opts}
+        path: {flag: getattr(param, "help", "") or "" for param in command.params for flag in param.opts}
         for path, command in commands(get_command(build_app()))
     }
 
@@ -115,6 +115,23 @@ def test_flags_in_the_tables_of_commands_exist() -> None:
         documented = set(FLAG.findall(" ".join(span for row in rows for span in re.findall(r"`[^`]*`", row))))
         if documented:
             assert documented <= flags_of_section(heading), f"the table of {heading!r} has unknown flags"
+
+
+@pytest.mark.parametrize(
+    ("heading", "group"), [("opm index", "index"), ("opm bundle generate, build, unpack", "bundle")]
+)
+def test_columns_of_commands_tick_the_flags_that_they_have(heading: str, group: str) -> None:
+    section = (ROOT / "docs" / "commands.md").read_text().split(f"## {heading}\n")[1]
+    table = re.findall(r"^\|.*\|$", section.split("\n##")[0], re.MULTILINE)
+    rows = [re.split(r"(?<!\\)\|", row)[1:-1] for row in table]
+    for first, *ticks, _ in rows[2:]:
+        documented = {name.strip(): bool(tick.strip()) for name, tick in zip(rows[0][1:-1], ticks, strict=True)}
+        for flag in FLAG.findall(first):
+            helps = {name: flags_of_commands()[group, name].get(flag) for name in documented}
+            meanings = {helps[name] for name, ticked in documented.items() if ticked}
+            assert None not in meanings, f"a command without {flag} is ticked"
+            # Flags of other commands with the same name and another meaning are described elsewhere.
+            assert documented == {name: text in meanings for name, text in helps.items()}, flag
 
 
 @cache
