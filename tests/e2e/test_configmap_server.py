@@ -140,7 +140,7 @@ def test_a_cluster_that_cannot_be_asked(server: ApiServer, forkserver: ForkServe
     gone = str(server.kubeconfig(tmp_path / "gone", server="https://127.0.0.1:1"))
     for flags, problem in (
         (["--kubeconfig", gone], "cannot reach the API server https://127.0.0.1:1"),
-        ([], "this is no pod with a service account"),
+        ([], "not running in a pod with a service account"),
     ):
         done = attempt(*NAMED, *flags, directory=tmp_path, forkserver=forkserver)
         assert done.status == 1
@@ -219,7 +219,7 @@ def test_a_bundle_directory_becomes_a_config_map_as_in_its_container(
         (("-m", "none", "-c", "x"), "none has no manifests directory"),
         (("-m", "root", "-c", "x", "-l", "9"), "bundle files exceeded 9 bytes limit"),
         (("-m", "root", "-c", "x", "-k", "none"), "kubeconfig none: no such file"),
-        (("-m", "root", "-c", "x"), "this is no pod with a service account"),
+        (("-m", "root", "-c", "x"), "not running in a pod with a service account"),
     ],
 )
 def test_why_there_is_no_config_map(flags: tuple[str, ...], problem: str, opm: Opm, tmp_path: Path) -> None:
