@@ -105,7 +105,7 @@ def test_permissive_serves_what_there_is(server: ApiServer, kubeconfig: str, tmp
         assert list(client.list_packages()) == []
         warning = next(line for line in started.err.splitlines() if "level=warning" in line)
     assert fields(warning)["msg"] == "permissive mode enabled"
-    assert "packages[0]: channel a of package other has the head none" in fields(warning)["error"]
+    assert "packages[0]: channel a of package other: head none not found" in fields(warning)["error"]
 
 
 @pytest.mark.parametrize(

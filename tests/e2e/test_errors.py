@@ -94,7 +94,7 @@ def test_a_bundle_added_twice_exits_2_and_a_version_3(opm_http: Opm, prefix: str
     assert_fails(opm_http, *add(bundle), status=2, says=("already exists",))
     other = f"{prefix}/elsewhere:0.1.0"
     opm_http.build_bundle("0.1.0", other, "--push")
-    assert_fails(opm_http, *add(other), status=3, says=("lagoon-operator.v0.1.0 already",))
+    assert_fails(opm_http, *add(other), status=3, says=("lagoon-operator.v0.1.0: already exists",))
 
 
 def test_replaces_that_is_nowhere(opm_http: Opm, prefix: str) -> None:
