@@ -1,6 +1,6 @@
-"""Random frames and header blocks, valid and damaged, against the server's side of HTTP/2.
+"""Random frames and header blocks, valid and damaged.
 
-``OPMKIT_FUZZ`` multiplies the number of connections and blocks, ``OPMKIT_FUZZ_SEED`` chooses others.
+``OPMKIT_FUZZ`` multiplies the number of connections and blocks, ``OPMKIT_FUZZ_SEED`` changes them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MAX_OUTPUT = 3_000_000
 
 
 class Windows:
-    """The room that a client has given, read from the bytes that it has sent."""
+    """The flow-control windows of a client, computed from the bytes that it sends."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -60,7 +60,7 @@ class Windows:
         self._streams: dict[int, int] = {}
 
     def sent(self, data: bytes) -> None:
-        """Count what the client gives."""
+        """Count the window updates of the client."""
         skipped = min(self._preface, len(data))
         self._preface -= skipped
         self._rest += data[skipped:]
@@ -86,45 +86,45 @@ class Windows:
             assert self._initial + self._streams[frame.stream] >= 0 or not frame.payload, frame
 
 
-class FrameMaker:
-    """Random frames of a client, most of which make sense."""
+class RandomClient:
+    """A client that sends random frames, most of which are valid."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
         self._encoder = hpack.Encoder()
         self._next = 1
-        self._makers: list[Callable[[], bytes]] = [
+        self._generators: list[Callable[[], bytes]] = [
             *[self._call] * 6,
             *(self._opening, self._content, self._content, self._trailers, self._update, self._update),
             *(self._settings, self._reset, self._priority, self._ping, self._any, self._continued),
         ]
 
     def frames(self) -> bytes:
-        return self._chance.choice(self._makers)()
+        return self._rng.choice(self._generators)()
 
     def _stream(self) -> int:
-        """Choose a stream, mostly one that was opened."""
-        most = self._next + (4 if self._chance.random() < 0.02 else -2)
-        return max(0, self._chance.randint(max(0, most - 8), max(0, most)) | (self._chance.random() < 0.98))
+        """Return a stream, in most cases one that was opened."""
+        highest = self._next + (4 if self._rng.random() < 0.02 else -2)
+        return max(0, self._rng.randint(max(0, highest - 8), max(0, highest)) | (self._rng.random() < 0.98))
 
     def _block(self) -> bytes:
-        named = [(":method", "POST"), (":scheme", "http"), (":path", self._chance.choice(["/a/one", "/a/many", "/no"]))]
-        named += [("content-type", "application/grpc")] * (self._chance.random() < 0.95)
-        named += [("content-length", "5")] * (self._chance.random() < 0.1)
-        named += [("connection", "close")] * (self._chance.random() < 0.02)
-        block: bytes = self._encoder.encode(named, huffman=self._chance.random() < 0.5)
+        named = [(":method", "POST"), (":scheme", "http"), (":path", self._rng.choice(["/a/one", "/a/many", "/no"]))]
+        named += [("content-type", "application/grpc")] * (self._rng.random() < 0.95)
+        named += [("content-length", "5")] * (self._rng.random() < 0.1)
+        named += [("connection", "close")] * (self._rng.random() < 0.02)
+        block: bytes = self._encoder.encode(named, huffman=self._rng.random() < 0.5)
         return block
 
     def _headers(self, flags: int) -> bytes:
-        stream, self._next = self._next, self._next + self._chance.choice([2] * 20 + [4, 0])
+        stream, self._next = self._next, self._next + self._rng.choice([2] * 20 + [4, 0])
         payload = self._block()
-        if self._chance.random() < 0.1:
+        if self._rng.random() < 0.1:
             payload, flags = b"\0\0\0\0\x10" + payload, flags | Flag.PRIORITY
         return pack_frame(FrameType.HEADERS, flags, stream, *self._padded(payload, flags)[:1])
 
     def _padded(self, payload: bytes, flags: int) -> tuple[bytes, int]:
         if flags & Flag.PADDED:
-            size = self._chance.randrange(20)
+            size = self._rng.randrange(20)
             return bytes([size]) + payload + bytes(size), flags
         return payload, flags
 
@@ -133,11 +133,11 @@ class FrameMaker:
         return self._headers(Flag.END_HEADERS) + pack_frame(FrameType.DATA, Flag.END_STREAM, stream, b"\0\0\0\0\0")
 
     def _opening(self) -> bytes:
-        return self._headers(Flag.END_HEADERS | self._chance.choice([0, Flag.END_STREAM, Flag.PADDED]))
+        return self._headers(Flag.END_HEADERS | self._rng.choice([0, Flag.END_STREAM, Flag.PADDED]))
 
     def _content(self) -> bytes:
-        flags = self._chance.choice([0, 0, Flag.END_STREAM, Flag.PADDED, Flag.PADDED | Flag.END_STREAM])
-        message = self._chance.choice([b"\0\0\0\0\0", b"\0\0\0\0\x05", b"hello", b"", b"\0\0\0\xff\xff" + bytes(9000)])
+        flags = self._rng.choice([0, 0, Flag.END_STREAM, Flag.PADDED, Flag.PADDED | Flag.END_STREAM])
+        message = self._rng.choice([b"\0\0\0\0\0", b"\0\0\0\0\x05", b"hello", b"", b"\0\0\0\xff\xff" + bytes(9000)])
         payload, flags = self._padded(message, flags)
         return pack_frame(FrameType.DATA, flags, self._stream(), payload)
 
@@ -145,13 +145,13 @@ class FrameMaker:
         return pack_frame(FrameType.HEADERS, END, self._stream(), self._encoder.encode({"x": "y"}))
 
     def _update(self) -> bytes:
-        size = self._chance.choice([1, 100, 20_000, 2**20, 2**31 - 1] if self._chance.random() < 0.05 else [1, 30_000])
+        size = self._rng.choice([1, 100, 20_000, 2**20, 2**31 - 1] if self._rng.random() < 0.05 else [1, 30_000])
         return pack_frame(
-            FrameType.WINDOW_UPDATE, 0, self._stream() * (self._chance.random() < 0.5), size.to_bytes(4, "big")
+            FrameType.WINDOW_UPDATE, 0, self._stream() * (self._rng.random() < 0.5), size.to_bytes(4, "big")
         )
 
     def _settings(self) -> bytes:
-        sizes = self._chance.choices([0, 1, 7, 1000, 65_535, 10**6], k=self._chance.randint(0, 4))
+        sizes = self._rng.choices([0, 1, 7, 1000, 65_535, 10**6], k=self._rng.randint(0, 4))
         return pack_frame(FrameType.SETTINGS, 0, 0, b"".join(struct.pack(">HI", 4, size) for size in sizes))
 
     def _reset(self) -> bytes:
@@ -161,68 +161,68 @@ class FrameMaker:
         return pack_frame(FrameType.PRIORITY, 0, self._stream() or 1, b"\0\0\0\0\x10")
 
     def _ping(self) -> bytes:
-        return pack_frame(FrameType.PING, self._chance.choice([0, Flag.ACK, Flag.ACK]), 0, b"12345678")
+        return pack_frame(FrameType.PING, self._rng.choice([0, Flag.ACK, Flag.ACK]), 0, b"12345678")
 
     def _any(self) -> bytes:
-        kind, flags = self._chance.randrange(12), self._chance.randrange(256)
-        return pack_frame(kind, flags, self._stream(), self._chance.randbytes(self._chance.choice([0, 4, 5, 8, 6, 40])))  # type: ignore[arg-type]
+        kind, flags = self._rng.randrange(12), self._rng.randrange(256)
+        return pack_frame(kind, flags, self._stream(), self._rng.randbytes(self._rng.choice([0, 4, 5, 8, 6, 40])))  # type: ignore[arg-type]
 
     def _continued(self) -> bytes:
         stream, self._next = self._next, self._next + 2
         block = self._block()
-        cut = self._chance.randrange(len(block))
+        cut = self._rng.randrange(len(block))
         first = pack_frame(FrameType.HEADERS, 0, stream, block[:cut])
         return first + pack_frame(FrameType.CONTINUATION, Flag.END_HEADERS, stream, block[cut:])
 
 
-def conversation(chance: random.Random) -> Iterator[bytes]:
-    """Yield what a client sends, in chunks of any size."""
-    maker = FrameMaker(chance)
-    sent = PREFACE + settings_frame({}) + b"".join(maker.frames() for _ in range(chance.randint(1, 60)))
-    if chance.random() < 0.3:
-        spoilt = bytearray(sent)
-        for _ in range(chance.randint(1, 4)):
-            spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
-        sent = bytes(spoilt)
-    largest = chance.choice([50, 1000, 70_000])
+def conversation(rng: random.Random) -> Iterator[bytes]:
+    """Yield the bytes that a client sends, in chunks of random size."""
+    client = RandomClient(rng)
+    sent = PREFACE + settings_frame({}) + b"".join(client.frames() for _ in range(rng.randint(1, 60)))
+    if rng.random() < 0.3:
+        damaged = bytearray(sent)
+        for _ in range(rng.randint(1, 4)):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        sent = bytes(damaged)
+    largest = rng.choice([50, 1000, 70_000])
     while sent:
-        size = chance.randint(1, largest)
+        size = rng.randint(1, largest)
         yield sent[:size]
         sent = sent[size:]
 
 
-METHODS = {
-    "/a/one": MethodHandler(lambda request: (b"an answer",)),
+HANDLERS = {
+    "/a/one": MethodHandler(lambda request: (b"response",)),
     "/a/many": MethodHandler(lambda request: iter([b"x" * 9000, b"", b"y" * 40_000]), client_streaming=True),
 }
 
 
 @pytest.mark.timeout(120 * TIMES)
 def test_random_conversations() -> None:
-    """Nothing is raised, the client's windows are respected, and what the server remembers is bounded."""
-    answered = failed = 0
+    """No error is raised, the windows of the client are respected, and the state of the server is bounded."""
+    responses = failures = 0
     for number in range(CONNECTIONS * TIMES):
-        chance = random.Random(f"{SEED}-{number}")
+        rng = random.Random(f"{SEED}-{number}")
         connection, transport, windows = (
-            Connection(GrpcDispatcher(METHODS, access_log=False).accept, set()),
+            Connection(GrpcDispatcher(HANDLERS, access_log=False).accept, set()),
             MemoryTransport(),
             Windows(),
         )
         connection.connection_made(transport)
-        for chunk in conversation(chance):
+        for chunk in conversation(rng):
             connection.data_received(chunk)
             windows.sent(chunk)
             assert len(transport.written) < MAX_OUTPUT
             for frame in transport.frames():
                 windows.received(frame)
-                answered += frame.type == FrameType.HEADERS
-                failed += frame.type == FrameType.GOAWAY
+                responses += frame.type == FrameType.HEADERS
+                failures += frame.type == FrameType.GOAWAY
             check_state(connection)
         connection.connection_lost(None)
         assert not connection._requests
         assert connection.buffered == 0, number
-    assert answered > CONNECTIONS
-    assert CONNECTIONS / 10 < failed < CONNECTIONS * TIMES
+    assert responses > CONNECTIONS
+    assert CONNECTIONS / 10 < failures < CONNECTIONS * TIMES
 
 
 def check_state(connection: Connection) -> None:
@@ -235,28 +235,28 @@ def check_state(connection: Connection) -> None:
     assert connection.buffered <= MAX_BUFFERED + MAX_WAITING_MESSAGES * MAX_HEADER_BYTES
 
 
-def block(chance: random.Random) -> bytes:
-    """Return a header block of random representations."""
-    resizes = [b"\x20", b"\x3f\x1d", b"\x3f\xe1\x1f"] + [b"\x3f\xe2\x1f"] * (chance.random() < 0.01)
-    parts = chance.choices(resizes, k=chance.randint(0, 2)) if chance.random() < 0.15 else []
-    parts += [b"\x83", b"\x86", chance.choice([b"\x84", b"\x04\x02/a", b"\x44\x02/b", b"\x14\x02/c"])]
-    for _ in range(chance.randrange(4)):
-        name, value = chance.choice([b"a", b"b", b"te"]), bytes([chance.choice(b"xyz")]) * chance.choice([1, 30, 90])
+def block(rng: random.Random) -> bytes:
+    """Return a header block with random representations of fields."""
+    resizes = [b"\x20", b"\x3f\x1d", b"\x3f\xe1\x1f"] + [b"\x3f\xe2\x1f"] * (rng.random() < 0.01)
+    parts = rng.choices(resizes, k=rng.randint(0, 2)) if rng.random() < 0.15 else []
+    parts += [b"\x83", b"\x86", rng.choice([b"\x84", b"\x04\x02/a", b"\x44\x02/b", b"\x14\x02/c"])]
+    for _ in range(rng.randrange(4)):
+        name, value = rng.choice([b"a", b"b", b"te"]), bytes([rng.choice(b"xyz")]) * rng.choice([1, 30, 90])
         literal = bytes([len(name)]) + name + bytes([len(value)]) + value
-        parts.append(chance.choice([b"\x40" + literal, b"\x00" + literal, b"\x10" + literal]))
-    if chance.random() < 0.3:
-        parts.append(bytes([0x80 | 62 + chance.randrange(4)]))
+        parts.append(rng.choice([b"\x40" + literal, b"\x00" + literal, b"\x10" + literal]))
+    if rng.random() < 0.3:
+        parts.append(bytes([0x80 | 62 + rng.randrange(4)]))
     joined = b"".join(parts)
-    if chance.random() < 0.01:
-        joined += chance.randbytes(chance.randint(1, 9))
+    if rng.random() < 0.01:
+        joined += rng.randbytes(rng.randint(1, 9))
     return joined
 
 
-def without_cache(decoder: hpack.Decoder, data: bytes) -> RequestHeaders:
+def decode_without_cache(decoder: hpack.Decoder, data: bytes) -> RequestHeaders:
     return parse_request(list(decoder.decode(data, raw=True)))
 
 
-def outcome(read: Callable[[bytes], RequestHeaders], data: bytes) -> object:
+def read_result(read: Callable[[bytes], RequestHeaders], data: bytes) -> object:
     try:
         return read(data)
     except (MalformedHeaders, ConnectionFailed, hpack.HPACKError) as error:
@@ -264,20 +264,20 @@ def outcome(read: Callable[[bytes], RequestHeaders], data: bytes) -> object:
 
 
 @pytest.mark.timeout(120 * TIMES)
-def test_random_header_blocks_are_read_as_without_the_cache() -> None:
-    chance = random.Random(SEED)
+def test_cache_does_not_change_how_header_blocks_are_read() -> None:
+    rng = random.Random(SEED)
     known: list[bytes] = []
     reader, plain = HeaderReader(), hpack.Decoder(max_header_list_size=MAX_HEADER_BYTES)
     cached = valid = 0
     for _ in range(BLOCKS * TIMES):
-        if known and chance.random() < 0.9:
-            data = chance.choice(known[-6:])
+        if known and rng.random() < 0.9:
+            data = rng.choice(known[-6:])
         else:
-            data = block(chance)
+            data = block(rng)
             known = [*known[-40:], data]
         cached += data in reader._cache
-        expected = outcome(partial(without_cache, plain), data)
-        assert outcome(reader.read, data) == expected
+        expected = read_result(partial(decode_without_cache, plain), data)
+        assert read_result(reader.read, data) == expected
         assert sum(map(len, reader._cache)) <= MAX_CACHED_BYTES
         valid += isinstance(expected, RequestHeaders)
         if expected is False:  # the connection ends

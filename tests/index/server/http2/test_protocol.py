@@ -1,4 +1,4 @@
-"""The server's side of HTTP/2: flow control, peers that break the rules, peers that ask for too much."""
+"""HTTP/2 over sockets: calls, flow control, protocol violations and limits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from opmkit.index.server.http2.frames import (
     pack_frame,
     settings_frame,
 )
-from opmkit.index.server.http2.headers import encode_headers
-from opmkit.index.server.http2.sender import Sender
 from tests.kit.catalogs import write_library
 from tests.kit.h2peer import END, LIST_PACKAGES, Peer
 from tests.kit.server import PATIENCE, Server, call, channel
@@ -46,7 +44,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def peer(served: Server) -> Iterator[Peer]:
-    """A connection; the server must be as well as before when it is over."""
+    """Yield a connection; the server must answer other clients after it ends."""
     with Peer(served.port) as connected:
         yield connected
     with channel(served.address) as connection:
@@ -61,7 +59,7 @@ def test_a_call(peer: Peer) -> None:
     assert trailers == {b"grpc-status": b"0"}
 
 
-def test_headers_may_be_padded_given_a_priority_and_continued(peer: Peer) -> None:
+def test_padded_headers_with_priority_and_continuations(peer: Peer) -> None:
     peer.greet()
     block = peer.headers()
     first = bytes([3]) + b"\0\0\0\0\x10" + block[:5] + b"\0\0\0"
@@ -74,10 +72,10 @@ def test_headers_may_be_padded_given_a_priority_and_continued(peer: Peer) -> Non
     assert peer.answer(1)[1] == {b"grpc-status": b"0"}
 
 
-def test_a_request_may_come_byte_by_byte(peer: Peer) -> None:
-    sent = PREFACE + settings_frame({}) + pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers())
-    sent += b"".join(pack_frame(FrameType.DATA, 0, 1, bytes([byte])) for byte in LIST_PACKAGES)
-    for byte in sent + pack_frame(FrameType.DATA, Flag.END_STREAM, 1):
+def test_request_sent_byte_by_byte(peer: Peer) -> None:
+    data = PREFACE + settings_frame({}) + pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers())
+    data += b"".join(pack_frame(FrameType.DATA, 0, 1, bytes([byte])) for byte in LIST_PACKAGES)
+    for byte in data + pack_frame(FrameType.DATA, Flag.END_STREAM, 1):
         peer.send(bytes([byte]))
     assert peer.answer(1)[1] == {b"grpc-status": b"0"}
 
@@ -92,41 +90,23 @@ def test_trailers_end_a_request(peer: Peer) -> None:
     assert peer.answer(1)[1] == {b"grpc-status": b"0"}
 
 
-def test_content_is_sent_as_far_as_there_is_room(peer: Peer) -> None:
+def test_content_is_sent_as_far_as_the_window_allows(peer: Peer) -> None:
     peer.greet(initial_window_size=3)
     peer.ask(1)
-    seen = b""
+    received = b""
     for frame in peer.frames():
         if frame.type == FrameType.DATA:
-            seen += frame.payload
+            received += frame.payload
             assert len(frame.payload) <= 3
-            if len(seen) == 3:
+            if len(received) == 3:
                 peer.send(pack_frame(FrameType.WINDOW_UPDATE, 0, 1, (2).to_bytes(4, "big")))
-            elif len(seen) == 5:
+            elif len(received) == 5:
                 peer.send(settings_frame({Setting.INITIAL_WINDOW_SIZE: 1000}))
                 break
-    assert (seen + peer.answer(1)[0]).endswith(b"shelf")
+    assert (received + peer.answer(1)[0]).endswith(b"shelf")
 
 
-def test_streams_share_the_room_of_a_connection() -> None:
-    written: list[bytes] = []
-    ended: list[int] = []
-    sender = Sender(written.append, ended.append)
-    for stream in (1, 3):
-        outgoing = sender.open(stream)
-        outgoing.sources.append(iter([b"x" * 50_000]))
-        outgoing.trailers = b"end"
-        sender.add(outgoing)
-    sender.send()
-    assert sum(len(frame) - 9 for frame in written) == 65_535
-    assert {frame[8] for frame in written} == {1, 3}
-    assert ended == []
-    sender.increase_window(40_000)
-    sender.send()
-    assert sorted(ended) == [1, 3]
-
-
-def test_calls_one_after_the_other_and_at_once(peer: Peer) -> None:
+def test_concurrent_calls(peer: Peer) -> None:
     peer.greet()
     for stream in range(1, 200, 2):
         peer.ask(stream)
@@ -139,11 +119,11 @@ def test_calls_one_after_the_other_and_at_once(peer: Peer) -> None:
     assert ended == set(range(1, 200, 2))
 
 
-def test_pings_are_answered(peer: Peer) -> None:
+def test_pings_are_acknowledged_and_unknown_frames_ignored(peer: Peer) -> None:
     peer.greet()
-    peer.send(pack_frame(FrameType.PING, 0, 0, b"12345678"), pack_frame(99, 0, 7, b"unknown kinds are nothing"))  # type: ignore[arg-type]
-    answered = next(frame for frame in peer.frames() if frame.type == FrameType.PING)
-    assert (answered.flags, answered.payload) == (Flag.ACK, b"12345678")
+    peer.send(pack_frame(FrameType.PING, 0, 0, b"12345678"), pack_frame(99, 0, 7, b"unknown type"))  # type: ignore[arg-type]
+    ping = next(frame for frame in peer.frames() if frame.type == FrameType.PING)
+    assert (ping.flags, ping.payload) == (Flag.ACK, b"12345678")
 
 
 def number(value: int) -> bytes:
@@ -189,17 +169,17 @@ def number(value: int) -> bytes:
         ([struct.pack(">HBBBI", 255, 255, 0, 0, 1)], ErrorCode.FRAME_SIZE_ERROR),
     ],
 )
-def test_who_breaks_the_protocol_is_told_and_left(peer: Peer, frames: list[bytes], code: ErrorCode) -> None:
+def test_protocol_violations_end_the_connection(peer: Peer, frames: list[bytes], code: ErrorCode) -> None:
     peer.greet()
     peer.send(*frames)
     assert peer.end() is code
 
 
 @pytest.mark.parametrize(
-    "sent", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0\r\n\r\nXX"]
+    "data", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0\r\n\r\nXX"]
 )
-def test_other_protocols_are_refused(peer: Peer, sent: bytes) -> None:
-    peer.send(sent)
+def test_other_protocols_are_refused(peer: Peer, data: bytes) -> None:
+    peer.send(data)
     assert peer.end() is ErrorCode.PROTOCOL_ERROR
 
 
@@ -208,7 +188,7 @@ def test_the_first_frame_must_be_settings(peer: Peer) -> None:
     assert peer.end() is ErrorCode.PROTOCOL_ERROR
 
 
-def test_headers_that_unfold_to_much_are_refused(peer: Peer) -> None:
+def test_headers_that_decompress_to_many_bytes_are_refused(peer: Peer) -> None:
     peer.greet()
     encoder = hpack.Encoder()
     block = encoder.encode([("x", "y" * 3000)]) + encoder.encode([("x", "y" * 3000)]) * 20
@@ -230,7 +210,7 @@ def test_headers_that_unfold_to_much_are_refused(peer: Peer) -> None:
         ("x", LIST_PACKAGES, b"12"),
     ],
 )
-def test_calls_that_are_none_end_with_a_status(peer: Peer, path: str, data: bytes, status: bytes) -> None:
+def test_invalid_calls_end_with_a_status_code(peer: Peer, path: str, data: bytes, status: bytes) -> None:
     peer.greet()
     peer.ask(1, path, data)
     _, trailers = peer.answer(1)
@@ -243,13 +223,13 @@ def get_package(name: str) -> bytes:
     return struct.pack(">BI", 0, len(request)) + request
 
 
-def test_texts_of_errors_are_escaped(peer: Peer) -> None:
+def test_error_messages_are_escaped(peer: Peer) -> None:
     peer.greet()
     peer.ask(1, "/api.Registry/GetPackage", get_package("50%\n\u00e9"))
     assert peer.answer(1)[1][b"grpc-message"] == b"package 50%25%0A%C3%A9 not found"
 
 
-def test_texts_of_errors_are_cut_to_what_a_frame_holds(peer: Peer) -> None:
+def test_error_messages_are_truncated_to_fit_into_a_frame(peer: Peer) -> None:
     peer.greet()
     name = "\u00e9" * 8000
     peer.ask(1, "/api.Registry/GetPackage", get_package(name))
@@ -258,7 +238,7 @@ def test_texts_of_errors_are_cut_to_what_a_frame_holds(peer: Peer) -> None:
     assert trailers[b"grpc-message"] == b"package " + b"%C3%A9" * (MAX_ERROR_LENGTH - len("package "))
 
 
-def test_what_is_no_call_at_all_is_refused(peer: Peer) -> None:
+def test_requests_other_than_grpc_are_refused(peer: Peer) -> None:
     peer.greet()
     peer.send(pack_frame(FrameType.HEADERS, END, 1, peer.headers(**{"content-type": "text/html"})))
     frames = (frame for frame in peer.frames() if frame.stream == 1)
@@ -268,8 +248,8 @@ def test_what_is_no_call_at_all_is_refused(peer: Peer) -> None:
     assert next(frames) == Frame(FrameType.DATA, Flag.END_STREAM, 1, b"")
 
 
-def test_more_calls_than_may_be_are_put_off(peer: Peer) -> None:
-    """Their requests do not end, so that none of them is answered."""
+def test_streams_beyond_the_limit_are_refused(peer: Peer) -> None:
+    """The requests are not completed, so that none of the streams ends."""
     peer.greet()
     for stream in range(1, 515, 2):
         peer.send(pack_frame(FrameType.HEADERS, Flag.END_HEADERS, stream, peer.headers()))
@@ -280,8 +260,8 @@ def test_more_calls_than_may_be_are_put_off(peer: Peer) -> None:
     assert peer.answer(515)[1] == {b"grpc-status": b"0"}
 
 
-def test_who_does_not_read_takes_no_memory(served: Server) -> None:
-    """Though it gives all the room there can be."""
+def test_client_that_does_not_read_takes_no_memory(served: Server) -> None:
+    """Its window is unlimited."""
     before = memory(served.process.pid)
     with Peer(served.port) as peer:
         peer.greet(initial_window_size=2**31 - 1)
@@ -292,31 +272,23 @@ def test_who_does_not_read_takes_no_memory(served: Server) -> None:
         assert len(call(connection, "ListPackages")) == 2
 
 
-def test_random_bytes_do_no_harm(served: Server) -> None:
-    chance = random.Random(0)
+def test_random_bytes(served: Server) -> None:
+    rng = random.Random(0)
     for _ in range(100 * int(os.environ.get("OPMKIT_FUZZ", "1"))):
         with Peer(served.port) as peer:
             peer.greet()
-            sound = pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers()) + pack_frame(
+            valid = pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers()) + pack_frame(
                 FrameType.DATA, 1, 1, LIST_PACKAGES
             )
-            spoilt = bytearray(sound)
-            for _ in range(chance.randint(1, 6)):
-                spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
-            peer.send(bytes(spoilt))
+            damaged = bytearray(valid)
+            for _ in range(rng.randint(1, 6)):
+                damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+            peer.send(bytes(damaged))
     with channel(served.address) as connection:
         assert len(call(connection, "ListPackages")) == 2
 
 
-def test_our_headers_stand_for_themselves() -> None:
-    headers = {":status": "200", "content-type": "application/grpc", "grpc-message": "x" * 300}
-    decoder = hpack.Decoder()
-    for _ in range(2):
-        assert dict(decoder.decode(encode_headers(headers))) == headers
-    assert not decoder.header_table.dynamic_entries
-
-
-def test_the_processes_close_idle_connections_when_they_stop(tmp_path: Path) -> None:
+def test_idle_connections_are_closed_on_shutdown(tmp_path: Path) -> None:
     write_library(tmp_path / "library.db")
     with Server("-d", str(tmp_path / "library.db")) as server, Peer(server.port) as peer:
         peer.greet()
@@ -325,4 +297,4 @@ def test_the_processes_close_idle_connections_when_they_stop(tmp_path: Path) -> 
         start = time.monotonic()
         assert server.stop() == 0
         assert peer.end() is ErrorCode.NO_ERROR
-        assert time.monotonic() - start < PATIENCE / 3  # nobody was waited for
+        assert time.monotonic() - start < PATIENCE / 3  # without waiting for the grace period
