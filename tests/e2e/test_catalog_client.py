@@ -1,4 +1,4 @@
-"""``opm catalog`` against a running catalog: opmkit's, and the reference's where OPMKIT_REFERENCE_OPM names it."""
+"""``opm catalog`` with servers of opmkit and, if OPMKIT_REFERENCE_OPM is set, of Go opm."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHELF = "shelfs.example.com/v1/Shelf"
 @pytest.fixture(scope="module", params=["opmkit", "reference"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.param == "reference" and not REFERENCE:
-        pytest.skip("OPMKIT_REFERENCE_OPM does not name the reference tool")
+        pytest.skip("OPMKIT_REFERENCE_OPM is not set")
     database = tmp_path_factory.mktemp("catalog") / "index.db"
     write_library(database)
     program, port = (SERVE, 0) if request.param == "opmkit" else ((REFERENCE, *SERVE[1:]), free_port())
@@ -35,11 +35,11 @@ def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of a table, its header left out."""
+    """Return the cells of a table without its header."""
     return [line.split() for line in text.splitlines()[1:]]
 
 
-def test_lists_packages_channels_bundles_and_apis(opm: Opm, address: str) -> None:
+def test_list(opm: Opm, address: str) -> None:
     assert rows(opm.here("catalog", "list", "packages", "--address", address)) == [
         ["book", "alpha", "book.v0.1.0"],
         ["shelf", "beta", "shelf.v1.1.0"],
@@ -59,7 +59,7 @@ def test_lists_packages_channels_bundles_and_apis(opm: Opm, address: str) -> Non
     ]
 
 
-def test_shows_a_package_and_a_bundle(opm: Opm, address: str) -> None:
+def test_get(opm: Opm, address: str) -> None:
     package = opm.here("catalog", "get", "package", "shelf", "--address", address)
     assert package.splitlines()[:2] == ["Name:             shelf", "Default channel:  beta"]
     assert ["alpha", "shelf.v1.2.0"] in [line.split() for line in package.splitlines()]
@@ -73,7 +73,7 @@ def test_shows_a_package_and_a_bundle(opm: Opm, address: str) -> None:
     assert "1.0.0" in older
 
 
-def test_finds_providers_successors_predecessors_and_the_replacement(opm: Opm, address: str) -> None:
+def test_find(opm: Opm, address: str) -> None:
     assert ["shelf", "alpha", "shelf.v1.2.0", "shelf.v1.0.0,shelf.v1.1.0"] in rows(
         opm.here("catalog", "find", "providers", SHELF, "--address", address)
     )
@@ -106,16 +106,16 @@ def test_finds_providers_successors_predecessors_and_the_replacement(opm: Opm, a
     ],
     ids=" ".join,
 )
-def test_json_and_yaml_say_the_same(question: tuple[str, ...], opm: Opm, address: str) -> None:
-    told = json.loads(opm.here("catalog", *question, "--address", address, "--output", "json"))
-    assert "shelf" in json.dumps(told)
-    assert yaml.safe_load(opm.here("catalog", *question, "--address", address, "-o", "yaml")) == told
+def test_json_and_yaml_have_the_same_content(question: tuple[str, ...], opm: Opm, address: str) -> None:
+    data = json.loads(opm.here("catalog", *question, "--address", address, "--output", "json"))
+    assert "shelf" in json.dumps(data)
+    assert yaml.safe_load(opm.here("catalog", *question, "--address", address, "-o", "yaml")) == data
 
 
-def test_json_has_manifests_and_properties_as_values(opm: Opm, address: str) -> None:
+def test_json_contains_manifests_and_properties_as_values(opm: Opm, address: str) -> None:
     bundle = json.loads(opm.here("catalog", "get", "bundle", "shelf", "alpha", "-o", "json", "--address", address))
     assert bundle["csv"]["metadata"]["name"] == "shelf.v1.2.0"
-    assert {one["kind"] for one in bundle["objects"]} == {"ClusterServiceVersion", "CustomResourceDefinition"}
+    assert {manifest["kind"] for manifest in bundle["objects"]} == {"ClusterServiceVersion", "CustomResourceDefinition"}
     assert {"type": "olm.package", "value": {"packageName": "shelf", "version": "1.2.0"}} in bundle["properties"]
     assert bundle["provided_apis"][0]["kind"] == "Shelf"
 
@@ -124,7 +124,7 @@ def test_health(opm: Opm, address: str) -> None:
     assert opm.here("catalog", "health", "--address", address) == "serving\n"
 
 
-def test_errors_name_the_server_and_say_what_to_do(opm: Opm, address: str) -> None:
+def test_errors_name_the_server_and_have_a_hint(opm: Opm, address: str) -> None:
     done = opm.attempt("catalog", "get", "package", "nix", "--address", address)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
@@ -136,7 +136,7 @@ def test_errors_name_the_server_and_say_what_to_do(opm: Opm, address: str) -> No
     assert len(tls.stderr.splitlines()) == 2
 
 
-def test_nobody_answers(opm: Opm) -> None:
+def test_unreachable_server(opm: Opm) -> None:
     address = f"127.0.0.1:{free_port()}"
     for question in (("list", "packages"), ("list", "bundles"), ("health",)):
         done = opm.attempt("catalog", *question, "--address", address)
@@ -146,7 +146,7 @@ def test_nobody_answers(opm: Opm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "says"),
+    ("question", "message"),
     [
         (("list", "packages", "--address", "localhost"), "invalid address 'localhost': the port is missing"),
         (("list", "packages", "--timeout", "0"), "timeout"),
@@ -157,14 +157,14 @@ def test_nobody_answers(opm: Opm) -> None:
         (("bogus",), 'unknown command "bogus"'),
     ],
 )
-def test_wrong_questions(question: tuple[str, ...], says: str, opm: Opm) -> None:
+def test_usage_errors(question: tuple[str, ...], message: str, opm: Opm) -> None:
     done = opm.attempt("catalog", *question)
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stderr.startswith("Error: ")
     assert done.returncode == (0 if question == ("bogus",) else 1)
 
 
-def test_what_a_hostile_catalog_sends_is_only_shown(opm: Opm) -> None:
+def test_responses_of_a_hostile_server_are_escaped(opm: Opm) -> None:
     bundle = message_class("Bundle")(
         csvName="x\x1b[2J\ny",
         csvJson="[" * 500,
@@ -188,12 +188,12 @@ def test_what_a_hostile_catalog_sends_is_only_shown(opm: Opm) -> None:
         assert len(broken.stderr.splitlines()) == 1
 
 
-def test_a_catalog_that_does_not_serve_just_now(opm: Opm) -> None:
+def test_server_that_is_not_serving(opm: Opm) -> None:
     def refuse(_: Any, context: grpc.ServicerContext) -> Any:
         context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
 
-    for answer, says in ((lambda *_: b"\x08\x02", "not serving"), (refuse, "unknown service")):
+    for answer, message in ((lambda *_: b"\x08\x02", "not serving"), (refuse, "unknown service")):
         with ScriptedCatalog({"Check": answer}, service="grpc.health.v1.Health") as server:
             done = opm.attempt("catalog", "health", "--address", server.address)
         assert done.returncode == 1
-        assert says in done.stderr
+        assert message in done.stderr

@@ -1,4 +1,4 @@
-"""The catalog server as people and clusters run it: what it reads, how it starts, fails and stops."""
+"""``opm registry serve`` and ``registry-server``: start, errors, calls and shutdown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 REGISTRY_SERVER = (str(PROGRAM.with_name("registry-server")),)
 LARGE = 400
-"""Bundles of a list that no client takes in one gulp: 20 kB each."""
+"""Number of bundles of 20 kB each."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def library(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def large(library: Path) -> Path:
-    """An index whose list of bundles is larger than what a connection has room for."""
+    """An index whose list of bundles is larger than the buffers of a connection."""
     add_large_bundles(library, LARGE)
     return library
 
@@ -71,14 +71,14 @@ def packages(server: Server) -> list[str]:
 
 
 def failure(*flags: str, status: int = 1, program: tuple[str, ...] = SERVE) -> str:
-    """What a server that does not start says."""
+    """Return the errors of a server that does not start."""
     done = subprocess.run([*program, *flags], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == status, done.stderr
     assert done.stdout == ""
     return done.stderr
 
 
-def gone(process: int) -> bool:
+def has_ended(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -86,15 +86,15 @@ def gone(process: int) -> bool:
     return False
 
 
-def until_gone(processes: list[int]) -> None:
+def wait_for_end(processes: list[int]) -> None:
     end = time.monotonic() + PATIENCE
-    while not all(map(gone, processes)):
+    while not all(map(has_ended, processes)):
         assert time.monotonic() < end, processes
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("program", [SERVE, REGISTRY_SERVER], ids=["opm", "companion"])
-def test_a_database_is_served_and_never_written(library: Path, program: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("program", [SERVE, REGISTRY_SERVER], ids=["opm", "registry-server"])
+def test_database_is_served_without_changing_it(library: Path, program: tuple[str, ...]) -> None:
     before, directory = (library.read_bytes(), library.stat()), sorted(library.parent.iterdir())
     library.chmod(0o444)
     with Server("--database", str(library), program=program) as server:
@@ -108,7 +108,7 @@ def test_a_database_is_served_and_never_written(library: Path, program: tuple[st
     assert server.err == ""
 
 
-def test_the_database_of_an_index_image_is_served(opm: Opm) -> None:
+def test_database_of_an_index_image_is_served(opm: Opm) -> None:
     opm.build_bundle("0.1.0", "oci:layout:bundle")
     opm(
         "index",
@@ -126,7 +126,7 @@ def test_the_database_of_an_index_image_is_served(opm: Opm) -> None:
         assert fields(server.out[0])["database"] == f"oci:{opm.directory}/layout:index"
 
 
-def test_an_older_schema_is_migrated_on_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_schema_is_migrated_in_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database, scratch = tmp_path / "old.db", tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
@@ -142,7 +142,7 @@ def test_an_older_schema_is_migrated_on_a_copy(tmp_path: Path, monkeypatch: pyte
     assert list(scratch.iterdir()) == []
 
 
-def test_an_older_schema_is_served_as_it_is(tmp_path: Path) -> None:
+def test_older_schema_is_served_without_migration(tmp_path: Path) -> None:
     write_old_database(tmp_path / "old.db", 5)
     with Server("--database", str(tmp_path / "old.db"), "--skip-migrate") as server:
         assert packages(server) == ["a", "b"]
@@ -152,7 +152,7 @@ def test_an_older_schema_is_served_as_it_is(tmp_path: Path) -> None:
     assert caught.value.code() is grpc.StatusCode.UNKNOWN
 
 
-def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
+def test_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     with Server("--database", str(tmp_path / "empty.db")) as server:
         assert packages(server) == []
@@ -160,7 +160,7 @@ def test_an_empty_file_is_an_empty_catalog(tmp_path: Path) -> None:
             assert call(connection, "ListBundles") == []
 
 
-def test_an_empty_file_that_is_not_migrated_has_no_tables(tmp_path: Path) -> None:
+def test_empty_file_without_migration_has_no_tables(tmp_path: Path) -> None:
     (tmp_path / "empty.db").touch()
     with Server("--database", str(tmp_path / "empty.db"), "--skip-migrate") as server:
         for method in METHODS:
@@ -170,7 +170,7 @@ def test_an_empty_file_that_is_not_migrated_has_no_tables(tmp_path: Path) -> Non
         assert 'level=warning msg="no tables found in db"' in server.err
 
 
-def test_a_replaced_database_is_served_as_it_was(library: Path, tmp_path: Path) -> None:
+def test_replaced_database_is_still_served(library: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     write_old_database(other, 12)
     with Server("--database", str(library)) as server:
@@ -186,7 +186,7 @@ def write_truncated(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "cause"),
+    ("write", "cause"),
     [
         (lambda path: None, "No such file or directory"),
         (lambda path: path.write_bytes(b"nonsense" * 100), "not a database"),
@@ -194,19 +194,19 @@ def write_truncated(path: Path) -> None:
         (lambda path: write_old_database(path, 99), "this release supports versions up to"),
         (lambda path: path.mkdir(), "Is a directory"),
     ],
-    ids=["missing", "no database", "truncated", "newer", "directory"],
+    ids=["missing", "not a database", "truncated", "newer", "directory"],
 )
-def test_a_database_that_can_not_be_served_is_told_in_a_line(make: object, cause: str, tmp_path: Path) -> None:
+def test_invalid_database_is_reported_in_one_line(write: object, cause: str, tmp_path: Path) -> None:
     database, log = tmp_path / "index.db", tmp_path / "termination-log"
-    assert callable(make)
-    make(database)
-    told = failure("--database", str(database), "-t", str(log), "--port", "0")
-    (line,) = told.splitlines()
+    assert callable(write)
+    write(database)
+    errors = failure("--database", str(database), "-t", str(log), "--port", "0")
+    (line,) = errors.splitlines()
     assert fields(line)["level"] == "fatal"
     assert str(database) in fields(line)["msg"]
     assert cause in fields(line)["msg"]
     assert fields(line)["hint"]
-    assert log.read_text() == told
+    assert log.read_text() == errors
     assert log.stat().st_mode & 0o777 == 0o755 & ~umask()
 
 
@@ -216,14 +216,14 @@ def umask() -> int:
     return mask
 
 
-def test_the_termination_log_is_written_from_its_start(tmp_path: Path) -> None:
+def test_termination_log_is_overwritten_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "termination-log"
     log.write_text("." * 2000)
-    told = failure("--database", "none.db", "-t", str(log))
-    assert log.read_text() == told + "." * (2000 - len(told))
+    errors = failure("--database", "none.db", "-t", str(log))
+    assert log.read_text() == errors + "." * (2000 - len(errors))
 
 
-def test_without_a_termination_log_everything_goes_to_stderr(library: Path, tmp_path: Path) -> None:
+def test_logs_are_written_to_stderr_without_a_termination_log(library: Path, tmp_path: Path) -> None:
     argv = [*REGISTRY_SERVER, "--database", str(library), "--port", "0", "-t", str(tmp_path)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -234,10 +234,10 @@ def test_without_a_termination_log_everything_goes_to_stderr(library: Path, tmp_
     assert out == ""
 
 
-def test_a_port_that_is_taken_is_refused(library: Path, tmp_path: Path) -> None:
-    with Server("--database", str(library)) as server:  # also by one that would share it with its own processes
-        told = failure("-d", str(library), "-p", str(server.port), "-t", str(tmp_path / "log"))
-    assert f"port {server.port}: already in use" in told
+def test_port_in_use_is_refused(library: Path, tmp_path: Path) -> None:
+    with Server("--database", str(library)) as server:  # whose processes share the port
+        errors = failure("-d", str(library), "-p", str(server.port), "-t", str(tmp_path / "log"))
+    assert f"port {server.port}: already in use" in errors
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
         assert f"port {port}: already in use" in failure(
@@ -255,36 +255,36 @@ def test_a_port_that_is_taken_is_refused(library: Path, tmp_path: Path) -> None:
         (("--tls-cert", "x.pem"), "--tls-cert and --tls-key must be used together"),
     ],
 )
-def test_a_wrong_command_line_is_a_usage_error(flags: tuple[str, ...], cause: str) -> None:
+def test_usage_errors(flags: tuple[str, ...], cause: str) -> None:
     assert cause in failure(*flags)
     if flags[0] != "--timeout-seconds":
         assert cause in failure(*flags, program=REGISTRY_SERVER, status=2)
 
 
-def test_certificates_that_are_no_good_are_refused(library: Path, tmp_path: Path) -> None:
+def test_invalid_certificates_are_refused(library: Path, tmp_path: Path) -> None:
     authority = certificate_authority(tmp_path)
     server = server_certificate(tmp_path, authority)
     (tmp_path / "nonsense").write_text("nonsense")
 
-    def told(certificate: object, key: object) -> str:
+    def errors(certificate: object, key: object) -> str:
         flags = ("--tls-cert", str(certificate), "--tls-key", str(key), "-t", str(tmp_path / "log"), "-p", "0")
         return failure("-d", str(library), *flags)
 
-    assert f"{tmp_path}/none: No such file or directory" in told(tmp_path / "none", server.key)
-    assert "invalid certificate or key" in told(server.certificate, tmp_path / "nonsense")
-    assert "invalid certificate or key" in told(server.certificate, authority.key)
+    assert f"{tmp_path}/none: No such file or directory" in errors(tmp_path / "none", server.key)
+    assert "invalid certificate or key" in errors(server.certificate, tmp_path / "nonsense")
+    assert "invalid certificate or key" in errors(server.certificate, authority.key)
 
 
 def test_tls(library: Path, tmp_path: Path) -> None:
     authority = certificate_authority(tmp_path)
     server = server_certificate(tmp_path, authority)
     flags = ("--tls-cert", str(server.certificate), "--tls-key", str(server.key))
-    trusting = grpc.ssl_channel_credentials(authority.certificate.read_bytes())
-    with Server("-d", str(library), *flags) as started, channel(f"localhost:{started.port}", trusting) as connection:
+    credentials = grpc.ssl_channel_credentials(authority.certificate.read_bytes())
+    with Server("-d", str(library), *flags) as started, channel(f"localhost:{started.port}", credentials) as connection:
         assert [package.name for package in call(connection, "ListPackages")] == ["book", "shelf"]
 
 
-def test_calls_are_logged_where_that_is_asked_for(library: Path) -> None:
+def test_access_log(library: Path) -> None:
     with Server("-d", str(library), "--access-log") as server:
         with channel(server.address) as connection:
             call(connection, "ListBundles")
@@ -292,7 +292,7 @@ def test_calls_are_logged_where_that_is_asked_for(library: Path) -> None:
                 call(connection, "GetPackage", name="none")
         assert server.stop() == 0
     records = [fields(line) for line in server.out if fields(line)["msg"] == "call"]
-    assert [(one["method"], one["code"]) for one in records] == [
+    assert [(record["method"], record["code"]) for record in records] == [
         ("/api.Registry/ListBundles", "OK"),
         ("/api.Registry/GetPackage", "UNKNOWN"),
     ]
@@ -301,15 +301,15 @@ def test_calls_are_logged_where_that_is_asked_for(library: Path) -> None:
     assert float(records[0]["ms"]) >= 0
 
 
-def test_other_calls_are_not_implemented(library: Path) -> None:
+def test_unknown_methods_and_invalid_requests(library: Path) -> None:
     with Server("-d", str(library)) as server, channel(server.address) as connection:
-        for path, told in (
+        for path, message in (
             ("/api.Registry/Drop", "unknown method Drop for service api.Registry"),
             ("/api.Other/Get", "unknown service api.Other"),
         ):
             with pytest.raises(grpc.RpcError) as caught:
                 raw_call(connection, path, b"")
-            assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, told)
+            assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.UNIMPLEMENTED, message)
         with pytest.raises(grpc.RpcError) as caught:
             raw_call(connection, "/api.Registry/GetPackage", b"\xff\xff")
         assert caught.value.code() is grpc.StatusCode.INTERNAL
@@ -321,47 +321,48 @@ def raw_call(connection: grpc.Channel, path: str, request: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("version", ["v1alpha", "v1"])
-def test_a_client_can_do_with_reflection_alone(library: Path, version: str) -> None:
-    """It knows the messages of reflection, and learns the rest from the server."""
+def test_reflection(library: Path, version: str) -> None:
+    """Call methods with the messages that reflection describes."""
     from grpc_reflection.v1alpha import reflection_pb2
 
     with Server("-d", str(library)) as server, channel(server.address) as connection:
-        ask = connection.stream_stream(
+        call_reflection = connection.stream_stream(
             f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
             request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
             response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
         )
 
-        def reflect(**asked: str) -> object:
-            request = ParseDict(asked, reflection_pb2.ServerReflectionRequest())
-            (answer,) = ask(iter([request]), timeout=PATIENCE)
-            return answer
+        def reflect(**question: str) -> object:
+            request = ParseDict(question, reflection_pb2.ServerReflectionRequest())
+            (response,) = call_reflection(iter([request]), timeout=PATIENCE)
+            return response
 
-        services = [one.name for one in reflect(list_services="").list_services_response.service]  # type: ignore[attr-defined]
+        services = [each.name for each in reflect(list_services="").list_services_response.service]  # type: ignore[attr-defined]
         assert f"grpc.reflection.{version}.ServerReflection" in services
         pool = DescriptorPool()
         for name in services:
-            answer = reflect(file_containing_symbol=name)
-            for file in answer.file_descriptor_response.file_descriptor_proto:  # type: ignore[attr-defined]
+            response = reflect(file_containing_symbol=name)
+            for file in response.file_descriptor_response.file_descriptor_proto:  # type: ignore[attr-defined]
                 pool.Add(FileDescriptorProto.FromString(file))
         assert reflect(file_by_filename="registry.proto").file_descriptor_response.file_descriptor_proto  # type: ignore[attr-defined]
         for unknown in ({"file_containing_symbol": "api.None"}, {"file_by_filename": "none.proto"}):
             assert reflect(**unknown).error_response.error_code == 5  # type: ignore[attr-defined]
 
-        def make(path: str, **request: str) -> object:
+        def call_described(path: str, **request: str) -> object:
             method = pool.FindServiceByName(path.partition("/")[0]).FindMethodByName(path.partition("/")[2])
             kind = connection.unary_stream if method.server_streaming else connection.unary_unary
-            asked, answered = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-            found = kind(f"/{path}", asked.SerializeToString, answered.FromString)(asked(**request), timeout=PATIENCE)
-            return list(cast("Iterable[object]", found)) if method.server_streaming else found
+            request_type, response_type = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+            stub = kind(f"/{path}", request_type.SerializeToString, response_type.FromString)
+            response = stub(request_type(**request), timeout=PATIENCE)
+            return list(cast("Iterable[object]", response)) if method.server_streaming else response
 
-        assert make("grpc.health.v1.Health/Check", service="any").status == 1  # type: ignore[attr-defined]
-        assert [one.name for one in make("api.Registry/ListPackages")] == ["book", "shelf"]  # type: ignore[attr-defined]
-        assert make("api.Registry/GetPackage", name="shelf").defaultChannelName == "beta"  # type: ignore[attr-defined]
+        assert call_described("grpc.health.v1.Health/Check", service="any").status == 1  # type: ignore[attr-defined]
+        assert [each.name for each in call_described("api.Registry/ListPackages")] == ["book", "shelf"]  # type: ignore[attr-defined]
+        assert call_described("api.Registry/GetPackage", name="shelf").defaultChannelName == "beta"  # type: ignore[attr-defined]
 
 
-def slow_list(connection: grpc.Channel) -> Iterator[object]:
-    """A list of bundles of which the caller has taken one, and takes the others only when it goes on."""
+def start_list(connection: grpc.Channel) -> Iterator[object]:
+    """Return a stream of bundles of which the first has been read."""
     request, response = request_class("ListBundles"), response_class("ListBundles")
     path = METHODS["ListBundles"].path
     stream = connection.unary_stream(path, request.SerializeToString, response.FromString)
@@ -371,19 +372,19 @@ def slow_list(connection: grpc.Channel) -> Iterator[object]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stream_in_progress_may_end_when_the_server_stops(large: Path, number: int) -> None:
+def test_streams_in_progress_are_completed_on_shutdown(large: Path, number: int) -> None:
     with Server("-d", str(large), "--processes", "1") as server, channel(server.address) as connection:
-        bundles = slow_list(connection)
+        bundles = start_list(connection)
         server.process.send_signal(number)
         end = time.monotonic() + PATIENCE
-        while not refused(server):  # soon, since nothing is waited for but what was called before
+        while not refused(server):  # new calls are refused while the earlier one continues
             assert time.monotonic() < end
             time.sleep(0.01)
         assert len(list(bundles)) == LARGE + 6 - 1
         assert server.process.wait(PATIENCE) == 0
 
 
-def test_a_client_that_reads_late_gets_the_whole_answer_of_a_stopping_server(library: Path) -> None:
+def test_client_that_reads_late_receives_everything_on_shutdown(library: Path) -> None:
     add_large_bundles(library, 100)
     with Server("-d", str(library), "--processes", "1") as server, Peer(int(server.address.rpartition(":")[2])) as peer:
         peer.greet(initial_window_size=2**30)
@@ -401,7 +402,7 @@ def test_a_client_that_reads_late_gets_the_whole_answer_of_a_stopping_server(lib
 
 
 def refused(server: Server) -> bool:
-    """Whether new calls are not answered any more."""
+    """Return whether the server refuses a new call."""
     with channel(server.address) as connection:
         try:
             call(connection, "ListPackages")
@@ -410,9 +411,9 @@ def refused(server: Server) -> bool:
     return False
 
 
-def test_a_second_signal_ends_streams_too(large: Path) -> None:
+def test_second_signal_aborts_streams(large: Path) -> None:
     with Server("-d", str(large), "--processes", "1") as server, channel(server.address) as connection:
-        bundles = slow_list(connection)
+        bundles = start_list(connection)
         server.process.send_signal(signal.SIGTERM)
         while not any("shutting down" in line for line in server.out):
             time.sleep(0.01)
@@ -421,9 +422,9 @@ def test_a_second_signal_ends_streams_too(large: Path) -> None:
             list(bundles)
 
 
-def test_a_cancelled_stream_ends(large: Path) -> None:
+def test_cancelled_stream(large: Path) -> None:
     with Server("-d", str(large), "--access-log") as server, channel(server.address) as connection:
-        bundles = slow_list(connection)
+        bundles = start_list(connection)
         bundles.cancel()  # type: ignore[attr-defined]
         end = time.monotonic() + PATIENCE
         while not any("code=CANCELLED" in line for line in server.out):
@@ -431,38 +432,38 @@ def test_a_cancelled_stream_ends(large: Path) -> None:
             time.sleep(0.02)
 
 
-def test_many_may_be_connected_and_do_nothing(library: Path) -> None:
+def test_many_idle_connections(library: Path) -> None:
     with Server("-d", str(library)) as server:
         idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(400)]
         assert packages(server) == ["book", "shelf"]
-        for one in idle:
-            one.close()
+        for connection in idle:
+            connection.close()
 
 
-def test_the_server_stops_by_itself_after_a_while(library: Path) -> None:
+def test_timeout_stops_the_server(library: Path) -> None:
     with Server("-d", str(library), "--timeout-seconds", "1") as server:
         assert server.process.wait(PATIENCE) == 0
         assert "timeout expired" in server.out[-1]
 
 
-def test_the_processes_go_with_the_one_that_watches(library: Path) -> None:
+def test_workers_end_with_their_supervisor(library: Path) -> None:
     with Server("-d", str(library), "--processes", "3") as server:
         workers = server.workers()
         assert len(workers) == 3
         server.process.kill()
-        until_gone(workers)
+        wait_for_end(workers)
 
 
-def test_the_server_ends_with_any_of_its_processes(library: Path) -> None:
+def test_server_ends_with_any_of_its_workers(library: Path) -> None:
     with Server("-d", str(library), "--processes", "2") as server:
         first, second = server.workers()
         os.kill(first, signal.SIGKILL)
         assert server.process.wait(PATIENCE) == 1
         assert f"process {first} of the server ended by itself (killed by SIGKILL)" in server.err
-        until_gone([second])
+        wait_for_end([second])
 
 
-def test_signals_to_all_processes_stop_it_as_gracefully(library: Path) -> None:
+def test_workers_ignore_signals(library: Path) -> None:
     with Server("-d", str(library), "--processes", "2") as server:
         for process in server.workers():
             os.kill(process, signal.SIGTERM)
@@ -470,7 +471,7 @@ def test_signals_to_all_processes_stop_it_as_gracefully(library: Path) -> None:
         assert server.stop() == 0
 
 
-def test_a_full_disk_fails_the_call_and_not_the_server(large: Path) -> None:
+def test_full_disk_fails_the_call_but_not_the_server(large: Path) -> None:
     program = (require("prlimit"), "--fsize=100000", *SERVE)
     with Server("-d", str(large), program=program) as server, channel(server.address) as connection:
         with pytest.raises(grpc.RpcError, match="File too large"):

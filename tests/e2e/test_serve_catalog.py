@@ -1,4 +1,4 @@
-"""``opm serve``: file-based catalogs over gRPC, with their cache."""
+"""``opm serve``: file-based catalogs and their cache."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def catalog(tmp_path: Path) -> Path:
     return directory
 
 
-def test_bundles_are_answered_with_what_the_catalog_has_of_them(catalog: Path) -> None:
+def test_responses_contain_the_content_of_the_catalog(catalog: Path) -> None:
     with Server(str(catalog), program=SERVE) as server, channel(server.address) as connection:
         package = call(connection, "GetPackage", name="lagoon")
         listed = call(connection, "ListBundles")
-        of_objects, of_metadata, plain = (
+        with_objects, with_metadata, plain = (
             call(connection, "GetBundle", pkgName="lagoon", channelName="stable", csvName=f"lagoon.v{number}")
             for number in (1, 2, 3)
         )
@@ -86,58 +86,61 @@ def test_bundles_are_answered_with_what_the_catalog_has_of_them(catalog: Path) -
         )
         assert server.stop() == 0
     assert (package.deprecation.message, package.channels[0].deprecation.message) == ("use pools", "use fast")
-    assert [(one.csvName, one.replaces, list(one.skips), one.skipRange) for one in listed] == [
+    assert [(each.csvName, each.replaces, list(each.skips), each.skipRange) for each in listed] == [
         ("lagoon.v1", "", [], ""),
         ("lagoon.v2", "lagoon.v1", [], ""),
         ("lagoon.v3", "lagoon.v2", ["lagoon.v1"], "<3.0.0"),
     ]
-    assert [bool(one.csvJson) for one in listed] == [True, False, False]  # manifests only where there is no image
-    assert json.loads(of_objects.csvJson) == CSV
-    assert list(of_objects.object) == [of_objects.csvJson]
-    made_up = json.loads(of_metadata.csvJson)
-    assert made_up["metadata"] == {"name": "lagoon.v2", "labels": {"a": "b"}}
-    assert made_up["spec"]["customresourcedefinitions"] == {}
-    assert (made_up["spec"]["description"], made_up["spec"]["version"]) == ("pools", "2.0.0")
-    assert made_up["spec"]["installModes"] == [{"type": "", "supported": False}]
-    assert made_up["spec"]["icon"] == [{"base64data": "aGk=", "mediatype": "image/png"}]
-    assert of_metadata.deprecation.message == "use v3"
-    assert [one.type for one in of_metadata.properties] == ["olm.package"]
+    assert [bool(each.csvJson) for each in listed] == [True, False, False]  # manifests only without an image
+    assert json.loads(with_objects.csvJson) == CSV
+    assert list(with_objects.object) == [with_objects.csvJson]
+    generated = json.loads(with_metadata.csvJson)
+    assert generated["metadata"] == {"name": "lagoon.v2", "labels": {"a": "b"}}
+    assert generated["spec"]["customresourcedefinitions"] == {}
+    assert (generated["spec"]["description"], generated["spec"]["version"]) == ("pools", "2.0.0")
+    assert generated["spec"]["installModes"] == [{"type": "", "supported": False}]
+    assert generated["spec"]["icon"] == [{"base64data": "aGk=", "mediatype": "image/png"}]
+    assert with_metadata.deprecation.message == "use v3"
+    assert [each.type for each in with_metadata.properties] == ["olm.package"]
     assert (plain.csvJson, plain.version, plain.providedApis[0].kind) == ("", "3.0.0", "K")
     assert not plain.HasField("deprecation")
-    assert replacing.csvName == "lagoon.v3"  # v2 replaces it, too, but is further from the head
+    assert replacing.csvName == "lagoon.v3"  # v2 replaces it as well, but is further from the head
 
 
-def test_a_valid_cache_is_not_built_again(catalog: Path, tmp_path: Path, opm: Opm) -> None:
+def test_valid_cache_is_not_rebuilt(catalog: Path, tmp_path: Path, opm: Opm) -> None:
     cache = tmp_path / "cache"
     opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "-t", str(tmp_path / "log"))
     before = {path: path.stat() for path in cache.rglob("*")}
     assert sorted(path.name for path in cache.iterdir()) == ["cache", "digest"]
     opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "-t", str(tmp_path / "log"))
-    with Server(str(catalog), "--cache-dir", str(cache), program=SERVE) as server, channel(server.address) as asked:
-        (found,) = (one for one in call(asked, "ListBundles") if one.csvName == "lagoon.v2")
-    assert found.deprecation.message == "use v3"
+    with (
+        Server(str(catalog), "--cache-dir", str(cache), program=SERVE) as server,
+        channel(server.address) as connection,
+    ):
+        (bundle,) = (each for each in call(connection, "ListBundles") if each.csvName == "lagoon.v2")
+    assert bundle.deprecation.message == "use v3"
     after = {path: path.stat() for path in cache.rglob("*")}
-    assert {path: (one.st_ino, one.st_mtime_ns) for path, one in after.items()} == {
-        path: (one.st_ino, one.st_mtime_ns) for path, one in before.items()
+    assert {path: (status.st_ino, status.st_mtime_ns) for path, status in after.items()} == {
+        path: (status.st_ino, status.st_mtime_ns) for path, status in before.items()
     }
 
 
-@pytest.mark.parametrize("harm", ["catalog changed", "bundle truncated", "index changed", "file added", "none"])
-def test_an_invalid_cache_is_refused_or_built_again(harm: str, catalog: Path, tmp_path: Path, opm: Opm) -> None:
+@pytest.mark.parametrize("damage", ["catalog changed", "bundle truncated", "index changed", "file added", "none"])
+def test_invalid_cache_is_refused_or_rebuilt(damage: str, catalog: Path, tmp_path: Path, opm: Opm) -> None:
     cache, log = tmp_path / "cache", ("-t", str(tmp_path / "log"))
     opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", *log)
     bundle = cache / "cache" / "lagoon_stable_lagoon.v1.json"
-    harms: dict[str, Callable[[], object]] = {
+    actions: dict[str, Callable[[], object]] = {
         "catalog changed": lambda: (catalog / "more.json").write_text(json.dumps({"schema": "note"})),
         "bundle truncated": lambda: bundle.write_bytes(bundle.read_bytes()[:100]),
         "index changed": lambda: (cache / "cache" / "packages.json").write_text("{}"),
         "file added": lambda: (cache / "cache" / "more").touch(),
         "none": lambda: shutil.rmtree(cache),
     }
-    harms[harm]()
+    actions[damage]()
     done = opm.attempt("serve", str(catalog), "--cache-dir", str(cache), *log)
     assert done.returncode == 1
-    expected = "existing cache digest" if harm == "none" else "cache requires rebuild: cache reports digest as"
+    expected = "existing cache digest" if damage == "none" else "cache requires rebuild: cache reports digest as"
     assert expected in done.stderr
     flags = ("--cache-dir", str(cache), "--cache-enforce-integrity=false")
     with Server(str(catalog), *flags, program=SERVE) as server, channel(server.address) as connection:
@@ -145,7 +148,7 @@ def test_an_invalid_cache_is_refused_or_built_again(harm: str, catalog: Path, tm
     opm("serve", str(catalog), "--cache-dir", str(cache), "--cache-only", "--cache-enforce-integrity", *log)
 
 
-def test_what_can_not_be_served(catalog: Path, tmp_path: Path, opm: Opm) -> None:
+def test_errors(catalog: Path, tmp_path: Path, opm: Opm) -> None:
     log = ("-t", str(tmp_path / "log"))
 
     def refused(*arguments: str) -> str:
@@ -157,9 +160,9 @@ def test_what_can_not_be_served(catalog: Path, tmp_path: Path, opm: Opm) -> None
     assert "--cache-dir must be specified" in refused(str(catalog), "--cache-enforce-integrity")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "precious").touch()
-    told = refused(str(catalog), "--cache-dir", str(tmp_path / "other"))
-    assert "unexpected contents" in told
-    assert "precious" in told
+    errors = refused(str(catalog), "--cache-dir", str(tmp_path / "other"))
+    assert "unexpected contents" in errors
+    assert "precious" in errors
     assert "gone" in refused("./gone")
     (catalog / "bad.yaml").write_text(
         "schema: olm.channel\npackage: lagoon\nname: fast\nentries: [{name: lagoon.v9}]\n"
@@ -168,9 +171,9 @@ def test_what_can_not_be_served(catalog: Path, tmp_path: Path, opm: Opm) -> None
     assert "lagoon.v9" in (tmp_path / "log").read_text()
 
 
-def test_an_index_image_is_served(catalog: Path, tmp_path: Path) -> None:
+def test_index_image_is_served(catalog: Path, tmp_path: Path) -> None:
     files = {f"configs/{path.name}": path.read_bytes() for path in catalog.iterdir()}
     labels = {"operators.operatorframework.io.index.configs.v1": "/configs"}
     name = put_under(f"oci:{tmp_path}/index:1", small_image(tmp_path, files, labels=labels))
     with Server(name, program=SERVE) as server, channel(server.address) as connection:
-        assert [one.name for one in call(connection, "ListPackages")] == ["lagoon"]
+        assert [each.name for each in call(connection, "ListPackages")] == ["lagoon"]

@@ -1,4 +1,4 @@
-"""What the reference's servers answered, asked of ours by a gRPC client over a socket."""
+"""Recorded responses of servers of Go opm, compared with those of opmkit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = needs_shared
 
 GOLDEN = SHARED / "golden" / "grpc"
 PLURALS = {"apicuritos", "apicuritoes"}
-"""What bundles of one package call the same kind: which of them the reference stores is chance."""
+"""Plurals that bundles of one package have for the same kind; operator-registry stores any of them."""
 CATALOG = "fbc-migrated"
 RECORDS = sorted(path.stem for path in GOLDEN.glob("sqlite-*.json"))
 
@@ -44,14 +44,14 @@ def record(name: str) -> dict[str, Any]:
 
 
 def choose_plural(bundle: dict[str, Any]) -> None:
-    """Let a bundle have one plural where either is right."""
+    """Replace the plurals of a bundle by one of those that are equally valid."""
     for api in bundle.get("providedApis", ()):
         if api.get("plural") in PLURALS:
             api["plural"] = min(PLURALS)
 
 
 def write_manifests(directory: Path, packages: dict[str, Any]) -> None:
-    """A folder for each package: the manifests of its versions, and the file that names its channels."""
+    """Write a directory for each package, with the manifests of its versions and the file with its channels."""
     for name, package in packages.items():
         for version in (SHARED / "corpus" / "bundles" / name).iterdir():
             shutil.copytree(version / "manifests", directory / name / version.name)
@@ -59,12 +59,12 @@ def write_manifests(directory: Path, packages: dict[str, Any]) -> None:
 
 
 def build(name: str, directory: Path) -> Path:
-    """The database of a record, by its steps."""
+    """Build the database of a record by its steps."""
     database = directory / f"{name}.db"
-    told = record(name)
-    for step in told["steps"]:
+    recorded = record(name)
+    for step in recorded["steps"]:
         if step[0] == "initializer":
-            write_manifests(directory / "manifests", told["manifests"]["packages"])
+            write_manifests(directory / "manifests", recorded["manifests"]["packages"])
             assert run_initializer(["-m", str(directory / "manifests"), "-o", str(database)]) == 0
         elif (added := add_steps({"steps": [{"argv": step}]})) is not None:
             assert added[0].run(database) == 0
@@ -87,7 +87,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def shown(message: Any) -> Any:
-    """A message as the records show it; manifests are digests of their content there, and registries have no name."""
+    """Return a message in the form of the records, with digests of manifests and a placeholder for the registry."""
     fields = MessageToDict(message, preserving_proto_field_name=True)
     if "csvJson" in fields:
         fields["csvJson"] = digest(fields["csvJson"])
@@ -104,80 +104,87 @@ def digest(document: str) -> str:
     return f"sha256:{sha256(text.encode()).hexdigest()}"
 
 
-def as_sets(value: Any) -> Any:
-    """Everything repeated in one order."""
+def with_sorted_lists(value: Any) -> Any:
+    """Return a value with all lists sorted."""
     if isinstance(value, dict):
-        return {name: as_sets(member) for name, member in value.items()}
+        return {name: with_sorted_lists(member) for name, member in value.items()}
     if isinstance(value, list):
-        return sorted(map(as_sets, value), key=lambda item: json.dumps(item, sort_keys=True))
+        return sorted(map(with_sorted_lists, value), key=lambda item: json.dumps(item, sort_keys=True))
     return value
 
 
 def outcome(connection: grpc.Channel, method: str, request: dict[str, str]) -> dict[str, Any]:
-    """The answer to a call, in the form of the records."""
+    """Return the response to a call in the form of the records."""
     try:
-        answer = call(connection, method, **request)
+        response = call(connection, method, **request)
     except grpc.RpcError as error:
         return {"error": {"code": error.code().name, "message": error.details()}}
-    return {"responses": list(map(shown, answer))} if isinstance(answer, list) else {"response": shown(answer)}
+    return {"responses": list(map(shown, response))} if isinstance(response, list) else {"response": shown(response)}
 
 
 @pytest.mark.parametrize("served", RECORDS, indirect=True)
-def test_every_call_is_answered_as_recorded(served: grpc.Channel, request: pytest.FixtureRequest) -> None:
+def test_database_responses_equal_the_record(served: grpc.Channel, request: pytest.FixtureRequest) -> None:
     calls = record(request.node.callspec.params["served"])["calls"]
     assert len(calls) > 150
     for recorded in calls:
-        found = outcome(served, recorded["method"], recorded["request"])
-        assert as_sets(found) == as_sets(wanted(recorded)), (recorded["method"], recorded["request"])
+        actual = outcome(served, recorded["method"], recorded["request"])
+        assert with_sorted_lists(actual) == with_sorted_lists(expected(recorded)), (
+            recorded["method"],
+            recorded["request"],
+        )
 
 
 @pytest.mark.parametrize("served", [CATALOG], indirect=True)
-def test_a_catalog_is_served_as_recorded(served: grpc.Channel) -> None:
-    """Of several bundles that replace the same, the reference gives any, and ours the one nearest to the head."""
+def test_catalog_responses_equal_the_record(served: grpc.Channel) -> None:
+    """Of several bundles that replace the same one, Go opm returns any, opmkit the one nearest to the head."""
     calls = record(CATALOG)["calls"]
     assert len(calls) > 150
     for recorded in calls:
-        right = [wanted(recorded)]
+        valid = [expected(recorded)]
         if recorded["method"] == "GetBundleThatReplaces" and "response" in recorded:
-            right = list(alternatives(served, calls, recorded["request"]))
-            assert wanted(recorded) in right
-        found = outcome(served, recorded["method"], recorded["request"])
-        assert as_sets(found) in list(map(as_sets, right)), (recorded["method"], recorded["request"])
+            valid = list(alternatives(served, calls, recorded["request"]))
+            assert expected(recorded) in valid
+        actual = outcome(served, recorded["method"], recorded["request"])
+        assert with_sorted_lists(actual) in list(map(with_sorted_lists, valid)), (
+            recorded["method"],
+            recorded["request"],
+        )
 
 
-def wanted(recorded: dict[str, Any]) -> dict[str, Any]:
-    """The recorded outcome of a call."""
+def expected(recorded: dict[str, Any]) -> dict[str, Any]:
+    """Return the recorded outcome of a call."""
     return {name: recorded[name] for name in ("response", "responses", "error") if name in recorded}
 
 
 def alternatives(
-    connection: grpc.Channel, calls: list[dict[str, Any]], asked: dict[str, str]
+    connection: grpc.Channel, calls: list[dict[str, Any]], request: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """All bundles that replace the one asked for in its channel."""
-    entries = call(connection, "GetChannelEntriesThatReplace", csvName=asked["csvName"])
-    names = {entry.bundleName for entry in entries if entry.channelName == asked["channelName"]}
-    place = {name: asked[name] for name in ("pkgName", "channelName")}
-    for one in calls:
-        request = one["request"]
-        if one["method"] == "GetBundle" and place.items() <= request.items() and request.get("csvName") in names:
-            yield {"response": one["response"]}
+    """Yield the recorded responses with all bundles that replace the requested one in its channel."""
+    entries = call(connection, "GetChannelEntriesThatReplace", csvName=request["csvName"])
+    names = {entry.bundleName for entry in entries if entry.channelName == request["channelName"]}
+    channel_fields = {name: request[name] for name in ("pkgName", "channelName")}
+    for recorded in calls:
+        fields = recorded["request"]
+        in_channel = channel_fields.items() <= fields.items()
+        if recorded["method"] == "GetBundle" and in_channel and fields.get("csvName") in names:
+            yield {"response": recorded["response"]}
 
 
 @pytest.mark.parametrize("served", RECORDS[:1], indirect=True)
-def test_health_and_reflection_answer_as_recorded(served: grpc.Channel) -> None:
-    """Ours lists the newer version of reflection as well, and each error has words of its own."""
+def test_health_and_reflection_equal_the_record(served: grpc.Channel) -> None:
+    """opmkit lists the newer version of reflection as well, and error messages differ."""
     reflection = "grpc.reflection.v1alpha.ServerReflection"
     health: Any = health_pb2_grpc.HealthStub(served)
     for recorded in record(RECORDS[0])["other_services"]:
-        method, asked = recorded["method"], recorded["request"]
+        method, fields = recorded["method"], recorded["request"]
         if method.startswith(reflection):
-            request = reflection_pb2.ServerReflectionRequest(**asked)
+            request = reflection_pb2.ServerReflectionRequest(**fields)
             stub: Any = reflection_pb2_grpc.ServerReflectionStub
             (answer,) = stub(served).ServerReflectionInfo(iter([request]))
-            if "list_services" in asked:
+            if "list_services" in fields:
                 names = {service.name for service in answer.list_services_response.service}
-                wanted = {one["name"] for one in recorded["response"]["list_services_response"]["service"]}
-                assert names == wanted | {"grpc.reflection.v1.ServerReflection"}
+                services = recorded["response"]["list_services_response"]["service"]
+                assert names == {service["name"] for service in services} | {"grpc.reflection.v1.ServerReflection"}
             elif "error_response" in recorded["response"]:
                 assert answer.error_response.error_code == recorded["response"]["error_response"]["error_code"]
             else:
@@ -185,9 +192,9 @@ def test_health_and_reflection_answer_as_recorded(served: grpc.Channel) -> None:
                 assert [file.name] == recorded["response"]["file_descriptor_names"]
         elif "error" in recorded:
             with pytest.raises(grpc.RpcError) as caught:
-                list(health.Watch(health_pb2.HealthCheckRequest(**asked)))
+                list(health.Watch(health_pb2.HealthCheckRequest(**fields)))
             assert caught.value.code().name == recorded["error"]["code"]
             assert caught.value.details() == recorded["error"]["message"]
         else:
-            answer = health.Check(health_pb2.HealthCheckRequest(**asked))
+            answer = health.Check(health_pb2.HealthCheckRequest(**fields))
             assert MessageToDict(answer) == recorded["response"]

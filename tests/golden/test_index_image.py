@@ -1,4 +1,4 @@
-"""The recorded index images of the reference, built without an engine, in a registry and in OCI layouts."""
+"""Recorded index images of Go opm, compared with those that opmkit builds in a registry and in OCI layouts."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
 
 pytestmark = needs_shared
 
-# The base that opmkit pins stands in this one's place.
-REFERENCE_DEFAULT_BASE = "quay.io/operator-framework/opm:latest"
+GO_DEFAULT_BASE = "quay.io/operator-framework/opm:latest"
 
 
 @dataclass(frozen=True)
-class Place:
+class CaseImages:
     """The images of a case: its bundles, its base and its index."""
 
     corpus: Corpus
@@ -44,7 +43,7 @@ class Place:
     def fill(self, argv: list[str]) -> list[str]:
         argv = [part.replace("{base}", self.base).replace("{index}", self.index) for part in argv]
         flags = [] if "--generate" in argv else ["--push"]
-        return [*self.corpus.fill(argv), "--use-http", *flags, *LEFT_OUT.get(self.name, ())]
+        return [*self.corpus.fill(argv), "--use-http", *flags, *TOOL_FLAGS.get(self.name, ())]
 
     def push_base(self, config: dict[str, Any] | None) -> None:
         env = dict(variable.split("=", 1) for variable in (config or {}).get("Env") or [])
@@ -54,8 +53,8 @@ class Place:
             copy_image(image, self.corpus.repository("base/opm"), "latest")
 
 
-LEFT_OUT = {"index-add-build-and-pull-tool-error": ("--build-tool", "podman")}
-"""The flags for tools, which the records leave out, of the one case that is about them."""
+TOOL_FLAGS = {"index-add-build-and-pull-tool-error": ("--build-tool", "podman")}
+"""Flags for tools, which the records omit, of the case that tests them."""
 
 
 @pytest.mark.parametrize("case", cases("index-image"), ids=str)
@@ -64,28 +63,28 @@ def test_index_image_equals_the_record(
     case: Case, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = case.record
-    place = Place(corpus, f"index-{case.name}")
-    place.push_base(record.get("base_config"))
+    images = CaseImages(corpus, f"index-{case.name}")
+    images.push_base(record.get("base_config"))
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    assert [run(place.fill(step["argv"])) for step in record["steps"]] == [step["exit"] for step in record["steps"]]
-    failed = any(step["exit"] for step in record["steps"])  # the reference leaves litter then
+    assert [run(images.fill(step["argv"])) for step in record["steps"]] == [step["exit"] for step in record["steps"]]
+    failed = any(step["exit"] for step in record["steps"])  # Go opm leaves temporary files then
     assert sorted(path.name for path in work.iterdir()) == ([] if failed else record["left_in_working_directory"])
     if "config" in record:
-        _assert_equal_image(record, place, tmp_path)
+        _assert_equal_image(record, images, tmp_path)
     if "dockerfile" in record:
-        _assert_equal_dockerfile(record["dockerfile"], place, work)
+        _assert_equal_dockerfile(record["dockerfile"], images, work)
     if "database_file" in record and not failed:
         assert_equal_index(record, work / record["database_file"], corpus.prefix)
 
 
-def _assert_equal_image(record: dict[str, Any], place: Place, tmp_path: Path) -> None:
+def _assert_equal_image(record: dict[str, Any], images: CaseImages, tmp_path: Path) -> None:
     tag = next(
         step["argv"][step["argv"].index("--tag") + 1] for step in reversed(record["steps"]) if "--tag" in step["argv"]
     )
-    image = load_image(place.corpus.repository(place.name), tag.rpartition(":")[2])
-    base = load_image(place.corpus.repository("base/opm"), "latest")
+    image = load_image(images.corpus.repository(images.name), tag.rpartition(":")[2])
+    base = load_image(images.corpus.repository("base/opm"), "latest")
     assert image.manifest.layers[:-1] == base.manifest.layers
     assert len(image.manifest.layers) - len(base.manifest.layers) == record["layers_added"]
     config, expected = image.config, record["config"]
@@ -98,18 +97,18 @@ def _assert_equal_image(record: dict[str, Any], place: Place, tmp_path: Path) ->
     assert (config.os, config.architecture) == (record["os"], record["architecture"])
     extracted = tmp_path / "extracted"
     extract_tree([image.layers[-1]], extracted)
-    found = [
+    files = [
         {"path": path.relative_to(extracted).as_posix(), "type": "dir" if path.is_dir() else "file", "mode": mode}
         for path in sorted(extracted.rglob("*"))
         for mode in [f"0o{path.stat().st_mode:o}"]
     ]
-    assert found == [{key: file[key] for key in ("path", "type", "mode")} for file in record["added_files"]]
+    assert files == [{key: file[key] for key in ("path", "type", "mode")} for file in record["added_files"]]
     database = extracted / "database" / "index.db"
-    assert_equal_index(record, database, place.corpus.prefix)
+    assert_equal_index(record, database, images.corpus.prefix)
 
 
-def _assert_equal_dockerfile(expected: dict[str, Any], place: Place, work: Path) -> None:
+def _assert_equal_dockerfile(expected: dict[str, Any], images: CaseImages, work: Path) -> None:
     lines = (work / expected["name"]).read_text().splitlines()
     instructions = [line.split(" ", 1) for line in lines if line and not line.startswith("#")]
-    names = {"{host}/base/opm:latest": place.base, REFERENCE_DEFAULT_BASE: DEFAULT_BINARY_IMAGE}
+    names = {"{host}/base/opm:latest": images.base, GO_DEFAULT_BASE: DEFAULT_BINARY_IMAGE}
     assert instructions == [[word, names.get(rest, rest)] for word, rest in expected["instructions"]]

@@ -1,4 +1,4 @@
-"""The typed client, against opmkit's server, the reference's where OPMKIT_REFERENCE_OPM names it, and faults."""
+"""The client with servers of opmkit and, if OPMKIT_REFERENCE_OPM is set, of Go opm, and with faulty servers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BOOK = ("books.example.com", "v1", "Book")
 @pytest.fixture(scope="module", params=["opmkit", "reference"])
 def catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogClient]:
     if request.param == "reference" and not REFERENCE:
-        pytest.skip("OPMKIT_REFERENCE_OPM does not name the reference tool")
+        pytest.skip("OPMKIT_REFERENCE_OPM is not set")
     database = tmp_path_factory.mktemp("catalog") / "index.db"
     write_library(database)
     program, port = (SERVE, 0) if request.param == "opmkit" else ((REFERENCE, *SERVE[1:]), free_port())
@@ -53,37 +53,37 @@ def catalog(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         yield client
 
 
-def test_names_the_packages(catalog: CatalogClient) -> None:
+def test_list_packages(catalog: CatalogClient) -> None:
     assert sorted(catalog.list_packages()) == ["book", "shelf"]
 
 
-def test_shows_a_package(catalog: CatalogClient) -> None:
+def test_get_package(catalog: CatalogClient) -> None:
     package = catalog.get_package("shelf")
     assert (package.name, package.default_channel, package.deprecation) == ("shelf", "beta", None)
     assert set(package.channels) == {Channel("alpha", "shelf.v1.2.0"), Channel("beta", "shelf.v1.1.0")}
 
 
-def test_shows_all_of_a_bundle(catalog: CatalogClient) -> None:
+def test_get_bundle(catalog: CatalogClient) -> None:
     bundle = catalog.get_bundle("shelf", "alpha", "shelf.v1.2.0")
     assert (bundle.package, bundle.channel, bundle.name, bundle.version) == ("shelf", "alpha", "shelf.v1.2.0", "1.2.0")
     assert bundle.image == "quay.io/example/shelf:1.2.0"
     assert bundle.skip_range == "<1.2.0"
     assert bundle.provided_apis == (Api(*SHELF, plural="shelfs"),)
     assert [str(api) for api in bundle.required_apis] == ["books.example.com/v1/Book"]
-    assert "olm.package" in {one.type for one in bundle.dependencies}
-    assert {one.type for one in bundle.properties} == {"olm.package", "olm.gvk"}
+    assert "olm.package" in {each.type for each in bundle.dependencies}
+    assert {each.type for each in bundle.properties} == {"olm.package", "olm.gvk"}
     assert '"displayName":"shelf.v1.2.0, revision 0"' in bundle.csv.replace(": ", ":")
     assert len(bundle.objects) == 2
     assert bundle.deprecation is None
 
 
-def test_gives_the_head_of_a_channel(catalog: CatalogClient) -> None:
+def test_get_bundle_for_channel(catalog: CatalogClient) -> None:
     bundle = catalog.get_bundle_for_channel("shelf", "beta")
     assert bundle.name == "shelf.v1.1.0"
     assert bundle.csv
 
 
-def test_follows_updates(catalog: CatalogClient) -> None:
+def test_updates(catalog: CatalogClient) -> None:
     assert set(catalog.get_channel_entries_that_replace("shelf.v1.0.0")) == {
         ChannelEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.0.0"),
         ChannelEntry("shelf", "beta", "shelf.v1.1.0", "shelf.v1.0.0"),
@@ -91,32 +91,32 @@ def test_follows_updates(catalog: CatalogClient) -> None:
     assert catalog.get_bundle_that_replaces("shelf.v1.0.0", "shelf", "beta").name == "shelf.v1.1.0"
 
 
-def test_finds_who_provides_an_api(catalog: CatalogClient) -> None:
+def test_providers(catalog: CatalogClient) -> None:
     entries = set(catalog.get_channel_entries_that_provide(*SHELF))
     assert ChannelEntry("shelf", "alpha", "shelf.v1.2.0", "shelf.v1.1.0") in entries
     assert ChannelEntry("shelf", "beta", "shelf.v1.0.0", "") in entries
-    latest = {(one.channel, one.bundle) for one in catalog.get_latest_channel_entries_that_provide(*SHELF)}
+    latest = {(each.channel, each.bundle) for each in catalog.get_latest_channel_entries_that_provide(*SHELF)}
     assert latest == {("alpha", "shelf.v1.2.0"), ("beta", "shelf.v1.1.0")}
     assert catalog.get_default_bundle_that_provides(*SHELF).name == "shelf.v1.1.0"
 
 
-def test_lists_bundles_with_what_they_replace_and_without_manifests(catalog: CatalogClient) -> None:
-    listed = {(one.channel, one.name): one for one in catalog.list_bundles()}
+def test_list_bundles(catalog: CatalogClient) -> None:
+    listed = {(each.channel, each.name): each for each in catalog.list_bundles()}
     assert len(listed) == 6
     newest = listed["alpha", "shelf.v1.2.0"]
     assert (newest.replaces, newest.skips) == ("shelf.v1.0.0", ("shelf.v1.1.0",))
     assert (newest.csv, newest.objects) == ("", ())
 
 
-def test_is_healthy(catalog: CatalogClient) -> None:
+def test_health(catalog: CatalogClient) -> None:
     assert catalog.is_healthy()
 
 
 def test_threads_share_a_client(catalog: CatalogClient) -> None:
-    assert [one.name for one in fetch_packages(catalog)] == ["book", "shelf"]
+    assert [each.name for each in fetch_packages(catalog)] == ["book", "shelf"]
 
 
-def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: CatalogClient) -> None:
+def test_errors_have_the_message_of_the_server(catalog: CatalogClient) -> None:
     with pytest.raises(CallFailed, match="GetPackage: package nix not found") as caught:
         catalog.get_package("nix")
     assert (caught.value.method, caught.value.code) == ("GetPackage", "UNKNOWN")
@@ -131,31 +131,31 @@ def test_what_the_catalog_does_not_have_is_an_error_in_its_words(catalog: Catalo
         catalog.get_default_bundle_that_provides("a", "b", "c")
 
 
-def test_a_stream_ends_where_its_reader_cancels_it(catalog: CatalogClient) -> None:
+def test_cancelled_stream_ends(catalog: CatalogClient) -> None:
     with catalog.list_bundles() as stream:
         assert next(stream).name
         stream.cancel()
         assert list(stream) == []
 
 
-def test_questions_of_several_calls(catalog: CatalogClient) -> None:
+def test_queries(catalog: CatalogClient) -> None:
     assert fetch_head(catalog, "shelf", "alpha").image == "quay.io/example/shelf:1.2.0"
     with pytest.raises(CatalogError, match='channel "nix" not found') as caught:
         fetch_head(catalog, "shelf", "nix")
     assert "alpha, beta" in str(caught.value.hint)
-    assert [(one.channel, one.name) for one in fetch_bundles(catalog, package="shelf", channel="beta")] == [
+    assert [(each.channel, each.name) for each in fetch_bundles(catalog, package="shelf", channel="beta")] == [
         ("beta", "shelf.v1.0.0"),
         ("beta", "shelf.v1.1.0"),
     ]
     with pytest.raises(CatalogError, match='no bundle found with package "shelf", name "nix"'):
         fetch_bundles(catalog, package="shelf", name="nix")
-    apis = [(one.api, one.package, one.channels) for one in provided_apis(fetch_bundles(catalog))]
+    apis = [(each.api, each.package, each.channels) for each in provided_apis(fetch_bundles(catalog))]
     assert apis == [
         ("books.example.com/v1/Book", "book", ("alpha",)),
         ("shelfs.example.com/v1/Shelf", "shelf", ("alpha", "beta")),
     ]
     found = group_updates(catalog.get_channel_entries_that_provide(*SHELF))
-    assert [(one.channel, one.bundle, one.replaces) for one in found] == [
+    assert [(each.channel, each.bundle, each.replaces) for each in found] == [
         ("alpha", "shelf.v1.0.0", ()),
         ("alpha", "shelf.v1.1.0", ()),
         ("alpha", "shelf.v1.2.0", ("shelf.v1.0.0", "shelf.v1.1.0")),
@@ -164,7 +164,7 @@ def test_questions_of_several_calls(catalog: CatalogClient) -> None:
     ]
 
 
-def test_nobody_answers() -> None:
+def test_unreachable_server() -> None:
     address = f"127.0.0.1:{free_port()}"
     with CatalogClient.connect(address) as client:
         with pytest.raises(ServerUnreachable, match=rf"^{address}: GetPackage: .*refused") as caught:
@@ -176,7 +176,7 @@ def test_nobody_answers() -> None:
             next(client.list_bundles())
 
 
-def test_a_server_that_takes_too_long() -> None:
+def test_timeout() -> None:
     gone = threading.Event()
 
     def hang(_: Any, context: grpc.ServicerContext) -> Any:
@@ -193,7 +193,7 @@ def test_a_server_that_takes_too_long() -> None:
         assert "increase the timeout" in str(caught.value.hint)
 
 
-def test_a_cancelled_stream_is_told_to_the_server() -> None:
+def test_cancellation_reaches_the_server() -> None:
     ended = threading.Event()
 
     def endless(_: Any, context: grpc.ServicerContext) -> Iterator[Any]:
@@ -207,7 +207,7 @@ def test_a_cancelled_stream_is_told_to_the_server() -> None:
         assert ended.wait(30)
 
 
-def test_answers_may_be_larger_than_grpc_expects() -> None:
+def test_large_messages() -> None:
     large = message_class("Bundle")(csvJson="x" * (5 << 20))
     with (
         ScriptedCatalog({"GetBundle": lambda *_: large}) as server,
@@ -216,9 +216,9 @@ def test_answers_may_be_larger_than_grpc_expects() -> None:
         assert len(client.get_bundle("", "", "").csv) == 5 << 20
 
 
-def test_deprecations_are_read() -> None:
-    said = {"deprecation": {"message": "use another"}}
-    answer = message_class("Package")(name="old", channels=[{"name": "alpha", **said}], **said)
+def test_deprecations() -> None:
+    fields = {"deprecation": {"message": "use another"}}
+    answer = message_class("Package")(name="old", channels=[{"name": "alpha", **fields}], **fields)
     with (
         ScriptedCatalog({"GetPackage": lambda *_: answer}) as server,
         CatalogClient.connect(server.address) as client,
@@ -227,7 +227,7 @@ def test_deprecations_are_read() -> None:
         assert client.get_package("old") == Package("old", "", (Channel("alpha", "", deprecation),), deprecation)
 
 
-def test_text_of_a_server_can_not_command_a_terminal() -> None:
+def test_error_messages_are_escaped() -> None:
     def refuse(_: Any, context: grpc.ServicerContext) -> Any:
         context.abort(grpc.StatusCode.UNKNOWN, "\x1b[2J all\nis gone" + "!" * 5000)
 
@@ -238,7 +238,7 @@ def test_text_of_a_server_can_not_command_a_terminal() -> None:
         assert len(caught.value.message) < 600
 
 
-def test_an_answer_that_is_none() -> None:
+def test_invalid_message() -> None:
     with (
         ScriptedCatalog({"GetPackage": lambda *_: b"\xff\xff\xff"}) as server,
         CatalogClient.connect(server.address) as client,
@@ -247,7 +247,7 @@ def test_an_answer_that_is_none() -> None:
         client.get_package("shelf")
 
 
-def test_a_server_of_something_else() -> None:
+def test_server_of_another_service() -> None:
     with (
         ScriptedCatalog({}, service="some.Other") as server,
         CatalogClient.connect(server.address) as client,
@@ -258,7 +258,7 @@ def test_a_server_of_something_else() -> None:
     assert "does not implement" in str(caught.value.hint)
 
 
-def test_a_server_that_does_not_serve_just_now() -> None:
+def test_unhealthy_server() -> None:
     answer = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING)
     answers = {"Check": lambda *_: answer}
     with (
@@ -268,12 +268,12 @@ def test_a_server_that_does_not_serve_just_now() -> None:
         assert not client.is_healthy()
 
 
-def test_a_name_that_is_no_text_is_not_sent() -> None:
+def test_invalid_unicode_is_not_sent() -> None:
     with CatalogClient.connect("localhost:50051") as client, pytest.raises(CallFailed, match=r"'\\udc80'"):
         client.get_package("\udc80")
 
 
-def test_a_package_without_channels_is_listed() -> None:
+def test_package_without_channels() -> None:
     def refuse(_: Any, context: grpc.ServicerContext) -> Any:
         context.abort(grpc.StatusCode.UNKNOWN, "package bare not found")
 
@@ -282,14 +282,14 @@ def test_a_package_without_channels_is_listed() -> None:
         assert fetch_packages(client) == [Package("bare", "", ())]
 
 
-def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
+def test_tls_with_a_private_authority(tmp_path: Path) -> None:
     authority = certificate_authority(tmp_path)
     shown = server_certificate(tmp_path, authority)
     answers = {"GetPackage": lambda request, _: message_class("Package")(name=request.name)}
     with ScriptedCatalog(answers, tls=shown) as server:
         with CatalogClient.connect(server.address, tls=True, ca_file=authority.certificate) as client:
             assert client.get_package("shelf").name == "shelf"
-        for tls in (True, False):  # trusting the system's authorities, and in plain text
+        for tls in (True, False):  # with the system's authorities, and without TLS
             with (
                 CatalogClient.connect(server.address, tls=tls) as client,
                 pytest.raises(ServerUnreachable) as caught,
@@ -299,7 +299,7 @@ def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"none", b"\xff\xfe\x00"])
-def test_a_file_that_is_no_authority(content: bytes, tmp_path: Path) -> None:
+def test_file_without_a_certificate(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     path.write_bytes(content)
     with pytest.raises(CatalogError, match=r"ca\.pem: no PEM certificate found"):
@@ -322,7 +322,7 @@ def test_addresses(text: str, canonical: str, loopback: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "port is missing"),
         ("localhost", "port is missing"),
@@ -340,8 +340,8 @@ def test_addresses(text: str, canonical: str, loopback: bool) -> None:
         ("\x1b[2J:1", "not a host"),
     ],
 )
-def test_what_is_no_address(text: str, says: str) -> None:
-    with pytest.raises(InvalidAddress, match=says) as caught:
+def test_invalid_addresses(text: str, message: str) -> None:
+    with pytest.raises(InvalidAddress, match=message) as caught:
         parse_address(text)
     assert str(caught.value.hint)
     assert caught.value.message.isprintable()

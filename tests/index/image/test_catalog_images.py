@@ -1,4 +1,4 @@
-"""Index images that hold file-based catalogs: what is read of them, and what new ones are layered on."""
+"""Index images with file-based catalogs: extraction, changes, and conversion from databases."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CACHED = ("serve", "/configs", "--cache-dir=/tmp/cache")
 
 
 def catalog(*packages: str) -> Blobs:
-    """Packages with a bundle each."""
+    """Return a catalog of packages with one bundle each."""
     return Blobs.from_blobs(
         blob
         for name in packages
@@ -63,7 +63,7 @@ def catalog(*packages: str) -> Blobs:
 A, B = (to_json(catalog(name)) for name in "ab")
 
 
-class Site:
+class Workspace:
     """Images ``oci:DIRECTORY/index:TAG``."""
 
     def __init__(self, directory: Path) -> None:
@@ -77,7 +77,7 @@ class Site:
     def image(self, tag: str) -> Image | ImageIndex:
         return load_image_or_index(LayoutRepository(self.directory / "index"), tag)
 
-    def one(self, tag: str) -> Image:
+    def single_image(self, tag: str) -> Image:
         image = self.image(tag)
         assert isinstance(image, Image)
         return image
@@ -85,8 +85,8 @@ class Site:
     def put(self, tag: str, image: Image | ImageIndex) -> str:
         return put_under(self.name(tag), image)
 
-    def built_by_dockerfile(self, platform: str = "linux/amd64") -> Image:
-        """What engines make of a Dockerfile: a base, a layer with the catalog, and one with the cache."""
+    def dockerfile_image(self, platform: str = "linux/amd64") -> Image:
+        """Return an image as engines build it: a base, a layer with the catalog, and one with the cache."""
         base = small_image(self.directory, {"bin/opm": platform.encode()}, platform=platform)
         configs = {"configs/a/catalog.json": A, "configs/b/catalog.yaml": to_yaml(catalog("b"))}
         layers = [
@@ -96,139 +96,139 @@ class Site:
         changes = ConfigChanges(labels={INDEX_CONFIGS: "/configs", "vendor": "me"}, cmd=CACHED)
         return base.append(layers, changes)
 
-    def change(self, change: Change, start: str | None, tag: str | None, **more: object) -> BuiltIndex:
+    def change(self, change: Change, start: str | None, tag: str | None, **fields: object) -> BuiltIndex:
         tags = (self.name(tag),) if tag else ()
-        plan = replace(IndexPlan(tags=tags, from_index=start), **more)  # type: ignore[arg-type]
+        plan = replace(IndexPlan(tags=tags, from_index=start), **fields)  # type: ignore[arg-type]
         return build_index(self.tool, self.tool, plan, change)
 
     def tree(self, tag: str) -> dict[str, bytes]:
-        return self.tool.read_tree(self.one(tag), [""])
+        return self.tool.read_tree(self.single_image(tag), [""])
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    """A place for images."""
-    return Site(tmp_path)
+def workspace(tmp_path: Path) -> Workspace:
+    """A directory for images."""
+    return Workspace(tmp_path)
 
 
-def test_an_image_made_by_a_dockerfile_is_changed_without_growing(site: Site) -> None:
-    old = site.built_by_dockerfile()
-    built = site.change(RemovePackages(["b"]), site.put("1", old), "2")
-    new = site.one("2")
+def test_change_of_an_image_built_from_a_dockerfile_adds_no_layer(workspace: Workspace) -> None:
+    old = workspace.dockerfile_image()
+    built = workspace.change(RemovePackages(["b"]), workspace.put("1", old), "2")
+    new = workspace.single_image("2")
     assert built.result.diff.packages[0].name == "b"
     assert new.manifest.layers[:-1] == old.manifest.layers[:1]
     assert parent_digest(new.manifest) == old.digest
     assert (new.labels[INDEX_CONFIGS], new.labels["vendor"]) == ("/configs", "me")
     assert new.config.cmd == ("serve", "/configs")
-    assert site.tree("2") == {"bin/opm": b"linux/amd64", "configs/a/catalog.json": A}
+    assert workspace.tree("2") == {"bin/opm": b"linux/amd64", "configs/a/catalog.json": A}
 
 
-def test_files_of_packages_that_stay_keep_their_bytes(site: Site) -> None:
-    odd = to_yaml(catalog("b")).replace(b"---\n", b"---  # kept by hand\n", 1)
-    image = small_image(site.directory, {"configs/a.json": A, "configs/b.yaml": odd}, labels=LABELS)
-    site.change(RemovePackages(["a"]), site.put("1", image), "2")
-    assert site.tree("2") == {"configs/b.yaml": odd}
+def test_files_of_unchanged_packages_are_kept(workspace: Workspace) -> None:
+    odd = to_yaml(catalog("b")).replace(b"---\n", b"---  # written by hand\n", 1)
+    image = small_image(workspace.directory, {"configs/a.json": A, "configs/b.yaml": odd}, labels=LABELS)
+    workspace.change(RemovePackages(["a"]), workspace.put("1", image), "2")
+    assert workspace.tree("2") == {"configs/b.yaml": odd}
 
 
-def test_what_lies_under_an_own_catalog_is_not_read(site: Site) -> None:
-    first = site.put("1", site.built_by_dockerfile())
-    site.change(RemovePackages(["b"]), first, "2")
-    base = site.one("2").manifest.layers[0]
-    (site.directory / "index" / "blobs" / "sha256" / base.digest.partition(":")[2]).unlink()
-    site.change(RemovePackages(["a"]), site.name("2"), "3", binary_image="scratch")
-    assert site.tree("3") == {"configs/.indexignore": b""}
+def test_layers_below_a_catalog_of_opmkit_are_not_read(workspace: Workspace) -> None:
+    first = workspace.put("1", workspace.dockerfile_image())
+    workspace.change(RemovePackages(["b"]), first, "2")
+    base = workspace.single_image("2").manifest.layers[0]
+    (workspace.directory / "index" / "blobs" / "sha256" / base.digest.partition(":")[2]).unlink()
+    workspace.change(RemovePackages(["a"]), workspace.name("2"), "3", binary_image="scratch")
+    assert workspace.tree("3") == {"configs/.indexignore": b""}
 
 
-def test_a_change_and_its_opposite_give_the_image_of_before(site: Site) -> None:
-    first = site.change(RemovePackages(["b"]), site.put("1", site.built_by_dockerfile()), "2")
-    same = site.change(PrunePackages(["a"]), site.name("2"), "3")
+def test_change_without_effect_keeps_the_digest(workspace: Workspace) -> None:
+    first = workspace.change(RemovePackages(["b"]), workspace.put("1", workspace.dockerfile_image()), "2")
+    same = workspace.change(PrunePackages(["a"]), workspace.name("2"), "3")
     assert same.digest == first.digest
 
 
-def test_a_catalog_among_other_files_is_hidden(site: Site) -> None:
+def test_old_catalog_in_a_shared_layer_is_hidden(workspace: Workspace) -> None:
     files = {"bin/opm": b"", "etc/x": b"y", "srv/catalogs/a.json": A, "srv/catalogs/b.json": B}
     changes = ConfigChanges(cmd=("serve", "/srv/catalogs", "--cache-dir", "/tmp/cache"))
     image = small_image(
-        site.directory, {**files, "tmp/cache/digest": b"1"}, labels={INDEX_CONFIGS: "/srv/catalogs/"}
+        workspace.directory, {**files, "tmp/cache/digest": b"1"}, labels={INDEX_CONFIGS: "/srv/catalogs/"}
     ).append((), changes)
-    site.change(RemovePackages(["a"]), site.put("1", image), "2")
-    new = site.one("2")
-    assert site.tree("2") == {"bin/opm": b"", "etc/x": b"y", "srv/catalogs/b.json": B}
+    workspace.change(RemovePackages(["a"]), workspace.put("1", image), "2")
+    new = workspace.single_image("2")
+    assert workspace.tree("2") == {"bin/opm": b"", "etc/x": b"y", "srv/catalogs/b.json": B}
     assert new.labels[INDEX_CONFIGS] == "/srv/catalogs"
     assert new.config.cmd == ("serve", "/srv/catalogs")
 
 
-def test_every_platform_gets_the_same_catalog(site: Site) -> None:
-    images = [site.built_by_dockerfile(platform) for platform in ("linux/amd64", "linux/arm64")]
-    site.change(RemovePackages(["b"]), site.put("1", multi_image(images)), "2")
-    new = site.image("2")
+def test_all_platforms_contain_the_same_catalog(workspace: Workspace) -> None:
+    images = [workspace.dockerfile_image(platform) for platform in ("linux/amd64", "linux/arm64")]
+    workspace.change(RemovePackages(["b"]), workspace.put("1", multi_image(images)), "2")
+    new = workspace.image("2")
     assert isinstance(new, ImageIndex)
     for image, old in zip(new.images, images, strict=True):
         assert image.manifest.layers[0] == old.manifest.layers[0]
         assert image.config.platform == old.config.platform
-        assert site.tool.read_tree(image, ["configs"]) == {"configs/a/catalog.json": A}
+        assert workspace.tool.read_tree(image, ["configs"]) == {"configs/a/catalog.json": A}
     assert len({image.manifest.layers[-1].digest for image in new.images}) == 1
 
 
 @pytest.mark.parametrize("label", ["/", "", "../x", "/nowhere"])
-def test_a_label_that_names_no_catalog(site: Site, label: str) -> None:
-    image = small_image(site.directory, {"configs/a.json": A}, labels={INDEX_CONFIGS: label})
+def test_invalid_label(workspace: Workspace, label: str) -> None:
+    image = small_image(workspace.directory, {"configs/a.json": A}, labels={INDEX_CONFIGS: label})
     with pytest.raises(CatalogError, match=INDEX_CONFIGS if label else INDEX_DATABASE):
-        site.change(RemovePackages(["a"]), site.put("1", image), "2")
+        workspace.change(RemovePackages(["a"]), workspace.put("1", image), "2")
 
 
-def test_a_link_in_an_image_leads_to_nothing_of_this_machine(site: Site) -> None:
-    secret = site.directory / "secret"
+def test_links_do_not_lead_out_of_the_image(workspace: Workspace) -> None:
+    secret = workspace.directory / "secret"
     secret.write_bytes(B)
     archive = tar([member("configs/a.json", A), symlink("configs/b.json", str(secret)), symlink("configs/c", "a.json")])
-    image = Image.scratch().append([write_tar([archive], site.directory)], ConfigChanges(labels=LABELS))
-    site.change(PrunePackages(["a"]), site.put("1", image), "2")
-    assert set(site.tree("2")) == {"configs/a.json", "configs/c"}
+    image = Image.scratch().append([write_tar([archive], workspace.directory)], ConfigChanges(labels=LABELS))
+    workspace.change(PrunePackages(["a"]), workspace.put("1", image), "2")
+    assert set(workspace.tree("2")) == {"configs/a.json", "configs/c"}
 
 
-def test_a_directory_is_changed_itself(site: Site) -> None:
-    root = site.directory / "catalog"
+def test_directory_is_changed_in_place(workspace: Workspace) -> None:
+    root = workspace.directory / "catalog"
     (root / "b").mkdir(parents=True)
     (root / "a.json").write_bytes(A)
     (root / "b" / "b.yaml").write_bytes(to_yaml(catalog("b")))
-    assert site.change(RemovePackages(["b"]), str(root), None, dry_run=True).result.diff.packages[0].name == "b"
+    assert workspace.change(RemovePackages(["b"]), str(root), None, dry_run=True).result.diff.packages[0].name == "b"
     assert (root / "b" / "b.yaml").exists()
-    built = site.change(RemovePackages(["b"]), str(root), None)
+    built = workspace.change(RemovePackages(["b"]), str(root), None)
     assert (built.references, built.digest) == ((), "")
     assert [path.name for path in root.rglob("*") if path.is_file()] == ["a.json"]
 
 
-def test_an_image_is_made_of_a_directory_that_stays_as_it_is(site: Site) -> None:
-    root = site.directory / "catalog"
+def test_image_is_built_from_a_directory_without_changing_it(workspace: Workspace) -> None:
+    root = workspace.directory / "catalog"
     root.mkdir()
     (root / "all.json").write_bytes(A + B)
-    (root / "outside").symlink_to(site.directory)
+    (root / "outside").symlink_to(workspace.directory)
     (root / "elsewhere.json").symlink_to("/etc/passwd")
-    site.change(RemovePackages(["b"]), str(root), "1", binary_image="scratch")
-    assert site.tree("1") == {"configs/all.json": A}
+    workspace.change(RemovePackages(["b"]), str(root), "1", binary_image="scratch")
+    assert workspace.tree("1") == {"configs/all.json": A}
     assert (root / "all.json").read_bytes() == A + B
 
 
-def test_an_image_of_a_directory_can_not_start_again(site: Site) -> None:
-    root = site.directory / "catalog"
+def test_image_from_a_directory_cannot_be_rebased(workspace: Workspace) -> None:
+    root = workspace.directory / "catalog"
     root.mkdir()
     with pytest.raises(CatalogError, match="cannot be rebased"):
-        site.change(PrunePackages([]), str(root), "1", on_conflict=OnConflict.REBASE)
+        workspace.change(PrunePackages([]), str(root), "1", on_conflict=OnConflict.REBASE)
 
 
-def test_a_build_context_of_a_catalog(site: Site) -> None:
-    context = site.directory / "context"
+def test_build_context(workspace: Workspace) -> None:
+    context = workspace.directory / "context"
     context.mkdir()
-    first = site.put("1", site.built_by_dockerfile())
-    site.change(RemovePackages(["b"]), first, "2", context=context, binary_image="quay.io/me/opm:1")
+    first = workspace.put("1", workspace.dockerfile_image())
+    workspace.change(RemovePackages(["b"]), first, "2", context=context, binary_image="quay.io/me/opm:1")
     written = {path.relative_to(context).as_posix() for path in context.rglob("*") if path.is_file()}
     assert written == {"catalog/a/catalog.json", "index.Dockerfile"}
     assert "FROM quay.io/me/opm:1\n" in (context / "index.Dockerfile").read_text()
     with pytest.raises(CatalogError, match="not an empty directory"):
-        site.change(RemovePackages(["b"]), first, "2", context=context)
+        workspace.change(RemovePackages(["b"]), first, "2", context=context)
 
 
-def named(package: str) -> Change:
+def insert_package(package: str) -> Change:
     """A change that adds a package, to a database one that no catalog could have."""
 
     def insert(database: IndexDatabase) -> None:
@@ -237,21 +237,21 @@ def named(package: str) -> Change:
     return CustomChange(insert, lambda blobs: blobs + catalog(package))
 
 
-def test_an_index_keeps_its_kind_unless_it_is_converted(site: Site) -> None:
-    site.change(NO_CHANGE, None, "1", binary_image="scratch")
-    assert INDEX_DATABASE in site.one("1").labels
-    site.change(NO_CHANGE, site.name("1"), "2")
-    assert INDEX_DATABASE in site.one("2").labels
-    site.change(NO_CHANGE, site.name("2"), "3", to_catalog=True)
-    assert dict(site.one("3").labels) == LABELS
-    assert site.tree("3") == {"configs/.indexignore": b""}
-    site.change(named("a"), site.name("3"), "4")
-    assert parse_blobs(site.tree("4")["configs/a/catalog.json"], "a") == catalog("a")
-    site.change(named("a"), None, "5", to_catalog=True, binary_image="scratch")
-    assert site.tree("5") == site.tree("4")
+def test_index_keeps_its_kind_unless_it_is_converted(workspace: Workspace) -> None:
+    workspace.change(NO_CHANGE, None, "1", binary_image="scratch")
+    assert INDEX_DATABASE in workspace.single_image("1").labels
+    workspace.change(NO_CHANGE, workspace.name("1"), "2")
+    assert INDEX_DATABASE in workspace.single_image("2").labels
+    workspace.change(NO_CHANGE, workspace.name("2"), "3", to_catalog=True)
+    assert dict(workspace.single_image("3").labels) == LABELS
+    assert workspace.tree("3") == {"configs/.indexignore": b""}
+    workspace.change(insert_package("a"), workspace.name("3"), "4")
+    assert parse_blobs(workspace.tree("4")["configs/a/catalog.json"], "a") == catalog("a")
+    workspace.change(insert_package("a"), None, "5", to_catalog=True, binary_image="scratch")
+    assert workspace.tree("5") == workspace.tree("4")
 
 
-def test_what_no_catalog_can_be_is_not_converted(site: Site) -> None:
+def test_database_that_is_invalid_as_a_catalog_is_not_converted(workspace: Workspace) -> None:
     def misnamed(database: IndexDatabase) -> None:
         script = """
             INSERT INTO operatorbundle (name, bundlepath, version) VALUES ('a.v1', 'quay.io/me/a:1', '1.0.0');
@@ -266,45 +266,45 @@ def test_what_no_catalog_can_be_is_not_converted(site: Site) -> None:
         for statement in script.split(";"):
             database.connection.execute(statement)
 
-    site.change(CustomChange(misnamed), None, "1", binary_image="scratch")
+    workspace.change(CustomChange(misnamed), None, "1", binary_image="scratch")
     with pytest.raises(InvalidCatalog, match='package "Not_DNS"'):
-        site.change(NO_CHANGE, site.name("1"), "2", to_catalog=True)
+        workspace.change(NO_CHANGE, workspace.name("1"), "2", to_catalog=True)
 
 
-def test_a_change_for_catalogs_alone_is_made_after_the_conversion(site: Site) -> None:
-    site.change(NO_CHANGE, None, "1", binary_image="scratch")
+def test_change_of_catalogs_is_applied_after_the_conversion(workspace: Workspace) -> None:
+    workspace.change(NO_CHANGE, None, "1", binary_image="scratch")
     only = CustomChange(None, lambda blobs: blobs + catalog("a"))
     with pytest.raises(CatalogError, match="unsupported by index databases") as refused:
-        site.change(only, site.name("1"), "2")
+        workspace.change(only, workspace.name("1"), "2")
     assert "to_catalog" in str(refused.value.hint)
-    site.change(only, site.name("1"), "2", to_catalog=True)
-    assert parse_blobs(site.tree("2")["configs/a/catalog.json"], "a") == catalog("a")
+    workspace.change(only, workspace.name("1"), "2", to_catalog=True)
+    assert parse_blobs(workspace.tree("2")["configs/a/catalog.json"], "a") == catalog("a")
 
 
-def test_a_database_does_not_become_a_catalog_in_its_place(site: Site) -> None:
-    context = site.directory / "context"
+def test_database_is_not_converted_in_place(workspace: Workspace) -> None:
+    context = workspace.directory / "context"
     context.mkdir()
-    site.change(NO_CHANGE, None, "1", context=context)
+    workspace.change(NO_CHANGE, None, "1", context=context)
     database = context / "database" / "index.db"
     for name in (context, context / "database", database):
-        site.change(NO_CHANGE, str(name), None)
+        workspace.change(NO_CHANGE, str(name), None)
         with pytest.raises(CatalogError, match="in place"):
-            site.change(NO_CHANGE, str(name), None, to_catalog=True)
+            workspace.change(NO_CHANGE, str(name), None, to_catalog=True)
     assert database.read_bytes().startswith(b"SQLite")
 
 
-def test_a_path_where_nothing_is(site: Site) -> None:
+def test_missing_path(workspace: Workspace) -> None:
     with pytest.raises(CatalogError, match="no such file or directory"):
-        site.change(NO_CHANGE, "./nowhere", None)
+        workspace.change(NO_CHANGE, "./nowhere", None)
 
 
-def test_an_engine_builds_catalogs(site: Site, container_storage: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_in_an_engine(workspace: Workspace, container_storage: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     require("buildah")
     for key, value in container_storage.settings.items():
         monkeypatch.setenv(key, value)
-    engine = open_engine("buildah", RegistryOptions(), site.store)
-    name = f"localhost/{site.directory.name.replace('_', '-').lower()}"
-    for number, change in enumerate((named("a"), named("b"), RemovePackages(["a"]))):
+    engine = open_engine("buildah", RegistryOptions(), workspace.store)
+    name = f"localhost/{workspace.directory.name.replace('_', '-').lower()}"
+    for number, change in enumerate((insert_package("a"), insert_package("b"), RemovePackages(["a"]))):
         start = f"{name}:{number - 1}" if number else None
         plan = IndexPlan((f"{name}:{number}",), start, to_catalog=True, binary_image="scratch")
         build_index(engine, engine, plan, change)

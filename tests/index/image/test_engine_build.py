@@ -1,4 +1,4 @@
-"""What a new index in an engine is layered on, and tags that have moved by the time it is pushed."""
+"""Index images built by an engine: their base, and tags that other writers move."""
 
 from __future__ import annotations
 
@@ -56,37 +56,35 @@ def put(reference: object, directory: Path, content: bytes) -> str:
     return image.digest
 
 
-def test_a_tag_that_nobody_moved_is_moved(build: EngineBuild, tmp_path: Path) -> None:
+def test_unchanged_tag_is_moved(build: EngineBuild, tmp_path: Path) -> None:
     old = put(build.references[0], tmp_path, b"old")
-    seen = build.published()
-    assert seen == {build.references[0]: old}
+    before = build.published()
+    assert before == {build.references[0]: old}
     build.run(empty_index(tmp_path), None, NO_PROGRESS)
-    digest = build.push(seen, NO_PROGRESS)
+    digest = build.push(before, NO_PROGRESS)
     assert build.published() == {build.references[0]: digest}
     assert digest != old
 
 
-def test_a_tag_that_another_writer_moved_is_left(build: EngineBuild, tmp_path: Path) -> None:
-    seen = build.published()
-    assert seen == {build.references[0]: ""}
+def test_tag_moved_by_another_writer_is_kept(build: EngineBuild, tmp_path: Path) -> None:
+    before = build.published()
+    assert before == {build.references[0]: ""}
     build.run(empty_index(tmp_path), None, NO_PROGRESS)
     digest = put(build.references[0], tmp_path, b"from another")
     with pytest.raises(IndexMoved, match=f"moved the tag to {digest}"):
-        build.push(seen, NO_PROGRESS)
+        build.push(before, NO_PROGRESS)
     assert build.published() == {build.references[0]: digest}
 
 
-def test_a_registry_that_can_not_be_asked_is_written_to_unasked(
-    build: EngineBuild, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tag_in_an_unreachable_registry_is_not_checked(build: EngineBuild, caplog: pytest.LogCaptureFixture) -> None:
     unreachable = EngineBuild(build.engine, [Reference("registry.invalid", "index", "1")])
     assert unreachable.published() == {}
     assert "moved without checking it" in caplog.text
 
 
 @dataclass(frozen=True)
-class Old:
-    """What a tool tells of an index to start from."""
+class OldIndex:
+    """The old index image, as tools return it."""
 
     annotations: Mapping[str, str] = field(default_factory=dict)
 
@@ -101,7 +99,7 @@ class Old:
         ("scratch", {BASE_NAME: "quay.io/me/opm:1"}, None),
     ],
 )
-def test_the_base(binary_image: str | None, recorded: dict[str, str], base: str | None) -> None:
+def test_base(binary_image: str | None, recorded: dict[str, str], base: str | None) -> None:
     build = EngineBuild(None, [], binary_image)  # type: ignore[arg-type]
-    chosen = build.base(Old(recorded))  # type: ignore[arg-type]
+    chosen = build.base(OldIndex(recorded))  # type: ignore[arg-type]
     assert (str(chosen) if chosen else None) == base

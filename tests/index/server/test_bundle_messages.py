@@ -1,4 +1,4 @@
-"""Bundles as messages: what is cut out of the manifests, which APIs are read, what is left out of lists."""
+"""Serialization of bundles: manifests, APIs, properties and dependencies."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def no_plural(group: str, version: str, kind: str) -> str:
         f'{{"kind":"A"}}\n\n{CSV}\n\n',
     ],
 )
-def test_documents_are_cut_apart(text: str) -> None:
+def test_manifests_are_split(text: str) -> None:
     assert find_csv(text.encode()) == (['{"kind":"A"}', CSV], CSV)
 
 
-def test_documents_may_stretch_over_lines() -> None:
+def test_manifests_on_several_lines() -> None:
     pretty = '{\n  "kind": "A",\n  "list": [\n{},\n{}\n]}'
     assert find_csv(f"{pretty}\n{CSV}".encode()) == ([pretty, CSV], CSV)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('{"kind":"A"}', "no csv in bundle"),
         ('{"kind":"ClusterServiceVersion","metadata":{}}', "no csv in bundle"),
@@ -66,12 +66,12 @@ def test_documents_may_stretch_over_lines() -> None:
         ("[" * 100_000, "invalid manifests in bundle"),
     ],
 )
-def test_what_is_no_bundle_fails(text: str, told: str) -> None:
-    with pytest.raises(QueryFailed, match=told):
+def test_invalid_manifests(text: str, message: str) -> None:
+    with pytest.raises(QueryFailed, match=message):
         find_csv(text.encode())
 
 
-def test_text_that_is_no_utf8_is_sent_with_replacements() -> None:
+def test_invalid_utf8_is_replaced() -> None:
     (objects, _) = find_csv(b'{"kind":"A","x":"\xff"}\n' + CSV.encode())
     assert objects[0] == '{"kind":"A","x":"\ufffd"}'
 
@@ -85,13 +85,13 @@ def test_text_that_is_no_utf8_is_sent_with_replacements() -> None:
         ("null", ("", "", "")),
     ],
 )
-def test_apis_are_read_as_go_reads_them(value: str, api: tuple[str, str, str]) -> None:
-    (found,) = read(bundle_fields(stored(properties=[gvk(value)]), no_plural)).providedApis
-    assert (found.group, found.version, found.kind) == api
+def test_apis_are_parsed_as_in_go(value: str, api: tuple[str, str, str]) -> None:
+    (parsed,) = read(bundle_fields(stored(properties=[gvk(value)]), no_plural)).providedApis
+    assert (parsed.group, parsed.version, parsed.kind) == api
 
 
 @pytest.mark.parametrize("value", ["", "x", "[]", '"x"', '{"kind":1}', '{"group":[]}'])
-def test_what_names_no_api_is_passed_over_and_ends_the_apis_of_a_list(value: str) -> None:
+def test_invalid_apis_are_omitted_and_end_those_in_lists(value: str) -> None:
     good = '{"group":"g","version":"v1","kind":"K"}'
     bundle = stored(properties=[gvk(good), gvk(value), gvk(good)], dependencies=[gvk(value), gvk(good)])
     single, listed = read(bundle_fields(bundle, no_plural)), read(listed_bundle_fields(bundle))
@@ -100,33 +100,36 @@ def test_what_names_no_api_is_passed_over_and_ends_the_apis_of_a_list(value: str
     assert len(single.properties) == len(listed.properties) == 2
 
 
-def test_only_values_of_this_version_and_image_are_told_of_a_single_bundle() -> None:
+def test_single_bundles_have_only_values_of_their_version_and_image() -> None:
     values = [
         PropertyValue("a", "1", None, None),
         PropertyValue("b", "1", "1.0.0", "quay.io/a"),
         PropertyValue("c", "1", "2.0.0", None),
     ]
     bundle = stored(properties=values)
-    assert [one.type for one in read(bundle_fields(bundle, no_plural)).properties] == ["a", "b"]
-    assert [one.type for one in read(listed_bundle_fields(bundle)).properties] == ["a", "b", "c"]
+    assert [each.type for each in read(bundle_fields(bundle, no_plural)).properties] == ["a", "b"]
+    assert [each.type for each in read(listed_bundle_fields(bundle)).properties] == ["a", "b", "c"]
 
 
-def test_a_value_without_content_hides_all_of_a_single_bundle() -> None:
+def test_null_value_omits_all_values_of_a_single_bundle() -> None:
     bundle = stored(properties=[PropertyValue("a", "1", None, None), PropertyValue("b", None, None, None)])
     assert list(read(bundle_fields(bundle, no_plural)).properties) == []
-    assert [(one.type, one.value) for one in read(listed_bundle_fields(bundle)).properties] == [("a", "1"), ("b", "")]
+    assert [(each.type, each.value) for each in read(listed_bundle_fields(bundle)).properties] == [
+        ("a", "1"),
+        ("b", ""),
+    ]
 
 
 @pytest.mark.parametrize("missing", ["version", "image"])
-def test_bundles_without_version_or_image_are_not_listed(missing: str) -> None:
+def test_bundles_without_version_or_image_are_omitted_from_lists(missing: str) -> None:
     bundle = stored(**{missing: None})
     assert listed_bundle_fields(bundle) is None
     assert read(bundle_fields(bundle, no_plural)).csvName == "a.v1"
 
 
-def test_skips_are_told_in_order() -> None:
-    place = read(listed_channel_fields(ListedBundle("p", "c", 1, "a.v0", "b,a,c")))
-    assert (place.packageName, place.channelName, place.replaces, list(place.skips)) == (
+def test_skips_are_sorted() -> None:
+    message = read(listed_channel_fields(ListedBundle("p", "c", 1, "a.v0", "b,a,c")))
+    assert (message.packageName, message.channelName, message.replaces, list(message.skips)) == (
         "p",
         "c",
         "a.v0",

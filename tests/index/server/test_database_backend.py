@@ -1,4 +1,4 @@
-"""Answers from databases that are not as they should be; the recorded answers are of those that are."""
+"""Responses from unusual databases; those from valid ones are compared with recorded responses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def library(tmp_path: Path) -> Path:
     return tmp_path / "library.db"
 
 
-def change(path: Path, *statements: str) -> None:
+def modify(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path)) as database:
         for statement in statements:
             database.execute(statement)
@@ -37,70 +37,70 @@ def change(path: Path, *statements: str) -> None:
 
 
 @contextmanager
-def answers(path: Path) -> Iterator[DatabaseBackend]:
+def open_backend(path: Path) -> Iterator[DatabaseBackend]:
     with (
         served_database(path, migrate=True) as database,
-        ResponseCache(database.bundles) as prepared,
-        DatabaseBackend.open(database, prepared) as opened,
+        ResponseCache(database.bundles) as cache,
+        DatabaseBackend.open(database, cache) as backend,
     ):
-        yield opened
+        yield backend
 
 
-def read(kind: str, answer: Any) -> Any:
-    """The messages of an answer, which is made where it is not ready."""
-    made = answer() if callable(answer) else answer
-    parse = message_class(kind).FromString
-    return parse(made) if isinstance(made, bytes) else [parse(one) for one in made]
+def read(name: str, reply: Any) -> Any:
+    """Return the message in a reply, or a list of messages."""
+    data = reply() if callable(reply) else reply
+    parse = message_class(name).FromString
+    return parse(data) if isinstance(data, bytes) else list(map(parse, data))
 
 
-def test_the_default_provider_needs_its_own_manifests_alone(library: Path) -> None:
-    change(library, "UPDATE operatorbundle SET bundle = NULL WHERE name = 'book.v0.1.0'")
-    with answers(library) as opened:
-        assert read("Bundle", opened.get_default_bundle_that_provides(*SHELF)).csvName == "shelf.v1.1.0"
+def test_default_provider_needs_only_its_own_manifests(library: Path) -> None:
+    modify(library, "UPDATE operatorbundle SET bundle = NULL WHERE name = 'book.v0.1.0'")
+    with open_backend(library) as backend:
+        assert read("Bundle", backend.get_default_bundle_that_provides(*SHELF)).csvName == "shelf.v1.1.0"
         with pytest.raises(CatalogError, match=r"no entry found that provides books\.example\.com v1 Book"):
-            opened.get_default_bundle_that_provides("books.example.com", "v1", "Book")
+            backend.get_default_bundle_that_provides("books.example.com", "v1", "Book")
 
 
-def test_names_may_have_quotes(library: Path) -> None:
+def test_names_with_quotes(library: Path) -> None:
     value = """{"group":"a\\"b","kind":"it's","version":"v1"}"""
     quoted = value.replace("'", "''")
-    change(
+    modify(
         library,
         f"UPDATE properties SET value = '{quoted}' WHERE type = 'olm.gvk' AND operatorbundle_name = 'book.v0.1.0'",
         "INSERT INTO api VALUES ('a\"b', 'v1', 'it''s', 'plu\"ral')",
     )
-    with answers(library) as opened:
-        (entry,) = read("ChannelEntry", opened.get_channel_entries_that_provide('a"b', "v1", "it's"))
-        bundle = read("Bundle", opened.get_bundle(entry.packageName, entry.channelName, entry.bundleName))
+    with open_backend(library) as backend:
+        (entry,) = read("ChannelEntry", backend.get_channel_entries_that_provide('a"b', "v1", "it's"))
+        bundle = read("Bundle", backend.get_bundle(entry.packageName, entry.channelName, entry.bundleName))
         assert bundle.providedApis[0].plural == 'plu"ral'
-        for strange in ("'", '"', "'; DROP TABLE package; --"):
+        for name in ("'", '"', "'; DROP TABLE package; --"):
             with pytest.raises(CatalogError, match="not found"):
-                opened.get_package(strange)
+                backend.get_package(name)
 
 
-def test_answers_are_the_same_whether_prepared_before_or_now(library: Path) -> None:
-    with answers(library) as opened:
-        first, second = (read("Bundle", opened.get_bundle("shelf", "alpha", "shelf.v1.2.0")) for _ in range(2))
+def test_cached_responses_are_equal(library: Path) -> None:
+    with open_backend(library) as backend:
+        first, second = (read("Bundle", backend.get_bundle("shelf", "alpha", "shelf.v1.2.0")) for _ in range(2))
         assert first == second
-        lists = [read("Bundle", opened.list_bundles()) for _ in range(2)]
+        lists = [read("Bundle", backend.list_bundles()) for _ in range(2)]
         assert lists[0] == lists[1]
-        places = [(one.packageName, one.channelName, one.csvName) for one in lists[0]]
-        assert places == sorted(places)
+        keys = [(bundle.packageName, bundle.channelName, bundle.csvName) for bundle in lists[0]]
+        assert keys == sorted(keys)
 
 
-def test_text_that_is_no_utf8_is_sent_with_replacements(library: Path) -> None:
-    change(library, "UPDATE properties SET value = CAST(x'22ff22' AS TEXT) WHERE operatorbundle_name = 'book.v0.1.0'")
-    with answers(library) as opened:
-        bundle = read("Bundle", opened.get_bundle("book", "alpha", "book.v0.1.0"))
-        assert {one.value for one in bundle.properties} == {'"\ufffd"'}
+def test_invalid_utf8_is_replaced(library: Path) -> None:
+    modify(library, "UPDATE properties SET value = CAST(x'22ff22' AS TEXT) WHERE operatorbundle_name = 'book.v0.1.0'")
+    with open_backend(library) as backend:
+        bundle = read("Bundle", backend.get_bundle("book", "alpha", "book.v0.1.0"))
+        assert {each.value for each in bundle.properties} == {'"\ufffd"'}
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_empty_names_are_looked_up_like_others(library: Path, name: str) -> None:
+def test_empty_arguments(library: Path, name: str) -> None:
     method = METHODS[name]
     arguments = [""] * len(method.arguments)
-    with answers(library) as opened:
-        query = getattr(opened, method.python_name)
+    with open_backend(library) as backend:
+        query = getattr(backend, method.python_name)
         if name.startswith("List"):
             assert read(method.response, query())
         else:

@@ -1,4 +1,4 @@
-"""What calls, those that were given up, and connections leave behind in a process of the server: nothing."""
+"""Memory of a server process after calls, cancelled calls and connections."""
 
 from __future__ import annotations
 
@@ -21,56 +21,56 @@ if TYPE_CHECKING:
 
 REQUEST = b"\0\0\0\0\0"
 CALLS = 50
-"""Of a kind at a time."""
+"""Calls of each method at a time."""
 ROUNDS = 20
 
 
-def long() -> Iterator[bytes]:
-    """More than a connection has room for."""
+def long_stream() -> Iterator[bytes]:
+    """Yield more than the window of a connection."""
     for _ in range(10):
         yield b"x" * 20_000
 
 
-METHODS = {
-    "/at/once": MethodHandler(lambda request: (b"answer",)),
-    "/in/a-thread": MethodHandler(lambda request: lambda: (b"answer",)),
-    "/a/stream": MethodHandler(lambda request: long()),
+HANDLERS = {
+    "/at/once": MethodHandler(lambda request: (b"response",)),
+    "/in/a-thread": MethodHandler(lambda request: lambda: (b"response",)),
+    "/a/stream": MethodHandler(lambda request: long_stream()),
 }
 
 
-def test_nothing_stays_of_what_is_over() -> None:
-    grown = asyncio.run(_grown())
-    assert grown < ROUNDS * len(METHODS), f"{grown} blocks of memory in {2 * ROUNDS * CALLS * len(METHODS)} calls"
+def test_calls_and_connections_leave_no_memory_allocated() -> None:
+    growth = asyncio.run(_measure_growth())
+    assert growth < ROUNDS * len(HANDLERS), f"{growth} blocks of memory in {ROUNDS * CALLS * len(HANDLERS)} calls"
 
 
-async def _grown() -> int:
-    """How many blocks of memory are there after many calls that were not there after some."""
+async def _measure_growth() -> int:
+    """Return the number of memory blocks that are allocated in the second half of the calls."""
     connections: set[Connection] = set()
-    calls = GrpcDispatcher(METHODS, access_log=False)
+    dispatcher = GrpcDispatcher(HANDLERS, access_log=False)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(partial(Connection, calls.accept, connections), "127.0.0.1", 0)
+    server = await loop.create_server(partial(Connection, dispatcher.accept, connections), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     before = 0
-    async with server, _Client(port) as staying:
+    async with server, _Client(port) as permanent:
         for number in range(2 * ROUNDS):
             if number == ROUNDS:
-                before = _blocks()
-            for path in METHODS:
-                await staying.call(path)
-                async with _Client(port) as leaving:
-                    await leaving.call(path)
+                before = _allocated_blocks()
+            for path in HANDLERS:
+                await permanent.call(path)
+                async with _Client(port) as temporary:
+                    await temporary.call(path)
             while len(connections) > 1:
                 await asyncio.sleep(0)
-        return _blocks() - before
+        return _allocated_blocks() - before
 
 
-def _blocks() -> int:
+def _allocated_blocks() -> int:
     gc.collect()
     return sys.getallocatedblocks()
 
 
 class _Client:
-    """A connection that makes calls, and gives some of them up."""
+    """A client that makes calls and cancels some of them."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -87,28 +87,28 @@ class _Client:
         await self._writer.wait_closed()
 
     async def call(self, path: str) -> None:
-        """Make calls, give up every other one and all streams, and wait for the rest."""
-        kept = {stream for stream in islice(self._streams, CALLS) if self._ask(stream, path)}
+        """Start calls, cancel every other one and all streams, and wait for the rest."""
+        pending = {stream for stream in islice(self._streams, CALLS) if self._start(stream, path)}
         self._writer.write(pack_frame(FrameType.PING, 0, 0, b"the last"))
-        answered = False
-        while kept or not answered:
+        ping_acknowledged = False
+        while pending or not ping_acknowledged:
             header = await self._reader.readexactly(9)
             data = await self._reader.readexactly(int.from_bytes(header[:3], "big"))
             if header[3] == FrameType.PING:
-                answered = True
+                ping_acknowledged = True
             elif header[3] == FrameType.DATA:
                 self._writer.write(pack_frame(FrameType.WINDOW_UPDATE, 0, 0, len(data).to_bytes(4, "big")))
             elif header[3] == FrameType.HEADERS and header[4] & Flag.END_STREAM:
-                kept.discard(int.from_bytes(header[5:], "big"))
+                pending.discard(int.from_bytes(header[5:], "big"))
 
-    def _ask(self, stream: int, path: str) -> bool:
-        """Make a call; whether it is not given up."""
+    def _start(self, stream: int, path: str) -> bool:
+        """Start a call; return whether it is not cancelled."""
         headers = self._encoder.encode(
-            {":method": "POST", ":scheme": "http", ":path": path, "content-type": "application/grpc"}
+            [(":method", "POST"), (":scheme", "http"), (":path", path), ("content-type", "application/grpc")]
         )
         self._writer.write(pack_frame(FrameType.HEADERS, Flag.END_HEADERS, stream, headers))
         self._writer.write(pack_frame(FrameType.DATA, Flag.END_STREAM, stream, REQUEST))
-        kept = bool(stream % 4 == 1 and path != "/a/stream")
-        if not kept:
+        is_pending = bool(stream % 4 == 1 and path != "/a/stream")
+        if not is_pending:
             self._writer.write(pack_frame(FrameType.RST_STREAM, 0, stream, (8).to_bytes(4, "big")))
-        return kept
+        return is_pending

@@ -1,4 +1,4 @@
-"""Prepared answers: made once for all processes, read in pieces, gone with the server."""
+"""The response cache: each record is written once by all processes, and the file ends with the server."""
 
 from __future__ import annotations
 
@@ -20,111 +20,109 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def prepared() -> Iterator[ResponseCache]:
-    with ResponseCache(10) as made:
-        yield made
+def cache() -> Iterator[ResponseCache]:
+    with ResponseCache(10) as created:
+        yield created
 
 
-def test_every_record_has_a_number_of_its_own() -> None:
-    numbers = [BUNDLE_LIST, *(make(bundle) for bundle in range(1, 11) for make in (content_record, csv_record))]
+def test_record_numbers_are_unique() -> None:
+    numbers = [BUNDLE_LIST, *(number(bundle) for bundle in range(1, 11) for number in (content_record, csv_record))]
     assert sorted(numbers) == list(range(21))
 
 
-def test_a_record_is_made_once(prepared: ResponseCache) -> None:
-    assert prepared.find(3) is None
-    place = prepared.get_or_write(3, lambda: [b"one", b"two"])
-    assert prepared.read(place) == b"onetwo"
-    assert prepared.get_or_write(3, lambda: pytest.fail("made again")) == prepared.find(3) == place
+def test_record_is_written_once(cache: ResponseCache) -> None:
+    assert cache.find(3) is None
+    span = cache.get_or_write(3, lambda: [b"one", b"two"])
+    assert cache.read(span) == b"onetwo"
+    assert cache.get_or_write(3, lambda: pytest.fail("written again")) == cache.find(3) == span
 
 
-def test_an_empty_record_is_a_record(prepared: ResponseCache) -> None:
-    place = prepared.get_or_write(BUNDLE_LIST, lambda: prefix_messages([]))
-    assert list(prepared.read_messages(place)) == []
-    assert prepared.get_or_write(BUNDLE_LIST, lambda: pytest.fail("made again")) == place
+def test_empty_record(cache: ResponseCache) -> None:
+    span = cache.get_or_write(BUNDLE_LIST, lambda: prefix_messages([]))
+    assert list(cache.read_messages(span)) == []
+    assert cache.get_or_write(BUNDLE_LIST, lambda: pytest.fail("written again")) == span
 
 
 @pytest.mark.parametrize("sizes", [(0, 1, 2), (32_764, 32_768, 5), (100_000, 0, 100_000), (3,) * 30_000, (1 << 21, 7)])
-def test_messages_come_back_as_they_were(prepared: ResponseCache, sizes: tuple[int, ...]) -> None:
+def test_messages_are_read_as_written(cache: ResponseCache, sizes: tuple[int, ...]) -> None:
     messages = [os.urandom(size) for size in sizes]
-    assert (
-        list(prepared.read_messages(prepared.get_or_write(BUNDLE_LIST, lambda: prefix_messages(messages)))) == messages
-    )
+    assert list(cache.read_messages(cache.get_or_write(BUNDLE_LIST, lambda: prefix_messages(messages)))) == messages
 
 
-def test_what_fails_leaves_nothing_behind(prepared: ResponseCache) -> None:
+def test_failure_leaves_the_file_unchanged(cache: ResponseCache) -> None:
     def failing() -> Iterator[bytes]:
         yield b"x" * (3 << 20)
         raise ValueError("no more")
 
-    before = os.fstat(prepared._descriptor).st_size
+    before = os.fstat(cache._descriptor).st_size
     with pytest.raises(ValueError, match="no more"):
-        prepared.get_or_write(1, failing)
-    assert os.fstat(prepared._descriptor).st_size == before
-    assert prepared.read(prepared.get_or_write(1, lambda: [b"now"])) == b"now"
+        cache.get_or_write(1, failing)
+    assert os.fstat(cache._descriptor).st_size == before
+    assert cache.read(cache.get_or_write(1, lambda: [b"now"])) == b"now"
 
 
-def test_threads_that_ask_at_once_make_it_once(prepared: ResponseCache) -> None:
-    made = []
+def test_threads_write_a_record_once(cache: ResponseCache) -> None:
+    writers = []
 
-    def make() -> list[bytes]:
-        made.append(threading.get_ident())
+    def produce() -> list[bytes]:
+        writers.append(threading.get_ident())
         return [b"content"]
 
-    found: list[bytes] = []
+    results: list[bytes] = []
     threads = [
-        threading.Thread(target=lambda: found.append(prepared.read(prepared.get_or_write(5, make)))) for _ in range(16)
+        threading.Thread(target=lambda: results.append(cache.read(cache.get_or_write(5, produce)))) for _ in range(16)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [b"content"] * 16
-    assert len(made) == 1
+    assert results == [b"content"] * 16
+    assert len(writers) == 1
 
 
-def test_processes_share_what_they_make(prepared: ResponseCache, tmp_path: Path) -> None:
-    """Each of four makes every record that it finds missing, and tells which."""
+def test_processes_share_records(cache: ResponseCache, tmp_path: Path) -> None:
+    """Each of four processes writes the records that are missing, and leaves a file for each."""
     children = []
     for number in range(4):
         child = os.fork()
         if not child:
-            _make_all(prepared, tmp_path, number)
+            _write_all(cache, tmp_path, number)
         children.append(child)
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * 4
     assert sorted(int(path.name.partition("-")[0]) for path in tmp_path.iterdir()) == list(range(20))
 
 
-def _make_all(prepared: ResponseCache, directory: Path, number: int) -> NoReturn:
-    """Be the process of that number, and end without errors if every record is as it should be."""
+def _write_all(cache: ResponseCache, directory: Path, number: int) -> NoReturn:
+    """Run in a process with this number, which succeeds if all records are as expected."""
 
-    def make(record: int) -> Iterator[bytes]:
+    def produce(record: int) -> Iterator[bytes]:
         (directory / f"{record}-{number}").touch()
         yield b"%d" % record * 1000
 
     status = 1
     try:
         for record in range(20):
-            place = prepared.get_or_write(record, partial(make, record))
-            assert prepared.read(place) == b"%d" % record * 1000
+            span = cache.get_or_write(record, partial(produce, record))
+            assert cache.read(span) == b"%d" % record * 1000
         status = 0
     finally:
         os._exit(status)
 
 
-def test_the_file_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_unnamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with ResponseCache(1) as made:
-        made.get_or_write(1, lambda: [b"x"])
+    with ResponseCache(1) as cache:
+        cache.get_or_write(1, lambda: [b"x"])
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_in_memory_replaces_one_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_in_memory_if_the_disk_is_not_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with ResponseCache(1) as made:
-        assert made.read(made.get_or_write(1, lambda: [b"x"])) == b"x"
+    with ResponseCache(1) as cache:
+        assert cache.read(cache.get_or_write(1, lambda: [b"x"])) == b"x"
 
 
-def test_a_full_disk_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(**_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -1,4 +1,4 @@
-"""Mixed calls, many of them given up, for some seconds; ``scripts/bench soak`` does it for half an hour."""
+"""Mixed calls, many of them cancelled, for some seconds; ``scripts/bench soak`` runs for half an hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process of the server with short times and few connections: who is accepted, and who is closed."""
+"""A worker with short timeouts and few connections."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def listening(limits: ConnectionLimits, tls: TlsFiles | None = None) -> Iterator[int]:
-    """Run a listener without a catalog in a thread, and yield its port."""
+def running_worker(limits: ConnectionLimits, tls: TlsFiles | None = None) -> Iterator[int]:
+    """Run a worker without a catalog in a thread, and yield its port."""
     stopped, stop = os.pipe()
-    ready, told = os.pipe()
+    ready, report_ready = os.pipe()
     with ReservedPort(0) as port:
-        listener = Worker(port.number, ServerSettings(grace=0, limits=limits, tls=tls))
+        worker = Worker(port.number, ServerSettings(grace=0, limits=limits, tls=tls))
         loaded = LoadedBackend(None, lambda name, request: request)  # type: ignore[arg-type]
         running = threading.Thread(
-            target=listener.run, args=(lambda: nullcontext(loaded), WorkerContext(stopped, False, told))
+            target=worker.run, args=(lambda: nullcontext(loaded), WorkerContext(stopped, False, report_ready))
         )
         running.start()
         os.read(ready, 1)
@@ -44,12 +44,12 @@ def listening(limits: ConnectionLimits, tls: TlsFiles | None = None) -> Iterator
         finally:
             os.close(stop)
             running.join()
-            for descriptor in (stopped, ready, told):
+            for descriptor in (stopped, ready, report_ready):
                 os.close(descriptor)
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Wait for the end of a connection."""
+    """Wait until the server closes a connection, and return True."""
     connection.settimeout(PATIENCE)
     try:
         while connection.recv(4096):
@@ -60,17 +60,17 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 def test_idle_connections_are_closed() -> None:
-    with listening(ConnectionLimits(idle=0.2, greeting=0.2)) as port, Peer(port) as peer:
+    with running_worker(ConnectionLimits(idle=0.2, greeting=0.2)) as port, Peer(port) as peer:
         peer.greet()
         peer.ask(1, "/grpc.health.v1.Health/Check")
         assert peer.answer(1)[1] == {b"grpc-status": b"0"}
         assert peer.end() == 0
 
 
-def test_connections_are_idle_earlier_where_many_are_open() -> None:
+def test_idle_timeout_is_shorter_if_many_connections_are_open() -> None:
     limits = ConnectionLimits(connections=4, idle=3600, crowded_idle=0.2, greeting=0.3)
     with (
-        listening(limits) as port,
+        running_worker(limits) as port,
         Peer(port) as first,
         Peer(port) as second,
         Peer(port) as third,
@@ -81,23 +81,26 @@ def test_connections_are_idle_earlier_where_many_are_open() -> None:
         assert first.end() == 0
 
 
-def test_a_client_that_does_not_begin_is_closed() -> None:
-    with listening(ConnectionLimits(greeting=0.2)) as port, socket.create_connection(("127.0.0.1", port)) as silent:
-        assert is_closed(silent)
-
-
-def test_a_tls_handshake_that_does_not_end_is_closed(tmp_path: Path) -> None:
-    server = server_certificate(tmp_path, certificate_authority(tmp_path))
-    tls = TlsFiles(server.certificate, server.key)
+def test_connection_without_a_preface_is_closed() -> None:
     with (
-        listening(ConnectionLimits(greeting=0.2), tls) as port,
+        running_worker(ConnectionLimits(greeting=0.2)) as port,
         socket.create_connection(("127.0.0.1", port)) as silent,
     ):
         assert is_closed(silent)
 
 
-def test_as_many_connections_as_allowed(caplog: pytest.LogCaptureFixture) -> None:
-    with listening(ConnectionLimits(connections=2)) as port, Peer(port) as first, Peer(port) as second:
+def test_incomplete_tls_handshake_is_closed(tmp_path: Path) -> None:
+    server = server_certificate(tmp_path, certificate_authority(tmp_path))
+    tls = TlsFiles(server.certificate, server.key)
+    with (
+        running_worker(ConnectionLimits(greeting=0.2), tls) as port,
+        socket.create_connection(("127.0.0.1", port)) as silent,
+    ):
+        assert is_closed(silent)
+
+
+def test_connections_beyond_the_limit_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    with running_worker(ConnectionLimits(connections=2)) as port, Peer(port) as first, Peer(port) as second:
         for peer in (first, second):
             peer.greet()
             next(peer.frames())
@@ -107,36 +110,38 @@ def test_as_many_connections_as_allowed(caplog: pytest.LogCaptureFixture) -> Non
     assert len(caplog.records) == 1
 
 
-@pytest.mark.parametrize(("soft", "most"), [(1024, 960), (100, 50), (4096, 1000)])
-def test_connections_fit_into_the_limit_on_descriptors(soft: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("soft", "connections"), [(1024, 960), (100, 50), (4096, 1000)])
+def test_connections_fit_into_the_limit_on_descriptors(
+    soft: int, connections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (soft, soft))
-    assert acceptor.max_connections(1000) == most
+    assert acceptor.max_connections(1000) == connections
 
 
-class NoDescriptors(socket.socket):
-    """A socket that can accept nothing, because there are no descriptors."""
+class FailingSocket(socket.socket):
+    """A socket whose accept fails for lack of descriptors."""
 
-    tried = 0
+    attempts = 0
 
     def accept(self) -> tuple[socket.socket, object]:
-        self.tried += 1
+        self.attempts += 1
         raise OSError(24, "Too many open files")
 
 
-def test_without_descriptors_accepting_pauses(
+def test_accepting_pauses_without_descriptors(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(acceptor, "_RETRY_DELAY", 0.1)
-    with NoDescriptors() as unusable:
-        unusable.bind(("127.0.0.1", 0))
-        asyncio.run(accepting(unusable))
-        assert 2 <= unusable.tried <= 6
+    with FailingSocket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        asyncio.run(accept_for_a_while(listening))
+        assert 2 <= listening.attempts <= 6
     assert [record.message for record in caplog.records] == ["cannot accept connections, retrying each second"]
 
 
-async def accepting(unusable: socket.socket) -> None:
-    tested = acceptor.Acceptor(unusable, asyncio.Protocol, [], ConnectionLimits())
+async def accept_for_a_while(listening: socket.socket) -> None:
+    tested = acceptor.Acceptor(listening, asyncio.Protocol, [], ConnectionLimits())
     tested.start()
-    with socket.create_connection(unusable.getsockname()):
+    with socket.create_connection(listening.getsockname()):
         await asyncio.sleep(0.35)
     tested.close()

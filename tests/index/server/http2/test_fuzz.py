@@ -142,7 +142,7 @@ class RandomClient:
         return pack_frame(FrameType.DATA, flags, self._stream(), payload)
 
     def _trailers(self) -> bytes:
-        return pack_frame(FrameType.HEADERS, END, self._stream(), self._encoder.encode({"x": "y"}))
+        return pack_frame(FrameType.HEADERS, END, self._stream(), self._encoder.encode([("x", "y")]))
 
     def _update(self) -> bytes:
         size = self._rng.choice([1, 100, 20_000, 2**20, 2**31 - 1] if self._rng.random() < 0.05 else [1, 30_000])

@@ -86,7 +86,7 @@ def test_trailers_end_a_request(peer: Peer) -> None:
         pack_frame(FrameType.HEADERS, Flag.END_HEADERS, 1, peer.headers()),
         pack_frame(FrameType.DATA, 0, 1, LIST_PACKAGES),
     )
-    peer.send(pack_frame(FrameType.HEADERS, END, 1, hpack.Encoder().encode({"x": "y"})))
+    peer.send(pack_frame(FrameType.HEADERS, END, 1, hpack.Encoder().encode([("x", "y")])))
     assert peer.answer(1)[1] == {b"grpc-status": b"0"}
 
 
@@ -219,7 +219,7 @@ def test_invalid_calls_end_with_a_status_code(peer: Peer, path: str, data: bytes
 
 
 def get_package(name: str) -> bytes:
-    request = request_class("GetPackage")(name=name).SerializeToString()
+    request: bytes = request_class("GetPackage")(name=name).SerializeToString()
     return struct.pack(">BI", 0, len(request)) + request
 
 

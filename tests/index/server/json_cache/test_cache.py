@@ -1,4 +1,4 @@
-"""The cache of a catalog: complete or not used, whatever happens while it is built."""
+"""The cache of a catalog: an incomplete one is never used, even if the build is interrupted."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def is_valid(catalog: Path, cache: Path) -> bool:
     return True
 
 
-def in_child(work: Callable[[], object]) -> int:
-    """Start a process that does the work and return its id."""
+def start_child(function: Callable[[], object]) -> int:
+    """Call a function in a new process, and return its id."""
     child = os.fork()
     if not child:
         status = 1
         try:
-            work()
+            function()
             status = 0
         finally:
             os._exit(status)
@@ -55,14 +55,14 @@ def exit_status(child: int) -> int:
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0])
-def test_the_cache_is_that_of_operator_registry(umask: int, catalog: Path, tmp_path: Path) -> None:
+def test_cache_equals_that_of_operator_registry(umask: int, catalog: Path, tmp_path: Path) -> None:
     cache = tmp_path / "new" / "cache"
-    before = os.umask(umask)
+    previous = os.umask(umask)
     try:
         load_cache(catalog, cache, enforce=False)
         assert os.umask(umask) == umask
     finally:
-        os.umask(before)
+        os.umask(previous)
     assert (cache / "digest").read_text() == DIGEST
     assert files(cache) == FILES
     assert stat.S_IMODE(cache.stat().st_mode) == 0o750
@@ -70,7 +70,7 @@ def test_the_cache_is_that_of_operator_registry(umask: int, catalog: Path, tmp_p
     assert {oct(stat.S_IMODE(path.stat().st_mode)) for path in cache.rglob("*") if path.is_file()} == {"0o640"}
 
 
-def test_a_schema_that_clients_cannot_ask_for_is_left_out(tmp_path: Path) -> None:
+def test_schema_that_clients_cannot_request_is_omitted(tmp_path: Path) -> None:
     catalog = tmp_path / "catalog"
     catalog.mkdir()
     write_file(catalog / "all.json", "\n".join(map(json.dumps, BLOBS)).encode())
@@ -78,7 +78,7 @@ def test_a_schema_that_clients_cannot_ask_for_is_left_out(tmp_path: Path) -> Non
     assert files(tmp_path / "cache") == FILES
 
 
-def test_an_invalid_catalog_leaves_the_cache_as_it_was(catalog: Path, tmp_path: Path) -> None:
+def test_invalid_catalog_does_not_change_the_cache(catalog: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     load_cache(catalog, cache, enforce=False)
     write_file(catalog / "more.json", b'{"schema": "olm.channel", "package": "lagoon", "name": "empty"}')
@@ -88,33 +88,33 @@ def test_an_invalid_catalog_leaves_the_cache_as_it_was(catalog: Path, tmp_path: 
     assert is_valid(catalog, cache)
 
 
-def test_a_catalog_that_changes_during_the_build_invalidates_the_cache(
+def test_change_of_the_catalog_during_the_build_invalidates_the_cache(
     catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from opmkit.index.server.json_cache import build
 
-    read = build.load_catalog
+    load_catalog = build.load_catalog
 
-    def read_and_change(root: Path) -> build.LoadedCatalog:
-        found = read(root)
+    def load_and_change(root: Path) -> build.LoadedCatalog:
+        loaded = load_catalog(root)
         write_file(root / "more.json", b'{"schema": "note"}')
-        return found
+        return loaded
 
-    monkeypatch.setattr(build, "load_catalog", read_and_change)
+    monkeypatch.setattr(build, "load_catalog", load_and_change)
     load_cache(catalog, tmp_path / "cache", enforce=False)
     assert not is_valid(catalog, tmp_path / "cache")
 
 
-@pytest.mark.parametrize("old", ["none", "of another catalog"])
-def test_a_process_killed_at_any_step_leaves_no_cache_that_is_used(old: str, catalog: Path, tmp_path: Path) -> None:
-    """Kill a build before each change in the cache directory, one after the other."""
+@pytest.mark.parametrize("old", ["none", "other catalog"])
+def test_interrupted_build_leaves_no_valid_cache(old: str, catalog: Path, tmp_path: Path) -> None:
+    """Kill builds before each change in the cache directory."""
     step, survived = 0, False
     while not survived:
         cache = tmp_path / f"cache-{step}"
         if old != "none":
             load_cache(write_catalog(tmp_path / f"old-{step}"), cache, enforce=False)
             (cache / "cache" / "stale").touch()
-        survived = exit_status(in_child(lambda: _build_until(step, catalog, cache))) == 0  # noqa: B023
+        survived = exit_status(start_child(lambda: _build_until(step, catalog, cache))) == 0  # noqa: B023
         assert is_valid(catalog, cache) or not survived
         assert [f"cache/{name}" for name in files(cache / "cache")] == FILES[:-1] or not is_valid(catalog, cache)
         load_cache(catalog, cache, enforce=False)
@@ -139,9 +139,9 @@ def _build_until(step: int, catalog: Path, cache: Path) -> None:
     load_cache(catalog, cache, enforce=False)
 
 
-def test_processes_that_build_the_same_cache_wait_for_each_other(catalog: Path, tmp_path: Path) -> None:
+def test_processes_build_the_same_cache_in_turn(catalog: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    children = [in_child(lambda: load_cache(catalog, cache, enforce=False)) for _ in range(6)]
+    children = [start_child(lambda: load_cache(catalog, cache, enforce=False)) for _ in range(6)]
     assert [exit_status(child) for child in children] == [0] * 6
     assert files(cache) == FILES
     assert is_valid(catalog, cache)
@@ -152,16 +152,16 @@ def test_builds_of_different_catalogs_do_not_mix(catalog: Path, tmp_path: Path) 
     path = other / "lagoon" / "catalog.json"
     write_file(path, path.read_bytes().replace(b"use v2", b"use v9"))
 
-    def build(root: Path) -> None:
+    def build_cache(root: Path) -> None:
         for _ in range(5):
             load_cache(root, cache, enforce=False)
 
-    children = [in_child(lambda root=root: build(root)) for root in (catalog, other) * 2]  # type: ignore[misc]
+    children = [start_child(lambda root=root: build_cache(root)) for root in (catalog, other) * 2]  # type: ignore[misc]
     assert [exit_status(child) for child in children] == [0] * 4
     assert is_valid(catalog, cache) != is_valid(other, cache)
 
 
-def test_a_failing_disk_leaves_an_invalid_cache(catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_an_invalid_cache(catalog: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from opmkit.index.server.json_cache import build
 
     def full(*_: object) -> NoReturn:
@@ -178,7 +178,7 @@ def test_a_failing_disk_leaves_an_invalid_cache(catalog: Path, tmp_path: Path, m
 
 
 @pytest.mark.parametrize("names", [["precious"], ["cache/precious"], ["digest", "precious"]])
-def test_a_directory_with_other_content_is_refused(names: list[str], catalog: Path, tmp_path: Path) -> None:
+def test_directory_with_other_files_is_refused(names: list[str], catalog: Path, tmp_path: Path) -> None:
     for name in names:
         path = tmp_path / "other" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,13 +188,13 @@ def test_a_directory_with_other_content_is_refused(names: list[str], catalog: Pa
     assert files(tmp_path / "other") == sorted(names)
 
 
-def test_further_files_next_to_a_cache_are_no_obstacle(catalog: Path, tmp_path: Path) -> None:
+def test_other_files_next_to_a_cache_are_ignored(catalog: Path, tmp_path: Path) -> None:
     load_cache(catalog, tmp_path / "cache", enforce=False)
     (tmp_path / "cache" / "more").touch()
     assert is_valid(catalog, tmp_path / "cache")
 
 
-def test_the_other_format_is_recognized(tmp_path: Path) -> None:
+def test_unreadable_format_is_recognized(tmp_path: Path) -> None:
     assert unreadable_format(tmp_path / "none") == ""
     (tmp_path / "pogreb.v1").mkdir()
     assert unreadable_format(tmp_path) == "pogreb.v1"
@@ -203,7 +203,7 @@ def test_the_other_format_is_recognized(tmp_path: Path) -> None:
     assert unreadable_format(tmp_path) == ""
 
 
-def test_names_of_bundle_files() -> None:
+def test_bundle_file() -> None:
     assert bundle_file("lagoon", "stable", "lagoon.v1") == "lagoon_stable_lagoon.v1.json"
     assert bundle_file("lagoon", "4.1/stable", "lagoon.v1") == "lagoon_4.1/stable_lagoon.v1.json"
     for channel, bundle in (("/../../..", "x"), ("a", "/../../x"), ("a\0", "x")):
