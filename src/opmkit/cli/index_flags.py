@@ -225,7 +225,7 @@ class TargetFlags:
             "--settle",
             metavar="SECONDS",
             min=0,
-            help="Time that a moved tag of --from-index must stay unchanged before it is read",
+            help="Time that the tag of --from-index must stay unchanged after its update, to detect other writers",
             rich_help_panel=RESULT_PANEL,
         ),
     ] = 1.0
