@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 import time
 from typing import TYPE_CHECKING
@@ -191,4 +192,13 @@ def test_connection_without_a_preface_is_aborted() -> None:
     list(enforce_timeouts(client, 0, 9))
     assert not client.transport.closed
     list(enforce_timeouts(client, 11))
+    assert client.transport.aborted
+
+
+def test_a_reset_during_shutdown_closes_the_connection(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_eof() -> None:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    monkeypatch.setattr(client.transport, "write_eof", write_eof)
+    client.connection.drain()
     assert client.transport.aborted

@@ -45,11 +45,14 @@ class LingeringClose:
         self._transport = transport
         self._discarded = 0
         self._last_received = time.monotonic()
-        if transport.can_write_eof():
+        if not transport.can_write_eof():
+            transport.close()
+            return
+        try:
             transport.write_eof()
             transport.resume_reading()
-        else:
-            transport.close()
+        except OSError:  # the client has reset the connection, which the event loop has not noticed yet
+            transport.abort()
 
     def discard(self, size: int) -> None:
         """Count bytes from the client, and abort the connection if there are too many."""
