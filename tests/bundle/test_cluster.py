@@ -81,7 +81,7 @@ def test_write_retries_after_conflicts(cluster: Cluster, server: ApiServer) -> N
 
 def test_write_fails_after_repeated_conflicts(cluster: Cluster, server: ApiServer) -> None:
     server.put("olm", "demo")
-    server.before_update = lambda: server.put("olm", "demo", {"theirs": "x"})  # type: ignore[assignment]
+    server.before_update = lambda: server.put("olm", "demo", {"theirs": "x"})
     with pytest.raises(ClusterError, match="the object has been modified"):
         cluster.write(bundle_config_map(FILES, TARGET))
     assert server.get("olm", "demo")["data"] == {"theirs": "x"}

@@ -35,17 +35,17 @@ def repository(server: RawServer) -> RegistryRepository:
 @pytest.mark.parametrize(
     "reply",
     [
-        pytest.param(lambda: endless(b"a", OK + b"X: ", every=0.05), id="header"),
-        pytest.param(lambda: endless(b"H", every=0.05), id="status"),
-        pytest.param(lambda: endless(CONTINUE, every=0.1), id="continue"),
-        pytest.param(lambda: endless(b"0", CHUNKED, every=0.05), id="chunk size"),
-        pytest.param(lambda: endless(b"a", CHUNKED + b"0\r\nX: ", every=0.05), id="trailer"),
-        pytest.param(lambda: endless(b"a", OK + b"Content-Length: 60000\r\n\r\n", every=0.05), id="body"),
+        pytest.param(lambda: endless(b"a", OK + b"X: ", interval=0.05), id="header"),
+        pytest.param(lambda: endless(b"H", interval=0.05), id="status"),
+        pytest.param(lambda: endless(CONTINUE, interval=0.1), id="continue"),
+        pytest.param(lambda: endless(b"0", CHUNKED, interval=0.05), id="chunk size"),
+        pytest.param(lambda: endless(b"a", CHUNKED + b"0\r\nX: ", interval=0.05), id="trailer"),
+        pytest.param(lambda: endless(b"a", OK + b"Content-Length: 60000\r\n\r\n", interval=0.05), id="body"),
         pytest.param(
             lambda: endless(
                 b"a",
                 b'HTTP/1.1 401 No\r\nWWW-Authenticate: Basic realm="x"\r\nContent-Length: 60000\r\n\r\n',
-                every=0.05,
+                interval=0.05,
             ),
             id="dropped body",
         ),

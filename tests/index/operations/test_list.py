@@ -17,9 +17,14 @@ from tests.index.recorded_adds import REGISTRY, add_steps
 from tests.kit.shared import Case, cases, needs_shared
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
-LISTINGS = {"packages": list_packages, "channels": list_channels, "bundles": list_bundles}
+LISTINGS: dict[str, Callable[..., Iterable[object]]] = {
+    "packages": list_packages,
+    "channels": list_channels,
+    "bundles": list_bundles,
+}
 
 
 def squeezed(row: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +27,7 @@ from tests.index.builders import bundle
 from tests.kit.edits import catalog, shown
 
 if TYPE_CHECKING:
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.operations.change import EditResult
 
 CHAIN = ["demo.v1.0.0", "demo.v1.1.0 > demo.v1.0.0 < >=1.0.0 <1.1.0", "demo.v1.2.0 > demo.v1.1.0"]
@@ -49,12 +50,10 @@ def arrival(version: str, *, channels: str = "alpha", replaces: str = "", skips:
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def added(
-    *arrivals: NewBundle, to: Blobs = CATALOG, options: AddOptions | None = None, **placement: object
-) -> EditResult:
+def added(*arrivals: NewBundle, to: Blobs = CATALOG, options: AddOptions | None = None, **placement: Any) -> EditResult:
     options = options or AddOptions()
     if placement:
-        options = replace(options, placement=Placement(**placement))  # type: ignore[arg-type]
+        options = replace(options, placement=Placement(**placement))
     edit = add_bundles(to, arrivals, options)
     if not edit.failures:
         assert not check_blobs(edit.blobs)
@@ -121,7 +120,7 @@ class TestByWhatBundlesSay:
 
 class TestByFlags:
     def test_flags_count_for_more_than_what_the_bundle_says(self) -> None:
-        edges = {"replaces": "demo.v1.2.0", "skips": ("demo.v1.1.9",), "skip_range": "<1.3.0"}
+        edges: dict[str, Any] = {"replaces": "demo.v1.2.0", "skips": ("demo.v1.1.9",), "skip_range": "<1.3.0"}
         own = arrival("1.3.0", channels="gamma", replaces="1.0.0", skips="1.1.0", skip_range=">1.0.0")
         result = added(own, channels=("alpha",), **edges).blobs
         entry = "demo.v1.3.0 > demo.v1.2.0, demo.v1.1.9 < <1.3.0"
@@ -156,7 +155,7 @@ class TestByFlags:
         assert len(both.blobs.channels[0].entries) == 5
 
     @pytest.mark.parametrize("edges", [{"replaces": "demo.v1.2.0"}, {"skips": ()}])
-    def test_edges_are_not_given_where_versions_make_them(self, edges: dict[str, object]) -> None:
+    def test_edges_are_not_given_where_versions_make_them(self, edges: dict[str, Any]) -> None:
         with pytest.raises(CatalogError, match="versions determine the updates"):
             added(arrival("1.3.0"), options=SEMVER, **edges)
 
@@ -458,7 +457,7 @@ class TestSubstitutes:
     def test_substitutes_of_one_make_a_chain_by_version(self) -> None:
         def fresh(build: int) -> NewBundle:
             made = arrival(f"1.2.0+{build}", replaces="1.1.0", substitutes_for="demo.v1.2.0")
-            said = {"annotations": {"olm.substitutesFor": "demo.v1.2.0"}}
+            said: JsonValue = {"annotations": {"olm.substitutesFor": "demo.v1.2.0"}}
             metadata = replace(made.blob.properties[-1], type=CSV_METADATA, value=said)
             return replace(made, blob=replace(made.blob, properties=(*made.blob.properties[:-1], metadata)))
 

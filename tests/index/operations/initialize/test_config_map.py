@@ -164,10 +164,10 @@ def test_what_is_wrong_is_told_with_its_place(
 ) -> None:
     content = {**SOUND, key: text} if text is not None else {name: SOUND[name] for name in SOUND if name != key}
     with pytest.raises(CatalogError, match=rf"ConfigMap olm/catalog: {message}") as failure:
-        load(content, tmp_path)  # type: ignore[arg-type]
+        load(content, tmp_path)
     assert str(failure.value.hint)
     assert list(tmp_path.iterdir()) == []
-    result = load(content, tmp_path, permissive=True)  # type: ignore[arg-type]
+    result = load(content, tmp_path, permissive=True)
     assert (len(result.bundles), len(result.packages)) == (bundles, packages)
     assert result.failures
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import yaml
@@ -32,6 +32,7 @@ from tests.reference.samples import Sample
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from opmkit.bundle.json_value import JsonValue
     from tests.kit.registry import Registry
 
 SOURCE = CatalogSource("catalog", "olm", image=Reference.parse("quay.io/me/catalog:1"))
@@ -134,7 +135,7 @@ def test_a_catalog_tells_the_default_channel_and_the_install_modes() -> None:
             "objects",
             BlobProperty("olm.bundle.object", {"data": base64.b64encode(json.dumps(OWN_ONLY).encode()).decode()}),
         ),
-        ("metadata", BlobProperty("olm.csv.metadata", OWN_ONLY["spec"])),
+        ("metadata", BlobProperty("olm.csv.metadata", cast("JsonValue", OWN_ONLY["spec"]))),
     ):
         version = BlobProperty("olm.package", {"packageName": "shelf", "version": "1.0.0"})
         blobs = Blobs(
@@ -305,7 +306,7 @@ def test_the_index_image_is_looked_into(registry: Registry, library: Path, capsy
     client = RegistryClient(RegistryOptions(plain_http=True))
     with open_database(library) as database:
         catalog = to_json(database_to_blobs(database))
-    images = {
+    images: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
         "library": (
             {"database/index.db": library},
             {"operators.operatorframework.io.index.database.v1": "database/index.db"},
