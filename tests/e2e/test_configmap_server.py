@@ -12,7 +12,7 @@ import yaml
 
 from opmkit.index.client import CatalogClient
 from tests.kit.apiserver import ApiServer
-from tests.kit.bundles import bundle_content, bundle_image, put_under
+from tests.kit.bundles import bundle_content, bundle_image, push_image
 from tests.kit.forkserver import Command
 from tests.kit.opm import LAGOON, PROGRAM, Opm
 from tests.kit.requirements import require
@@ -181,7 +181,7 @@ def test_in_a_pod_it_is_the_cluster_of_the_service_account(server: ApiServer, ku
 def test_a_bundle_image_becomes_a_config_map(
     server: ApiServer, kubeconfig: str, registry: ImageRegistry, opm: Opm, tmp_path: Path
 ) -> None:
-    name = put_under(f"{registry.host}/extract/demo:1", bundle_image("demo", "1.0.0", tmp_path))
+    name = push_image(f"{registry.host}/extract/demo:1", bundle_image("demo", "1.0.0", tmp_path))
     opm = replace(opm, flags=("--use-http",), env={"KUBECONFIG": kubeconfig})
     extract = ("alpha", "bundle", "extract", name, "--configmapname", "demo", "--namespace", "olm")
     assert opm(*extract, "--kubeconfig", "overridden by KUBECONFIG") == ""

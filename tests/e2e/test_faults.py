@@ -12,7 +12,7 @@ import pytest
 
 from opmkit.imagetools.registry import RetryPolicy
 from opmkit.imagetools.spec import media_types
-from tests.kit.bundles import bundle_image, put_under, tag_of
+from tests.kit.bundles import bundle_image, push_image, resolve_digest
 from tests.kit.faults import (
     Answer,
     Corrupt,
@@ -76,18 +76,18 @@ def add(bundle: str, catalog: str) -> tuple[str, ...]:
 @pytest.fixture(scope="module")
 def whole(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     scratch = tmp_path_factory.mktemp("whole")
-    bundle = put_under(f"{registry.host}/faulty/a:1.0.0", bundle_image("a", "1.0.0", scratch))
+    bundle = push_image(f"{registry.host}/faulty/a:1.0.0", bundle_image("a", "1.0.0", scratch))
     index = f"{registry.host}/faulty/index:1"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPM_STORE", str(scratch / "store"))
         assert run([*add(bundle, index)]) == 0
-    return Whole(bundle, tag_of(bundle), tag_of(index))
+    return Whole(bundle, resolve_digest(bundle), resolve_digest(index))
 
 
 @pytest.fixture
 def setting(registry: Registry, whole: Whole, tmp_path: Path) -> Iterator[Setting]:
     name = tmp_path.name.replace("_", "-").lower()
-    catalog = put_under(f"{registry.host}/{name}/catalog:latest", bundle_image("before", "1.0.0", tmp_path))
+    catalog = push_image(f"{registry.host}/{name}/catalog:latest", bundle_image("before", "1.0.0", tmp_path))
     with FaultProxy(registry.host) as proxy:
         yield Setting(registry, proxy, whole, catalog)
 
@@ -149,32 +149,32 @@ def judge(setting: Setting, argv: tuple[str, ...], says: str, stderr: pytest.Cap
 
 @pytest.mark.parametrize("fault", READ_FAULTS)
 def test_bundles_from_a_registry_that_fails(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = tag_of(setting.catalog)
+    before = resolve_digest(setting.catalog)
     failing, says = READ_FAULTS[fault]
     setting.proxy.faults = [replace(failing)]
     argv = add(setting.proxied(setting.whole.bundle), setting.catalog)
     done = judge(setting, argv, says, capsys)
-    assert tag_of(setting.catalog) == (setting.whole.index_digest if done else before)
+    assert resolve_digest(setting.catalog) == (setting.whole.index_digest if done else before)
 
 
 @pytest.mark.parametrize("fault", WRITE_FAULTS)
 def test_an_index_to_a_registry_that_fails(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = tag_of(setting.catalog)
+    before = resolve_digest(setting.catalog)
     failing, says = WRITE_FAULTS[fault]
     setting.proxy.faults = [replace(failing)]
     argv = add(setting.whole.bundle, setting.proxied(setting.catalog))
     done = judge(setting, argv, says, capsys)
-    assert tag_of(setting.catalog) == (setting.whole.index_digest if done else before)
+    assert resolve_digest(setting.catalog) == (setting.whole.index_digest if done else before)
 
 
 @pytest.mark.parametrize("fault", [*READ_FAULTS, *(f"{name}, writing" for name in WRITE_FAULTS)])
 def test_copies_between_registries_that_fail(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
-    before = tag_of(setting.catalog)
+    before = resolve_digest(setting.catalog)
     failing, says = READ_FAULTS.get(fault) or WRITE_FAULTS[fault.removesuffix(", writing")]
     setting.proxy.faults = [Fault("POST", ".*mount=", Answer(403), times=ALWAYS), replace(failing)]
     argv = ("image", "copy", setting.proxied(setting.whole.bundle), setting.proxied(setting.catalog), "--use-http")
     done = judge(setting, argv, says, capsys)
-    assert tag_of(setting.catalog) == (setting.whole.bundle_digest if done else before)
+    assert resolve_digest(setting.catalog) == (setting.whole.bundle_digest if done else before)
 
 
 @pytest.mark.parametrize("failure", [Reset(), Answer(503)])
@@ -184,7 +184,7 @@ def test_every_third_request_fails(
 ) -> None:
     setting.proxy.faults = [Fault(".*", ".*", failure, times=ALWAYS, skip=phase, every=3)]
     judge(setting, add(setting.proxied(setting.whole.bundle), setting.proxied(setting.catalog)), "", capsys)
-    assert tag_of(setting.catalog) == setting.whole.index_digest
+    assert resolve_digest(setting.catalog) == setting.whole.index_digest
     assert sum(fault.matched for fault in setting.proxy.faults) > 10
 
 
@@ -204,7 +204,7 @@ def test_tokens_that_expire_on_the_way(
         catalog, copy = f"{proxy.host}/team/catalog:1", f"oci:{tmp_path}/copy:1"
         assert run([*add(setting.whole.bundle, catalog), *access]) == 0
         assert run(["image", "copy", catalog, copy, *access]) == 0
-    assert tag_of(copy) == setting.whole.index_digest
+    assert resolve_digest(copy) == setting.whole.index_digest
     assert len(token_server.issued) > 3
 
 
@@ -227,6 +227,6 @@ def test_credentials_do_not_follow_to_where_the_registry_sends_us(
         proxy.faults = moves
         assert run(["image", "copy", safe, copy, *access]) == 0
         assert any("Authorization" in seen.headers for seen in proxy.seen)
-    assert tag_of(copy) == setting.whole.bundle_digest
+    assert resolve_digest(copy) == setting.whole.bundle_digest
     assert setting.proxy.count("GET") == len(digests)
     assert not any("Authorization" in seen.headers for seen in setting.proxy.seen)

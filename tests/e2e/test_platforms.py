@@ -11,7 +11,7 @@ import pytest
 from opmkit.imagetools.image import Image, ImageIndex, load_image_or_index
 from opmkit.imagetools.reference import parse_image_reference
 from opmkit.imagetools.spec import Descriptor, IndexManifest, Platform
-from tests.kit.bundles import bundle_image, put_under, repository_of, tag_of
+from tests.kit.bundles import bundle_image, open_repository, push_image, resolve_digest
 from tests.kit.content import put_image
 from tests.kit.images import multi_image, small_image
 
@@ -32,8 +32,8 @@ def prefix(registry: Registry, tmp_path: Path) -> str:
 
 def with_attestations(image: ImageIndex, name: str) -> str:
     """Put an image under its name as buildkit does: before each manifest one that vouches for it; the name."""
-    repository = repository_of(name)
-    put_under(name, image)
+    repository = open_repository(name)
+    push_image(name, image)
     manifests: list[Descriptor] = []
     for manifest in image.index.manifests:
         statement = put_image(repository, "attestation", manifest.digest.encode()).descriptor
@@ -51,7 +51,7 @@ def base(prefix: str, tmp_path: Path) -> str:
 
 
 def loaded(name: str) -> Image | ImageIndex:
-    return load_image_or_index(repository_of(name), parse_image_reference(name).identifier)  # type: ignore[union-attr]
+    return load_image_or_index(open_repository(name), parse_image_reference(name).identifier)  # type: ignore[union-attr]
 
 
 def platforms(name: str) -> list[str]:
@@ -89,7 +89,7 @@ def test_of_one_platform_it_is_a_plain_image(opm_http: Opm, prefix: str, base: s
         image = loaded(target)
         assert isinstance(image, Image)
         assert str(image.config.platform) == platform
-        assert image.manifest.annotations["org.opencontainers.image.base.digest"] == tag_of(base)
+        assert image.manifest.annotations["org.opencontainers.image.base.digest"] == resolve_digest(base)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_every_change_can_narrow_an_index(change: tuple[str, ...], opm_http: Opm
 def test_of_a_named_base_the_platforms_count_not_of_the_old_index(
     opm_http: Opm, prefix: str, base: str, tmp_path: Path
 ) -> None:
-    put_under(f"{prefix}/other:1", multi_image([small_image(tmp_path, {"x": b""}, platform="linux/ppc64le")]))
+    push_image(f"{prefix}/other:1", multi_image([small_image(tmp_path, {"x": b""}, platform="linux/ppc64le")]))
     opm_http.here("index", "add", "-b", "", "-i", base, "-t", f"{prefix}/catalog:1", "--push")
     flags = ("-i", f"{prefix}/other:1", "--platform", "linux/ppc64le", "-t", f"{prefix}/catalog:2", "--push")
     opm_http.here("index", "add", "-b", "", "-f", f"{prefix}/catalog:1", *flags)
@@ -129,7 +129,7 @@ def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
     opm_http: Opm, prefix: str, base: str, tmp_path: Path
 ) -> None:
     target = f"{prefix}/catalog:1"
-    plain = put_under(f"{prefix}/plain:1", small_image(tmp_path, {"x": b""}, platform="linux/arm64"))
+    plain = push_image(f"{prefix}/plain:1", small_image(tmp_path, {"x": b""}, platform="linux/arm64"))
     opm_http.here("index", "add", "-b", "", "-i", plain, "-t", target, "--push", "--platform", "linux/arm64")
     cases = {
         (base, "linux/ppc64le"): f"base image {base} has no image for linux/ppc64le",
@@ -139,12 +139,12 @@ def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
         (base, "arm64"): "invalid platform 'arm64'",
         (base, "linux/amd64,linux"): "invalid platform 'linux'",
     }
-    before = tag_of(target)
+    before = resolve_digest(target)
     for (image, platform), problem in cases.items():
         done = opm_http.attempt("index", "add", "-b", "", "-i", image, "-t", target, "--push", "--platform", platform)
         assert done.returncode == 1
         assert problem in done.stderr
-    assert tag_of(target) == before
+    assert resolve_digest(target) == before
 
 
 def test_a_dockerfile_has_no_platform(opm: Opm) -> None:
@@ -180,15 +180,15 @@ def test_the_bundle_that_is_read_does_not_depend_on_the_machine(
     images = [bundle_image("demo", f"{n}.0.0", tmp_path, platform=platform) for n, platform in enumerate(there)]
     expected = [f"demo.v{chosen}.0.0"]
     for number, order in enumerate((images, images[::-1])):
-        assert bundles_of(opm_http, put_under(f"{prefix}/demo:{number}", multi_image(order))) == expected
+        assert bundles_of(opm_http, push_image(f"{prefix}/demo:{number}", multi_image(order))) == expected
         assert bundles_of(opm_http, with_attestations(multi_image(order), f"{prefix}/demo:a{number}")) == expected
 
 
 def test_of_attestations_alone_nothing_is_made(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
     name = with_attestations(multi_image([bundle_image("demo", "1.0.0", tmp_path)]), f"{prefix}/demo:1")
-    index = repository_of(name).get_manifest("1")
+    index = open_repository(name).get_manifest("1")
     assert isinstance(index, IndexManifest)
-    repository_of(name).put_manifest(IndexManifest.build(index.manifests[:1]), "none")
+    open_repository(name).put_manifest(IndexManifest.build(index.manifests[:1]), "none")
     none = f"{prefix}/demo:none"
     for argv in (
         ("registry", "add", "-b", none),
@@ -201,8 +201,8 @@ def test_of_attestations_alone_nothing_is_made(opm_http: Opm, prefix: str, tmp_p
 
 
 def test_indexes_in_indexes(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
-    name = put_under(f"{prefix}/demo:1", multi_image([bundle_image("demo", "1.0.0", tmp_path)]))
-    repository = repository_of(name)
+    name = push_image(f"{prefix}/demo:1", multi_image([bundle_image("demo", "1.0.0", tmp_path)]))
+    repository = open_repository(name)
     index = repository.resolve("1")
     for depth in range(2, 6):
         index = repository.put_manifest(IndexManifest.build([index]), str(depth))

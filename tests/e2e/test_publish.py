@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.errors import NotFound
-from tests.kit.bundles import bundle_image, put_under, tag_of
-from tests.kit.faults import Answer, FaultProxy, Seen, Unheard
+from tests.kit.bundles import bundle_image, push_image, resolve_digest
+from tests.kit.faults import Answer, FailAfterwards, FaultProxy, Seen
 from tests.kit.forkserver import Command
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def prefix(registry: Registry, tmp_path: Path) -> str:
     """A part of the registry of the test's own, with the bundles ``a`` to ``j`` in it."""
     prefix = f"{registry.host}/publish-{tmp_path.name.replace('_', '-').lower()}"
     for name in "abcdefghij":
-        put_under(f"{prefix}/{name}:1.0.0", bundle_image(name, "1.0.0", tmp_path))
+        push_image(f"{prefix}/{name}:1.0.0", bundle_image(name, "1.0.0", tmp_path))
     return prefix
 
 
@@ -75,7 +75,7 @@ def test_ten_processes_add_ten_bundles_to_one_tag_at_once_again_and_again(
 ) -> None:
     """On 1, 2, 5 or 10 machines: processes that have neither the directory for temporary files nor the store in common
     know no more of each other than those of different machines."""
-    empty = tag_of(catalog)
+    empty = resolve_digest(catalog)
     lines = [[*adding(prefix, name), "--on-conflict", "rebase", "--use-http"] for name in "abcdefghij"]
     for repetition in range(ROUNDS):
         machines = (1, 2, 5, 10)[repetition % 4]
@@ -131,7 +131,7 @@ class Staged(FaultProxy):
             if seen.method == method and re.match(path, seen.path):
                 del self._scenes[0]
                 given = happens()
-                return given if isinstance(given, (Answer, Unheard)) else None
+                return given if isinstance(given, (Answer, FailAfterwards)) else None
         return super().action_for(seen)
 
     def prefix(self, prefix: str) -> str:
@@ -148,11 +148,11 @@ def other(opm_http: Opm, prefix: str) -> Callable[[], str]:
 def test_a_tag_that_was_moved_stays_and_the_exit_code_is_4(
     opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
 ) -> None:
-    before = tag_of(catalog)
+    before = resolve_digest(catalog)
     with Staged(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"))
     assert done.returncode == 4
-    moved = f"expected {before}, found {tag_of(catalog)}"
+    moved = f"expected {before}, found {resolve_digest(catalog)}"
     assert f"/catalog:latest: tag latest was moved by another writer in the meantime: {moved}" in done.stderr
     assert "--on-conflict rebase" in done.stderr
     assert packages(opm_http, catalog) == ["b"]
@@ -177,7 +177,7 @@ def test_an_update_that_another_writer_overwrites_unseen_is_noticed(
     choice: str, opm_http: Opm, prefix: str, catalog: str
 ) -> None:
     """The other writer asks what the tag names before we move it, and moves it after us: only we can find out."""
-    line = adding(prefix, "b", f"@{tag_of(catalog)}")
+    line = adding(prefix, "b", f"@{resolve_digest(catalog)}")
     other = partial(opm_http.here, *line, "--on-conflict", "overwrite")
     with Staged(prefix.partition("/")[0], (MOVE, lambda: None), (LOOK, other)) as proxy:
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"), "--on-conflict", choice, "--settle", "0.1")
@@ -197,7 +197,7 @@ def test_an_update_that_another_writer_goes_on_from_is_not_lost(
 def test_a_move_whose_answer_was_lost_is_no_conflict_though_another_writer_went_on_from_it(
     opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
 ) -> None:
-    with Staged(prefix.partition("/")[0], (MOVE, lambda: Unheard(other))) as proxy:
+    with Staged(prefix.partition("/")[0], (MOVE, lambda: FailAfterwards(other))) as proxy:
         opm_http(*adding(proxy.prefix(prefix), "a"))
     assert packages(opm_http, catalog) == ["a", "b"]
 
@@ -210,7 +210,7 @@ def test_a_tag_that_can_not_be_looked_at_any_more_was_moved_all_the_same(
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"), "--settle", "0.1")
     assert done.returncode == 0
     assert "Warning: " in done.stderr
-    assert "not seen to stand for a while: " in done.stderr
+    assert "was moved, but not checked for other writers: " in done.stderr
     assert packages(opm_http, catalog) == ["a"]
 
     def interrupt() -> None:
@@ -258,7 +258,7 @@ def test_a_tag_that_was_deleted_is_not_made_again(opm_http: Opm, prefix: str, ca
 
     def delete() -> None:
         registry = http.client.HTTPConnection(host)
-        registry.request("DELETE", f"/v2/{path}/manifests/{tag_of(catalog)}")
+        registry.request("DELETE", f"/v2/{path}/manifests/{resolve_digest(catalog)}")
         assert registry.getresponse().status == 202
 
     with Staged(host, (UPLOAD, delete)) as proxy:
@@ -266,11 +266,11 @@ def test_a_tag_that_was_deleted_is_not_made_again(opm_http: Opm, prefix: str, ca
     assert done.returncode == 1
     assert "/catalog:latest" in done.stderr
     with pytest.raises(NotFound):
-        tag_of(catalog)
+        resolve_digest(catalog)
 
 
 def test_a_digest_says_beforehand_which_index_the_tag_has_to_name(opm_http: Opm, prefix: str, catalog: str) -> None:
-    seen = f":latest@{tag_of(catalog)}"
+    seen = f":latest@{resolve_digest(catalog)}"
     opm_http.here(*adding(prefix, "b", seen), "--settle", "0")
     assert opm_http.attempt(*adding(prefix, "a", seen)).returncode == 4
     assert packages(opm_http, catalog) == ["b"]
@@ -286,18 +286,18 @@ def test_of_several_tags_none_moves_if_that_of_the_old_index_has(
         line = ("--add", f"{prefix}/a:1.0.0", "-f", f"{here}:latest", "-t", f"{here}:2", "--also-tag", f"{here}:latest")
         assert opm_http.attempt("index", "update", *line, "--push").returncode == 4
     with pytest.raises(NotFound):
-        tag_of(f"{prefix}/catalog:2")
+        resolve_digest(f"{prefix}/catalog:2")
     opm_http.here("index", "update", *(part.replace(proxy.prefix(prefix), prefix) for part in line), "--push")
     assert packages(opm_http, catalog) == ["a", "b"]
-    assert tag_of(f"{prefix}/catalog:2") == tag_of(catalog)
+    assert resolve_digest(f"{prefix}/catalog:2") == resolve_digest(catalog)
 
 
 def test_a_run_that_changes_nothing_moves_nothing(opm_http: Opm, prefix: str, catalog: str) -> None:
     opm_http.here(*adding(prefix, "a"), "--settle", "0")
-    before = tag_of(catalog)
+    before = resolve_digest(catalog)
     for base in ((), ("-i", "scratch")):
         opm_http.here("index", "add", "-b", "", "-f", catalog, "-t", catalog, "--push", "--settle", "0", *base)
-        assert tag_of(catalog) == before
+        assert resolve_digest(catalog) == before
 
 
 def test_a_layout_is_guarded_as_a_registry_is(opm_http: Opm, prefix: str, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.kit.blobs import read_stream
-from tests.kit.bundles import bundle_content, bundle_image, put_under
+from tests.kit.bundles import bundle_content, bundle_image, push_image
 from tests.kit.catalogs import write_library
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def index(tmp_path: Path) -> str:
 
 
 def test_index_and_bundle_are_printed_by_package(opm_http: Opm, index: str, registry: Registry, tmp_path: Path) -> None:
-    name = put_under(f"{registry.host}/e2e-render/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path))
+    name = push_image(f"{registry.host}/e2e-render/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path))
     printed = opm_http("render", index, name)
     blobs = [(blob["schema"], blob.get("package", ""), blob["name"]) for blob in read_stream(printed)]
     assert blobs[0] == ("olm.package", "", "book")

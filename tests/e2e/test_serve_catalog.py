@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.bundles import put_under
+from tests.kit.bundles import push_image
 from tests.kit.images import small_image
 from tests.kit.opm import PROGRAM
 from tests.kit.server import Server, call, channel
@@ -174,6 +174,6 @@ def test_errors(catalog: Path, tmp_path: Path, opm: Opm) -> None:
 def test_index_image_is_served(catalog: Path, tmp_path: Path) -> None:
     files = {f"configs/{path.name}": path.read_bytes() for path in catalog.iterdir()}
     labels = {"operators.operatorframework.io.index.configs.v1": "/configs"}
-    name = put_under(f"oci:{tmp_path}/index:1", small_image(tmp_path, files, labels=labels))
+    name = push_image(f"oci:{tmp_path}/index:1", small_image(tmp_path, files, labels=labels))
     with Server(name, program=SERVE) as server, channel(server.address) as connection:
         assert [each.name for each in call(connection, "ListPackages")] == ["lagoon"]

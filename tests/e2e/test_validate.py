@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.kit.broken import Broken
-from tests.kit.bundles import bundle_image, put_under
+from tests.kit.bundles import bundle_image, push_image
 from tests.kit.faults import Answer, Fault, FaultProxy
 from tests.kit.images import small_image
 
@@ -60,7 +60,7 @@ def test_registries_are_asked_for_the_platforms_of_images(
     csv = csv_of(bundle)
     (image,) = set(re.findall(r"image: (\S*/lagoon-operator:\S+)", csv.read_text()))
     name = f"{registry.host}/{tmp_path.name.replace('_', '-')}/lagoon-operator:v1"
-    put_under(name, bundle_image("lagoon", "0.1.0", tmp_path, platform="linux/arm64"))
+    push_image(name, bundle_image("lagoon", "0.1.0", tmp_path, platform="linux/arm64"))
     csv.write_text(csv.read_text().replace(image, name))
     done = opm_http.attempt("bundle", "validate", "bundle-0.1.0", "--select-optional", "name=multiarch")
     assert f"these images do not support linux/amd64: {name}" in done.stdout
@@ -150,8 +150,8 @@ def test_a_broken_bundle_is_told_with_its_place(name: str, opm: Opm) -> None:
 def test_one_tag_out_of_reach_among_many(registry: Registry, opm_http: Opm, tmp_path: Path) -> None:
     versions = [f"0.1.{number}" for number in range(12)]
     for version in versions:
-        put_under(f"{registry.host}/many/demo:{version}", bundle_image("demo", version, tmp_path))
-    put_under(f"{registry.host}/many/demo:none", small_image(tmp_path, {"etc/passwd": b"root"}))
+        push_image(f"{registry.host}/many/demo:{version}", bundle_image("demo", version, tmp_path))
+    push_image(f"{registry.host}/many/demo:none", small_image(tmp_path, {"etc/passwd": b"root"}))
     gone = Fault("GET|HEAD", "/v2/many/demo/manifests/0.1.5", Answer(404), times=1000)
     with FaultProxy(registry.host, gone) as proxy:
         done = opm_http.attempt("bundle", "validate", f"{proxy.host}/many/demo", "--output", "json")

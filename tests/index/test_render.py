@@ -23,7 +23,7 @@ from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.rendering.image_template import ImageTemplate
 from opmkit.index.sqlite import open_database
 from tests.bundle.samples import files
-from tests.kit.bundles import bundle_content, bundle_image, put_under
+from tests.kit.bundles import bundle_content, bundle_image, push_image
 from tests.kit.catalogs import write_library
 from tests.kit.images import small_image
 
@@ -70,7 +70,7 @@ def image_of(directory: Path, content: Mapping[str, bytes], **image_labels: str)
     layer = directory / "layer"
     layer.mkdir(parents=True)
     image = small_image(layer, content, labels={key.replace("__", "."): value for key, value in image_labels.items()})
-    return put_under(f"oci:{directory}/image:1", image)
+    return push_image(f"oci:{directory}/image:1", image)
 
 
 CONFIGS = labels.INDEX_CONFIGS.replace(".", "__")
@@ -81,7 +81,7 @@ PACKAGE = b"schema: olm.package\nname: lagoon\ndefaultChannel: stable\n"
 def test_all_kinds_of_references_are_rendered_in_order(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:
     bundle = write(tmp_path / "bundle", bundle_content("lagoon", "2.0.0"))
     (tmp_path / "layer").mkdir()
-    image = put_under(f"oci:{tmp_path}/layout:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
+    image = push_image(f"oci:{tmp_path}/layout:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
     catalog = write(tmp_path / "catalog", {"lagoon/any": PACKAGE})
     database = library(tmp_path / "library")
     blobs = render(tool, [bundle, catalog, image, database, image])
@@ -195,10 +195,10 @@ def test_warnings_name_the_bundle(tmp_path: Path) -> None:
 
 def test_bundle_images_are_cached(tool: Callable[[], RegistryTool], tmp_path: Path, registry: Registry) -> None:
     (tmp_path / "layer").mkdir()
-    name = put_under(f"{registry.host}/cached/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
+    name = push_image(f"{registry.host}/cached/lagoon:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
     options = RenderOptions(cache=open_render_cache(tmp_path / "cache"))
     first = render(tool, [name], options)
-    other = put_under(f"{registry.host}/cached/same:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
+    other = push_image(f"{registry.host}/cached/same:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
     shutil.rmtree(tmp_path / "store")
     (entry,) = list((tmp_path / "cache").rglob("*.json"))
     entry.write_bytes(entry.read_bytes().replace(b'"lagoon"', b'"cached"'))
@@ -211,7 +211,7 @@ def test_bundle_images_are_cached(tool: Callable[[], RegistryTool], tmp_path: Pa
 
 def test_bundles_are_migrated(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:
     (tmp_path / "layer").mkdir()
-    image = put_under(f"oci:{tmp_path}/layout:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
+    image = push_image(f"oci:{tmp_path}/layout:1", bundle_image("lagoon", "1.0.0", tmp_path / "layer"))
     (bundle,) = render(tool, [image], RenderOptions(level=MigrationLevel.ALL)).bundles
     assert [prop.type for prop in bundle.properties] == ["olm.package", "olm.csv.metadata"]
 

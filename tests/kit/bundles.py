@@ -47,7 +47,7 @@ def bundle_image(package: str, version: str, scratch: Path, *, platform: str = "
     return small_image(scratch, bundle_content(package, version), labels=labels, platform=str(Platform.parse(platform)))
 
 
-def repository_of(name: str) -> Repository:
+def open_repository(name: str) -> Repository:
     """Return the repository of a reference to a plain HTTP registry or an OCI layout."""
     reference = parse_image_reference(name)
     if name.startswith("oci:"):
@@ -55,12 +55,12 @@ def repository_of(name: str) -> Repository:
     return RegistryClient(RegistryOptions(plain_http=True)).repository(reference)  # type: ignore[arg-type]
 
 
-def put_under(name: str, image: Image | ImageIndex) -> str:
+def push_image(name: str, image: Image | ImageIndex) -> str:
     """Copy an image to a reference and return the reference."""
-    copy_image(image, repository_of(name), parse_image_reference(name).tag)  # type: ignore[union-attr]
+    copy_image(image, open_repository(name), parse_image_reference(name).tag)  # type: ignore[union-attr]
     return name
 
 
-def tag_of(name: str) -> str:
+def resolve_digest(name: str) -> str:
     """Return the digest that a tag resolves to."""
-    return repository_of(name).resolve(getattr(parse_image_reference(name), "tag", "")).digest
+    return open_repository(name).resolve(getattr(parse_image_reference(name), "tag", "")).digest

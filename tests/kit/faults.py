@@ -73,7 +73,7 @@ class Trickle:
 
 
 @dataclass(frozen=True)
-class Meanwhile:
+class CallFirst:
     """Call a function, then forward the request."""
 
     first: Callable[[], object]
@@ -94,7 +94,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class Unheard:
+class FailAfterwards:
     """Forward the request, call a function, and respond with an error in place of the registry's response."""
 
     then: Callable[[], object]
@@ -102,7 +102,17 @@ class Unheard:
 
 
 Action = (
-    Answer | Reset | ResetUpload | Truncate | Corrupt | CorruptUpload | Trickle | Meanwhile | Delay | Rewrite | Unheard
+    Answer
+    | Reset
+    | ResetUpload
+    | Truncate
+    | Corrupt
+    | CorruptUpload
+    | Trickle
+    | CallFirst
+    | Delay
+    | Rewrite
+    | FailAfterwards
 )
 
 
@@ -188,7 +198,7 @@ class _Handler(QuietHandler):
             case _:
                 if isinstance(action, Delay):
                     time.sleep(action.seconds)
-                elif isinstance(action, Meanwhile):
+                elif isinstance(action, CallFirst):
                     action.first()
                 self._forward(action)
 
@@ -203,7 +213,7 @@ class _Handler(QuietHandler):
                 body_sent = _flipped(body_sent, action.at)
             upstream.request(self.command, self.path, body_sent, dict(self.headers), encode_chunked=chunked)
             response = upstream.getresponse()
-            if isinstance(action, Unheard):
+            if isinstance(action, FailAfterwards):
                 response.read()
                 action.then()
                 return self.answer(action.status)

@@ -1,4 +1,4 @@
-"""Random packages and random histories of an index that gets them, as hypothesis strategies."""
+"""Hypothesis strategies for random packages and histories of an index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 
 from opmkit.index.graph import precedence
-from tests.reference.play import Step
+from tests.reference.comparison import Step
 from tests.reference.samples import Api, Sample
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ T = TypeVar("T")
 Test = TypeVar("Test", bound="Callable[..., None]")
 
 FLAVOURS = ("replaces", "semver", "semver-skippatch", "mixed", "overwrite", "substitutes", "deprecate")
-"""What a history is about: an update mode, two by turns, an alpha feature, or what goes from full packages."""
+"""Kinds of histories: an update mode, two modes in turn, an alpha feature, or removals from complete packages."""
 
 HISTORIES = int(os.environ.get("OPMKIT_HISTORIES", "525"))
-"""How many are compared in all; OPMKIT_HISTORIES_SEED tells which."""
+"""Number of histories that are compared; OPMKIT_HISTORIES_SEED is their seed."""
 
 _PACKAGES = ("ape", "bee", "cat")
 _CHANNELS = ("alpha", "beta", "stable")
@@ -37,8 +37,8 @@ _BUILDS = ["0.2.0+1", "0.2.0+b", "1.2.0+7", "1.2.1-z.1+b.2"]
 _ANY_VERSION = [*_VERSIONS, *_PRERELEASES, *_BUILDS, ""]
 
 
-def repeated(share: float) -> Callable[[Test], Test]:
-    """Let a test see its share of `HISTORIES`, the same ones at every run, and leave nothing behind."""
+def share_of_histories(share: float) -> Callable[[Test], Test]:
+    """Run a test with its share of `HISTORIES`, the same ones in each run, without an example database."""
 
     def decorate(test: Test) -> Test:
         chosen = settings(
@@ -54,16 +54,16 @@ def repeated(share: float) -> Callable[[Test], Test]:
 
 @st.composite
 def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
-    """One to five commands that build an index of up to three packages, and take away from it."""
+    """Draw one to five commands that add up to three packages to an index, and remove parts of it."""
     packages = draw(st.integers(1, len(_PACKAGES)))
     samples = [sample for name in _PACKAGES[:packages] for sample in draw(package(name, flavour))]
-    if draw(st.booleans()):  # else package by package
+    if draw(st.booleans()):  # otherwise package by package
         samples.sort(key=lambda sample: precedence(sample.version))
-    index = _Planned(flavour, tuple(samples))
+    index = _PlannedIndex(flavour, tuple(samples))
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 5))):
         usual = "deprecatetruncate" if flavour == "deprecate" else "add"
-        command = draw(_often(usual, *_REMOVALS, odds=bool(index.coming))) if index.added else "add"
+        command = draw(_often(usual, *_REMOVALS, odds=bool(index.pending))) if index.added else "add"
         step, index = draw(additions(index) if command == "add" else removals(command, index))
         steps.append(step)
     return tuple(steps)
@@ -71,13 +71,13 @@ def histories(draw: DrawFn, flavour: str) -> tuple[Step, ...]:
 
 @st.composite
 def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
-    """The bundles of a package from the lowest version up, mostly with edges that hold together."""
+    """Draw the bundles of a package, the lowest version first, mostly with a connected graph."""
     pool = st.sampled_from(_VERSIONS) | st.sampled_from(_ANY_VERSION)
     number = draw(st.integers(1, 7))
     versions = sorted(draw(st.lists(pool, min_size=number, max_size=number, unique=True)), key=precedence)
     channels = draw(st.lists(st.sampled_from(_CHANNELS), min_size=1, max_size=3, unique=True))
-    steady = draw(_often(True, False))
-    strange = [f"{name}.v0.0.9", f"{name}.v{versions[-1]}", "bee.v0.1.0"]
+    consistent = draw(_often(True, False))
+    unusual = [f"{name}.v0.0.9", f"{name}.v{versions[-1]}", "bee.v0.1.0"]
     samples: list[Sample] = []
     for version in versions:
         below = [sample.name for sample in samples]
@@ -85,10 +85,10 @@ def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
         sample = Sample(
             name,
             version,
-            tuple(own if steady else draw(st.permutations(own))[: draw(st.integers(1, 3))]),
-            channels[0] if steady else draw(_often(channels[0], "", *channels)),
-            draw(_often(below[-1] if below else "", "", *below, *strange, odds=30)),
-            tuple(draw(_some([*below, *strange]))),
+            tuple(own if consistent else draw(st.permutations(own))[: draw(st.integers(1, 3))]),
+            channels[0] if consistent else draw(_often(channels[0], "", *channels)),
+            draw(_often(below[-1] if below else "", "", *below, *unusual, odds=30)),
+            tuple(draw(_some([*below, *unusual]))),
             draw(_often("", "<1.0.0", ">=0.1.0 <0.3.0")),
             provided=draw(_often((), *((api,) for api in _APIS), _APIS[1:])),
             required=draw(_often((), *((api,) for api in _APIS))),
@@ -103,50 +103,52 @@ def package(draw: DrawFn, name: str, flavour: str) -> list[Sample]:
 
 @st.composite
 def substitutes(draw: DrawFn, sample: Sample) -> list[Sample]:
-    """Bundles that substitute one, or one another."""
-    made: list[Sample] = []
+    """Draw bundles that substitute a sample, or each other."""
+    result: list[Sample] = []
     for build in range(1, 1 + draw(st.sampled_from((0, 0, 1, 1, 2)))):
         version = f"{sample.version}{'.' if '+' in sample.version else '+'}{build + 7}"
-        target = draw(st.sampled_from([sample, *made[-1:]]))
-        made.append(replace(sample, version=version, substitutes_for=target.name, skips=draw(_often(sample.skips, ()))))
-    return made
+        target = draw(st.sampled_from([sample, *result[-1:]]))
+        result.append(
+            replace(sample, version=version, substitutes_for=target.name, skips=draw(_often(sample.skips, ())))
+        )
+    return result
 
 
 @dataclass(frozen=True)
-class _Planned:
-    """The bundles that are still to be added, and those that were, if all went well."""
+class _PlannedIndex:
+    """An index in a planned history: bundles that are not added yet, and those that are."""
 
     flavour: str
-    coming: tuple[Sample, ...]
+    pending: tuple[Sample, ...]
     added: tuple[Sample, ...] = ()
     skipping: frozenset[str] = frozenset()
 
 
 @st.composite
-def additions(draw: DrawFn, index: _Planned) -> tuple[Step, _Planned]:
-    """A command that adds what comes next, mostly; and the index after it."""
-    coming, chosen = list(index.coming), list[Sample]()
+def additions(draw: DrawFn, index: _PlannedIndex) -> tuple[Step, _PlannedIndex]:
+    """Draw a command that adds bundles, mostly the next pending ones, and the index after it."""
+    pending, chosen = list(index.pending), list[Sample]()
     for _ in range(12 if index.flavour == "deprecate" else draw(st.integers(1, 4))):
-        if coming:
-            chosen.append(coming.pop(draw(_often(0, *range(min(4, len(coming))), odds=20))))
+        if pending:
+            chosen.append(pending.pop(draw(_often(0, *range(min(4, len(pending))), odds=20))))
     overwrites = index.flavour == "overwrite" and index.added and draw(st.booleans())
     if overwrites:
         chosen = [draw(revised(index.added)), *chosen[: draw(st.integers(0, 2))]]
     elif not chosen or draw(_often(False, True, odds=15)):
-        chosen.append(draw(st.sampled_from(index.added or index.coming)))
+        chosen.append(draw(st.sampled_from(index.added or index.pending)))
     chosen = list(dict.fromkeys(chosen))
     flags = ["--use-http", *draw(_mode(index, chosen))]
     flags += ["--overwrite-latest"] * (index.flavour == "overwrite")
     flags += ["--enable-alpha"] * (index.flavour == "substitutes" and draw(_often(True, False, odds=15)))
     step = Step("add", tuple(flags), tuple(draw(st.permutations(chosen))))
     skipping = {sample.package for sample in chosen} if "semver-skippatch" in flags else set[str]()
-    coming = [sample for sample in index.coming if sample not in chosen]
-    return step, _Planned(index.flavour, tuple(coming), (*index.added, *chosen), index.skipping | skipping)
+    pending = [sample for sample in index.pending if sample not in chosen]
+    return step, _PlannedIndex(index.flavour, tuple(pending), (*index.added, *chosen), index.skipping | skipping)
 
 
 @st.composite
 def revised(draw: DrawFn, added: Sequence[Sample]) -> Sample:
-    """Another image for a bundle that was added, of late more often."""
+    """Draw a new revision of an added bundle, preferably one of the last two."""
     sample = draw(st.sampled_from(added[-2:]) | st.sampled_from(added))
     return replace(
         sample,
@@ -159,8 +161,8 @@ def revised(draw: DrawFn, added: Sequence[Sample]) -> Sample:
 
 
 @st.composite
-def removals(draw: DrawFn, command: str, index: _Planned) -> tuple[Step, _Planned]:
-    """A command that takes away from an index, and the index after it: packages that went can come again."""
+def removals(draw: DrawFn, command: str, index: _PlannedIndex) -> tuple[Step, _PlannedIndex]:
+    """Draw a command that removes from an index, and the index after it, to which the bundles can be added again."""
     if command == "prune-stranded":
         return Step(command), index
     present = sorted({sample.package for sample in index.added})
@@ -171,17 +173,17 @@ def removals(draw: DrawFn, command: str, index: _Planned) -> tuple[Step, _Planne
         if draw(st.booleans()):
             heads = own[-draw(st.integers(1, 3)) :]
             return Step(command, ("--allow-package-removal",), tuple(heads)), index
-        below = st.sampled_from(own[:-1] or own) | st.sampled_from(index.added + index.coming[:1])
+        below = st.sampled_from(own[:-1] or own) | st.sampled_from(index.added + index.pending[:1])
         return Step(command, bundles=tuple(draw(st.lists(below, min_size=1, max_size=3, unique=True)))), index
     names = draw(st.lists(st.sampled_from([*present * 4, "dog"]), min_size=1, max_size=2, unique=True))
     names += names[: draw(_often(0, 1, odds=9))]
-    gone = [sample for sample in index.added if (sample.package in names) == (command == "rm")]
-    coming = sorted({*index.coming, *gone}, key=lambda sample: precedence(sample.version))
-    flags = ("--permissive",) if command == "prune" else ()  # without it opmkit refuses unknown names, unlike Go
-    return Step(command, flags, packages=tuple(names)), replace(index, coming=tuple(coming))
+    removed = [sample for sample in index.added if (sample.package in names) == (command == "rm")]
+    pending = sorted({*index.pending, *removed}, key=lambda sample: precedence(sample.version))
+    flags = ("--permissive",) if command == "prune" else ()  # otherwise opmkit rejects unknown names, unlike Go opm
+    return Step(command, flags, packages=tuple(names)), replace(index, pending=tuple(pending))
 
 
-def _mode(index: _Planned, chosen: Sequence[Sample]) -> st.SearchStrategy[list[str]]:
+def _mode(index: _PlannedIndex, chosen: Sequence[Sample]) -> st.SearchStrategy[list[str]]:
     if index.flavour == "semver":
         return st.just(["--mode", "semver"])
     if index.flavour == "mixed":
@@ -191,33 +193,33 @@ def _mode(index: _Planned, chosen: Sequence[Sample]) -> st.SearchStrategy[list[s
     return st.just([])
 
 
-def _skip_patch_mode(index: _Planned, chosen: Sequence[Sample]) -> str:
-    """Where bundles are skipped, the reference makes nodes of them again at the next add, and leaves a broken graph.
+def _skip_patch_mode(index: _PlannedIndex, chosen: Sequence[Sample]) -> str:
+    """Return a mode for which Go opm builds a valid graph.
 
-    That is no standard to be held to: so patches are skipped by the highest bundle of a package only, where it comes
-    alone and last, and where there is but one bundle of every lower MAJOR.MINOR.
+    At each add, Go opm adds skipped bundles to the graph again, and leaves it broken. So skip-patch mode is used only
+    if the highest bundle of a package is added alone and last, and each lower MAJOR.MINOR has a single bundle.
     """
     for name in {sample.package for sample in chosen}:
         members = {sample.version: sample for sample in (*index.added, *chosen) if sample.package == name}
-        arriving = [sample for sample in chosen if sample.package == name]
+        added_now = [sample for sample in chosen if sample.package == name]
         ordered = sorted(members, key=precedence)
         minors = [precedence(version)[:2] for version in ordered]
         if name in index.skipping and len(set(minors)) < len(minors):
             return "replaces"
         if len(set(minors)) < len(minors):
             lower = [minor for minor in minors if minor != minors[-1]]
-            if [sample.version for sample in arriving] != ordered[-1:] or len(set(lower)) < len(lower):
+            if [sample.version for sample in added_now] != ordered[-1:] or len(set(lower)) < len(lower):
                 return "semver"
     return "semver-skippatch"
 
 
 def _often(usual: T, *others: T, odds: int = 5) -> st.SearchStrategy[T]:
-    """The first value ``odds`` times of ``odds + 1``, else any of them."""
+    """Draw the first value ``odds`` times out of ``odds + 1``, otherwise any of the values."""
     anything = st.sampled_from([usual, *others])
     return st.integers(0, odds).flatmap(lambda number: anything if number == odds else st.just(usual))
 
 
 def _some(values: Sequence[T]) -> st.SearchStrategy[list[T]]:
-    """None of the values mostly, else a few."""
+    """Draw an empty list mostly, otherwise one or two of the values."""
     none: list[T] = []
     return _often(none, *([value] for value in values), list(values)[:2], odds=2)

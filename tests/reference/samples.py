@@ -1,4 +1,4 @@
-"""Bundles that no file holds: what a history adds, published as images when it is played."""
+"""Generated bundles, published as images on first use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEY = "operators.operatorframework.io.bundle"
 
 @dataclass(frozen=True)
 class Api:
-    """A kind of the group ``PLURAL.example.com`` with the versions that its definition has."""
+    """A CRD of the group ``PLURAL.example.com`` with its versions."""
 
     kind: str
     versions: tuple[str, ...]
@@ -39,7 +39,7 @@ class Api:
         return f"{self.plural}.{self.group}"
 
     def described(self) -> Iterator[dict[str, str]]:
-        """As a ClusterServiceVersion lists it, each version apart."""
+        """Yield the entries of a ClusterServiceVersion, one per version."""
         for version in self.versions:
             yield {"name": self.name, "version": version, "kind": self.kind}
 
@@ -55,7 +55,7 @@ class Api:
 
 @dataclass(frozen=True)
 class Sample:
-    """A bundle; ``revision`` tells apart images that say the same."""
+    """A bundle; ``revision`` distinguishes images of the same version."""
 
     package: str
     version: str
@@ -76,7 +76,7 @@ class Sample:
         return f"{self.package}.v{self.version}"
 
     def files(self) -> dict[str, bytes]:
-        """The files of the image, JSON all of them."""
+        """Return the files of the image, all of them JSON."""
         documents: dict[str, object] = {
             "manifests/csv.yaml": self._csv(),
             "metadata/annotations.yaml": {"annotations": self.labels()},
@@ -126,7 +126,7 @@ class Sample:
 
 
 class Publisher:
-    """Pushes samples to a plain http registry, each once."""
+    """Pushes samples to a plain HTTP registry, each once."""
 
     def __init__(self, host: str) -> None:
         self.prefix = f"{host}/histories"
@@ -134,18 +134,18 @@ class Publisher:
         self._published: dict[Sample, str] = {}
 
     def publish(self, sample: Sample) -> str:
-        """The image of a sample, which is there afterwards; samples of one content are one image."""
+        """Push the image of a sample if necessary and return its reference; equal files share an image."""
         if sample not in self._published:
             files = sample.files()
             tag = sha256(b"\n".join(files.values())).hexdigest()[:12]
             repository = self._client.repository(Reference.parse(f"{self.prefix}/{sample.package}"))
             with tempfile.TemporaryDirectory() as directory:
-                save_files(_written(files, Path(directory)), sample.labels(), repository, tag)
+                save_files(_write_files(files, Path(directory)), sample.labels(), repository, tag)
             self._published[sample] = f"{self.prefix}/{sample.package}:{tag}"
         return self._published[sample]
 
 
-def _written(files: dict[str, bytes], directory: Path) -> dict[str, Path]:
+def _write_files(files: dict[str, bytes], directory: Path) -> dict[str, Path]:
     paths = {name: directory / name.replace("/", "-") for name in files}
     for name, path in paths.items():
         path.write_bytes(files[name])

@@ -1,4 +1,4 @@
-"""ConfigMaps written and read by the reference tool, too, which talks to the same API server."""
+"""ConfigMaps written and read by opmkit and by Go opm, which use the same API server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opmkit.index.operations.initialize.config_map import write_config_map_datab
 from opmkit.index.operations.package_manifest import walk
 from tests.kit.apiserver import ApiServer
 from tests.kit.shared import SHARED, dump_index, needs_shared
-from tests.reference.play import REFERENCE, needs_reference
+from tests.reference.comparison import REFERENCE, needs_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def server() -> Iterator[ApiServer]:
 
 
 def catalog(package: Path) -> dict[str, str]:
-    """The data of a ConfigMap with the manifests of a package directory, each CRD in its last form."""
+    """Return the data of a ConfigMap with the manifests of a package directory, and the last version of each CRD."""
     lists: dict[str, dict[str, Any]] = {"customResourceDefinitions": {}, "clusterServiceVersions": {}, "packages": {}}
     for path in walk(package):
         content = yaml.safe_load(path.read_bytes())
@@ -51,8 +51,8 @@ def catalog(package: Path) -> dict[str, str]:
     return {key: yaml.safe_dump(list(values.values())) for key, values in lists.items()}
 
 
-def play(server: ApiServer, name: str, directory: Path) -> bool:
-    """Let the reference serve a ConfigMap until it does, or has ended; whether it did."""
+def is_served(server: ApiServer, name: str, directory: Path) -> bool:
+    """Run configmap-server of operator-registry and return whether it serves a ConfigMap."""
     flags = ("--configMapName", name, "--configMapNamespace", "default", "--database", "reference.db", "--port", "0")
     program = Path(REFERENCE).with_name("configmap-server")
     kubeconfig = server.kubeconfig(directory / "kubeconfig")
@@ -71,7 +71,7 @@ def play(server: ApiServer, name: str, directory: Path) -> bool:
 
 
 def comparable(database: Path) -> Any:
-    """What a database holds, but for the manifests, of which the reference drops what it does not know."""
+    """Return the content of a database without the manifests, of which Go opm drops unknown fields."""
     tables = json.loads(json.dumps(dump_index(database, "")))["tables"]
     for bundle in tables["operatorbundle"]:
         del bundle["csv"]
@@ -81,10 +81,10 @@ def comparable(database: Path) -> Any:
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
-def test_databases_are_the_same(package: Path, server: ApiServer, tmp_path: Path) -> None:
+def test_databases_equal_those_of_go_opm(package: Path, server: ApiServer, tmp_path: Path) -> None:
     content = catalog(package)
     server.put("default", package.name, content)
-    if not play(server, package.name, tmp_path):
+    if not is_served(server, package.name, tmp_path):
         with pytest.raises(CatalogError):
             write_config_map_database(tmp_path / "ours.db", content, package.name)
         return
@@ -94,15 +94,15 @@ def test_databases_are_the_same(package: Path, server: ApiServer, tmp_path: Path
 
 @pytest.mark.parametrize("compress", [False, True], ids=["plain", "gzip"])
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.parent.name)
-def test_config_maps_are_the_same(bundle: Path, compress: bool, server: ApiServer, tmp_path: Path) -> None:
+def test_config_maps_equal_those_of_go_opm(bundle: Path, compress: bool, server: ApiServer, tmp_path: Path) -> None:
     kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
     server.put("default", "theirs")
     flags = ["-m", f"{bundle}/", "-c", "theirs", "-n", "default", "-k", str(kubeconfig), *(["-z"] if compress else [])]
     subprocess.run([REFERENCE, "alpha", "bundle", "extract", *flags], check=True, capture_output=True)
     files = fetch_bundle_files(None, BundleSource(str(bundle), bundle, ""))  # type: ignore[arg-type]
-    made = bundle_config_map(files, ExtractionOptions("default", "ours", compress=compress))
+    config_map = bundle_config_map(files, ExtractionOptions("default", "ours", compress=compress))
     cluster = Cluster.connect(str(kubeconfig))
-    cluster.write(made, replacing=MANAGED_ANNOTATIONS)
+    cluster.write(config_map, replacing=MANAGED_ANNOTATIONS)
     ours, theirs = cluster.read("default", "ours"), cluster.read("default", "theirs")
     assert (ours.data, ours.annotations) == (theirs.data, theirs.annotations)
     assert ours.binary_data.keys() == theirs.binary_data.keys()

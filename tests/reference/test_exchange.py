@@ -1,4 +1,4 @@
-"""Databases that opmkit and the reference tool change by turns, and that the reference tool reads."""
+"""Databases that opmkit and Go opm change in turn, and that Go opm reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from opmkit.cli.main import run
 from tests.kit.shared import needs_shared
-from tests.reference.histories import FLAVOURS, histories, repeated
-from tests.reference.play import Comparison, Player, Rows, needs_reference, reference, run_reference
+from tests.reference.comparison import Comparison, Player, Rows, needs_reference, reference, run_reference
+from tests.reference.histories import FLAVOURS, histories, share_of_histories
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,25 +24,25 @@ pytestmark = [needs_reference, needs_shared, pytest.mark.timeout(0)]
 any_history = st.sampled_from(FLAVOURS).flatmap(histories)
 
 
-@pytest.mark.parametrize("players", [(run, reference), (reference, run)], ids=["opmkit-first", "reference-first"])
-@repeated(0.1)
+@pytest.mark.parametrize("players", [(run, reference), (reference, run)], ids=["opmkit-first", "go-opm-first"])
+@share_of_histories(0.1)
 @given(data=st.data())
-def test_it_makes_no_difference_who_takes_a_step(
+def test_steps_can_be_run_by_either_program(
     players: tuple[Player, ...], publisher: Publisher, data: st.DataObject
 ) -> None:
-    found = Comparison(publisher, players).difference(data.draw(any_history))
-    assert found is None, str(found)
+    difference = Comparison(publisher, players).difference(data.draw(any_history))
+    assert difference is None, str(difference)
 
 
-@repeated(0.1)
+@share_of_histories(0.1)
 @given(data=st.data())
-def test_the_reference_reads_the_same_from_both(publisher: Publisher, data: st.DataObject) -> None:
-    found = Comparison(publisher, read=_as_the_reference_reads_it).difference(data.draw(any_history))
-    assert found is None, str(found)
+def test_go_opm_reads_the_same_from_both_databases(publisher: Publisher, data: st.DataObject) -> None:
+    difference = Comparison(publisher, read=_read_with_go_opm).difference(data.draw(any_history))
+    assert difference is None, str(difference)
 
 
-def _as_the_reference_reads_it(database: Path, _prefix: str, _exact: bool) -> Rows:
-    """The catalog that the reference makes of a database, and its lists; the error where it can't."""
+def _read_with_go_opm(database: Path, _prefix: str, _exact: bool) -> Rows:
+    """Return the catalog that Go opm renders from a database, its exit status, and the lists."""
     rendered = run_reference("render", str(database))
     blobs = [json.loads(f"{blob}}}") for blob in rendered.stdout.split("\n}\n")[:-1]]
     lists = {
@@ -53,7 +53,7 @@ def _as_the_reference_reads_it(database: Path, _prefix: str, _exact: bool) -> Ro
 
 
 def _canonical(value: object) -> str:
-    """One text for all values that differ in the order of their lists alone."""
+    """Return a text that does not depend on the order of lists."""
     if isinstance(value, dict):
         return json.dumps({key: _canonical(entry) for key, entry in value.items()}, sort_keys=True)
     return json.dumps(sorted(map(_canonical, value)) if isinstance(value, list) else value)

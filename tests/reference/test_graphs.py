@@ -1,6 +1,6 @@
-"""Update graphs made up at random, and templates: the reference tool draws and renders the same, byte for byte.
+"""Drawings of random update graphs, and rendered templates, equal those of Go opm byte for byte.
 
-``OPMKIT_REFERENCE_OPM`` and ``OPMKIT_REFERENCE_OPM_NEWEST`` name the tool, each of any release.
+``OPMKIT_REFERENCE_OPM`` and ``OPMKIT_REFERENCE_OPM_NEWEST`` are paths of Go opm of any release.
 """
 
 from __future__ import annotations
@@ -30,46 +30,48 @@ if TYPE_CHECKING:
 TOOLS = [tool for name in ("", "_NEWEST") if (tool := os.environ.get(f"OPMKIT_REFERENCE_OPM{name}"))]
 GRAPHS = 60
 
-pytestmark = pytest.mark.skipif(not TOOLS, reason="no environment variable names the reference tool")
+pytestmark = pytest.mark.skipif(
+    not TOOLS, reason="set OPMKIT_REFERENCE_OPM or OPMKIT_REFERENCE_OPM_NEWEST to the path of Go opm"
+)
 
 
 @cache
 def compat(tool: str) -> Compat:
-    told = subprocess.run([tool, "alpha", "render-graph", "--help"], capture_output=True, text=True, check=False)
-    return Compat.NEWEST if "--draw-v0-semantics" in told.stdout else Compat.OPM_1_26
+    done = subprocess.run([tool, "alpha", "render-graph", "--help"], capture_output=True, text=True, check=False)
+    return Compat.NEWEST if "--draw-v0-semantics" in done.stdout else Compat.OPM_1_26
 
 
 def theirs(tool: str, *arguments: str) -> str | None:
-    """What the tool prints, None where it fails."""
+    """Return the output of Go opm, None if it fails."""
     done = subprocess.run([tool, *arguments], capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else None
 
 
-def wild_package(dice: random.Random, package: str) -> list[dict[str, Any]]:
-    """A package whose channels have any edges at all."""
+def random_package(rng: random.Random, package: str) -> list[dict[str, Any]]:
+    """Return a package whose channels have arbitrary edges."""
     ends = ("", "", "-rc.1", "-alpha")
-    versions = {".".join(str(dice.randint(0, 3)) for _ in range(3)) + dice.choice(ends) for _ in range(9)}
+    versions = {".".join(str(rng.randint(0, 3)) for _ in range(3)) + rng.choice(ends) for _ in range(9)}
     names = {f"{package}.v{version}": version for version in sorted(versions)}
     known = [*names, f"{package}.v0.0.9"]
 
     def entry(name: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"name": name}
-        if dice.random() < 0.6:
-            found["replaces"] = dice.choice(known)
-        if dice.random() < 0.4:
-            found["skips"] = dice.sample(known, 2)
-        if dice.random() < 0.3:
-            found["skipRange"] = dice.choice((">=0.0.0 <1.0.0", "<1.2.0 || 2.x", ">=1.0.0-0 !=1.1.0", "none"))
-        return found
+        result: dict[str, Any] = {"name": name}
+        if rng.random() < 0.6:
+            result["replaces"] = rng.choice(known)
+        if rng.random() < 0.4:
+            result["skips"] = rng.sample(known, 2)
+        if rng.random() < 0.3:
+            result["skipRange"] = rng.choice((">=0.0.0 <1.0.0", "<1.2.0 || 2.x", ">=1.0.0-0 !=1.1.0", "none"))
+        return result
 
     channels = [
         {
             "schema": "olm.channel",
             "package": package,
             "name": name,
-            "entries": [entry(one) for one in dice.sample(list(names), dice.randint(1, len(names)))],
+            "entries": [entry(bundle) for bundle in rng.sample(list(names), rng.randint(1, len(names)))],
         }
-        for name in dice.sample(("a", "b", "c-1"), dice.randint(1, 3))
+        for name in rng.sample(("a", "b", "c-1"), rng.randint(1, 3))
     ]
     bundles = [
         {
@@ -84,43 +86,43 @@ def wild_package(dice: random.Random, package: str) -> list[dict[str, Any]]:
     return [{"schema": "olm.package", "name": package, "defaultChannel": "a"}, *channels, *bundles]
 
 
-def deprecations(dice: random.Random, catalog: list[dict[str, Any]]) -> dict[str, Any]:
-    """Deprecations of some of a package."""
+def deprecations(rng: random.Random, catalog: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a blob that deprecates random channels and bundles of a package, and sometimes the package."""
     package = catalog[0]["name"]
-    told = [
-        {"reference": {"schema": one["schema"], "name": one["name"]}, "message": "old"}
-        for one in catalog[1:]
-        if dice.random() < 0.4
+    entries = [
+        {"reference": {"schema": blob["schema"], "name": blob["name"]}, "message": "old"}
+        for blob in catalog[1:]
+        if rng.random() < 0.4
     ]
-    whole = [{"reference": {"schema": "olm.package"}, "message": "old"}] * (dice.random() < 0.5)
-    return {"schema": "olm.deprecations", "package": package, "entries": told + whole}
+    whole = [{"reference": {"schema": "olm.package"}, "message": "old"}] * (rng.random() < 0.5)
+    return {"schema": "olm.deprecations", "package": package, "entries": entries + whole}
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_graphs_are_drawn_alike(tool: str, tmp_path: Path) -> None:
+def test_drawings_of_graphs_equal_those_of_go_opm(tool: str, tmp_path: Path) -> None:
     for seed in range(GRAPHS):
-        dice = random.Random(seed)
-        catalog = wild_package(dice, "p0")
-        several = seed % 3 == 0  # the reference mixes up deprecations and arrows of several packages
-        catalog += wild_package(dice, "p1") if several else [deprecations(dice, catalog)]
+        rng = random.Random(seed)
+        catalog = random_package(rng, "p0")
+        several = seed % 3 == 0  # with several packages Go opm confuses deprecations and edges
+        catalog += random_package(rng, "p1") if several else [deprecations(rng, catalog)]
         root = tmp_path / str(seed)
         root.mkdir()
         (root / "catalog.json").write_text("\n".join(map(json.dumps, catalog)))
-        bundle = dice.choice([one["name"] for one in catalog if one["schema"] == "olm.bundle"])
-        selection = dice.choice(
+        bundle = rng.choice([blob["name"] for blob in catalog if blob["schema"] == "olm.bundle"])
+        selection = rng.choice(
             (GraphFilter(), GraphFilter("p0"), GraphFilter(minimum=bundle), GraphFilter("p0", bundle))
         )
-        v0 = compat(tool) is Compat.NEWEST and not several and dice.random() < 0.5
+        v0 = compat(tool) is Compat.NEWEST and not several and rng.random() < 0.5
         flags = ["--package-name", selection.package, "--minimum-edge", selection.minimum]
         flags += ["--draw-v0-semantics"] * v0
         drawn = render_mermaid(read_blobs(root), selection, compat=compat(tool), v0_semantics=v0)
         assert drawn.text == theirs(tool, "alpha", "render-graph", str(root), *flags), (seed, flags)
 
 
-SOME = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.1.1", "2.0.0-rc.1", "2.0.0", "2.0.1")
+VERSIONS = ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "1.1.1", "2.0.0-rc.1", "2.0.0", "2.0.1")
 
 
-def listed(*tags: str, package: str = "syn-patch") -> dict[str, Any]:
+def images(*tags: str, package: str = "syn-patch") -> dict[str, Any]:
     return {"bundles": [{"image": f"{{registry}}/{package}:{tag}"} for tag in tags]}
 
 
@@ -157,21 +159,21 @@ OTHER = {"schema": "example.com.notes", "value": [1, 2.5, None]}
 def substitutes(*pairs: tuple[str, str]) -> dict[str, Any]:
     versions = ("1.0.0", "1.0.1", "1.1.0")
     entries = [PACKAGE, chain("a", *versions), chain("b", *versions[1:]), *map(full, versions), OTHER]
-    found = [{"name": f"{{registry}}/syn-patch:{tag}", "base": f"syn-patch.v{base}"} for tag, base in pairs]
-    return {"schema": "olm.template.substitutes", "entries": entries, "substitutions": found}
+    substitutions = [{"name": f"{{registry}}/syn-patch:{tag}", "base": f"syn-patch.v{base}"} for tag, base in pairs]
+    return {"schema": "olm.template.substitutes", "entries": entries, "substitutions": substitutions}
 
 
 BOTH = {"generateMajorChannels": True, "generateMinorChannels": True}
 TEMPLATES = {
-    "both": semver(**BOTH, candidate=listed(*SOME), stable=listed("1.0.0", "1.1.0")),
-    "major": semver(generateMajorChannels=True, candidate=listed(*SOME), fast=listed("1.0.0")),
-    "unset": semver(candidate=listed(*SOME)),
-    "neither": semver(generateMajorChannels=False, generateMinorChannels=False, stable=listed("1.0.0", "1.0.2")),
-    "preferred": semver(**BOTH, defaultChannelTypePreference="major", stable=listed("2.0.0-rc.1")),
-    "described": semver(**BOTH, candidate=listed("0.1.0", "0.17.1", package="yaks")),
-    "mismatch": semver(defaultChannelTypePreference="major", candidate=listed("1.0.0")),
-    "unknown": semver(nothing=1, candidate=listed("1.0.0")),
-    "twice": semver(candidate=listed("1.0.0", "1.0.0")),
+    "both": semver(**BOTH, candidate=images(*VERSIONS), stable=images("1.0.0", "1.1.0")),
+    "major": semver(generateMajorChannels=True, candidate=images(*VERSIONS), fast=images("1.0.0")),
+    "unset": semver(candidate=images(*VERSIONS)),
+    "neither": semver(generateMajorChannels=False, generateMinorChannels=False, stable=images("1.0.0", "1.0.2")),
+    "preferred": semver(**BOTH, defaultChannelTypePreference="major", stable=images("2.0.0-rc.1")),
+    "described": semver(**BOTH, candidate=images("0.1.0", "0.17.1", package="yaks")),
+    "mismatch": semver(defaultChannelTypePreference="major", candidate=images("1.0.0")),
+    "unknown": semver(nothing=1, candidate=images("1.0.0")),
+    "twice": semver(candidate=images("1.0.0", "1.0.0")),
     "basic": {
         "schema": "olm.template.basic",
         "entries": [
@@ -192,7 +194,7 @@ TEMPLATES = {
 @needs_shared
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is Compat.NEWEST])
-def test_templates_are_rendered_alike(tool: str, name: str, registry: Registry, tmp_path: Path) -> None:
+def test_rendered_templates_equal_those_of_go_opm(tool: str, name: str, registry: Registry, tmp_path: Path) -> None:
     corpus = RegistryCorpus(registry.host)
     (tmp_path / "template.json").write_text(corpus.fill([json.dumps(TEMPLATES[name])])[0])
     opm = Opm(tmp_path, flags=("--use-http",))
@@ -206,9 +208,9 @@ def test_templates_are_rendered_alike(tool: str, name: str, registry: Registry, 
 @pytest.mark.parametrize("kind", ["basic", "substitutes"])
 @pytest.mark.parametrize("form", ["json", "yaml"])
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if compat(tool) is Compat.NEWEST])
-def test_catalogs_are_converted_alike(tool: str, form: str, kind: str, tmp_path: Path) -> None:
-    (tmp_path / "made.json").write_text("\n".join(map(json.dumps, wild_package(random.Random(1), "p0"))))
-    files = [tmp_path / "made.json", SHARED / "corpus" / "templates" / "basic-two.yaml"]
+def test_converted_catalogs_equal_those_of_go_opm(tool: str, form: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / "random.json").write_text("\n".join(map(json.dumps, random_package(random.Random(1), "p0"))))
+    files = [tmp_path / "random.json", SHARED / "corpus" / "templates" / "basic-two.yaml"]
     for file in files:
         argv = ("alpha", "convert-template", kind, str(file), "-o", form)
         assert Opm(tmp_path)(*argv) == theirs(tool, *argv)

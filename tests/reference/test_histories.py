@@ -1,4 +1,4 @@
-"""Random histories of an index, the same here and in the reference tool."""
+"""Random histories of an index have the same results as with Go opm."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kit.shared import needs_shared
-from tests.reference.histories import FLAVOURS, histories, repeated
-from tests.reference.play import Comparison, needs_reference
+from tests.reference.comparison import Comparison, needs_reference
+from tests.reference.histories import FLAVOURS, histories, share_of_histories
 
 if TYPE_CHECKING:
     from tests.reference.samples import Publisher
@@ -19,10 +19,8 @@ pytestmark = [needs_reference, needs_shared, pytest.mark.timeout(0)]
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@repeated(1 / len(FLAVOURS))
+@share_of_histories(1 / len(FLAVOURS))
 @given(data=st.data())
-def test_history_comes_to_what_the_reference_makes_of_it(
-    flavour: str, publisher: Publisher, data: st.DataObject
-) -> None:
-    found = Comparison(publisher).difference(data.draw(histories(flavour)))
-    assert found is None, str(found)
+def test_history_has_the_results_of_go_opm(flavour: str, publisher: Publisher, data: st.DataObject) -> None:
+    difference = Comparison(publisher).difference(data.draw(histories(flavour)))
+    assert difference is None, str(difference)

@@ -1,7 +1,7 @@
-"""Tables of catalogs made up at random: the newest reference tool lists the same of each, or refuses it as well.
+"""Lists of random catalogs equal those of the newest Go opm, which fails for the same ones.
 
-``OPMKIT_REFERENCE_OPM_NEWEST`` names that tool; ``OPMKIT_CATALOGS`` and ``OPMKIT_CATALOGS_SEED`` are those of the
-verdicts.
+``OPMKIT_REFERENCE_OPM_NEWEST`` is its path; ``OPMKIT_CATALOGS`` and ``OPMKIT_CATALOGS_SEED`` are those of
+``test_catalog_results``.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ SHARES = 10
 TABLES = ("packages", "channels", "bundles")
 
 
-@pytest.mark.skipif(not REFERENCE, reason="OPMKIT_REFERENCE_OPM_NEWEST does not name the reference tool")
+@pytest.mark.skipif(not REFERENCE, reason="set OPMKIT_REFERENCE_OPM_NEWEST to the path of the newest Go opm")
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("share", range(SHARES))
-def test_tables_are_those_of_the_reference(share: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_equal_those_of_go_opm(share: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in range(SEED + share, SEED + COUNT, SHARES):
         root = tmp_path / str(seed)
         root.mkdir()
-        dice = random.Random(seed)
-        catalog = random_catalog(dice, packages=3)
-        broken = [break_catalog(dice, catalog)] if seed % 5 == 0 else []
-        write_catalog(dice, catalog, root)
+        rng = random.Random(seed)
+        catalog = random_catalog(rng, packages=3)
+        broken = [break_catalog(rng, catalog)] if seed % 5 == 0 else []
+        write_catalog(rng, catalog, root)
         for table in TABLES:
             argv = ["alpha", "list", table, str(root)]
             theirs = subprocess.run([REFERENCE, *argv], capture_output=True, text=True, check=False)
             status = run(argv)
-            told = capsys.readouterr()
-            assert (status == 0) is (theirs.returncode == 0), (seed, broken, theirs.stderr, told.err)
+            captured = capsys.readouterr()
+            assert (status == 0) is (theirs.returncode == 0), (seed, broken, theirs.stderr, captured.err)
             if status == 0:
-                assert told.out == theirs.stdout or (
-                    table == "packages" and same_but_for_more_names(told.out, theirs.stdout)
+                assert captured.out == theirs.stdout or (
+                    table == "packages" and equal_except_additional_names(captured.out, theirs.stdout)
                 ), (seed, table)
 
 
-def same_but_for_more_names(ours: str, theirs: str) -> bool:
-    """Whether the rows are the same, but for display names where the reference has none: we find more of them."""
+def equal_except_additional_names(ours: str, theirs: str) -> bool:
+    """Return whether the rows are equal, except that opmkit finds display names that Go opm omits."""
     rows = [(line.split(), other.split()) for line, other in zip(ours.splitlines(), theirs.splitlines(), strict=True)]
     return all(mine == other or (len(other) == 2 and [mine[0], mine[-1]] == other) for mine, other in rows)

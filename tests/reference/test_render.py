@@ -1,6 +1,6 @@
-"""What is rendered and migrated is, byte for byte, what the newest reference tool renders and migrates.
+"""Rendered and migrated catalogs equal those of the newest Go opm byte for byte.
 
-``OPMKIT_REFERENCE_OPM_NEWEST`` names that tool, or else ``OPMKIT_REFERENCE_OPM`` if it is new enough.
+``OPMKIT_REFERENCE_OPM_NEWEST`` is its path, or ``OPMKIT_REFERENCE_OPM`` if that is new enough.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ PACKAGES = ("etcd", "lbconfig-operator", "syn-apis", "syn-images", "syn-text")
 
 
 @cache
-def renders_today() -> bool:
-    """Whether the tool renders as the newest release does."""
-    told = subprocess.run([REFERENCE, "render", "--help"], capture_output=True, text=True, check=False)
-    return "--migrate-level" in told.stdout
+def is_new_enough() -> bool:
+    """Return whether Go opm renders as the newest release does."""
+    done = subprocess.run([REFERENCE, "render", "--help"], capture_output=True, text=True, check=False)
+    return "--migrate-level" in done.stdout
 
 
 @pytest.fixture(autouse=True)
 def _reference() -> None:
-    if not REFERENCE or not renders_today():
-        pytest.skip("no environment variable names the newest reference tool")
+    if not REFERENCE or not is_new_enough():
+        pytest.skip("set OPMKIT_REFERENCE_OPM_NEWEST to the path of the newest Go opm")
 
 
 def theirs(*arguments: str) -> str | None:
-    """What the reference prints, None where it fails."""
+    """Return the output of Go opm, None if it fails."""
     done = subprocess.run([REFERENCE, *arguments], capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else None
 
@@ -55,39 +55,41 @@ def ours(opm: Opm, *arguments: str) -> str | None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=" ".join)
-def test_catalogs_made_up_at_random_are_rendered_alike(form: tuple[str, ...], tmp_path: Path) -> None:
+def test_rendered_random_catalogs_equal_those_of_go_opm(form: tuple[str, ...], tmp_path: Path) -> None:
     opm = Opm(tmp_path)
     for seed in range(CATALOGS):
         root = tmp_path / str(seed)
         root.mkdir()
-        dice = random.Random(seed)
-        write_catalog(dice, random_catalog(dice), root)
+        rng = random.Random(seed)
+        write_catalog(rng, random_catalog(rng), root)
         assert opm.here("render", str(root), *form) == theirs("render", str(root), *form), seed
 
 
 @needs_shared
 @pytest.mark.parametrize("package", PACKAGES)
-def test_bundles_and_their_index_are_rendered_alike(package: str, registry: Registry, tmp_path: Path) -> None:
-    opm, corpus, good = Opm(tmp_path), RegistryCorpus(registry.host), []
+def test_rendered_bundles_and_index_equal_those_of_go_opm(package: str, registry: Registry, tmp_path: Path) -> None:
+    opm, corpus, renderable = Opm(tmp_path), RegistryCorpus(registry.host), []
     for version in sorted(path.name for path in (SHARED / "corpus" / "bundles" / package).iterdir()):
         (image,) = corpus.fill([f"{{registry}}/{package}:{version.replace('+', '_')}"])
         if theirs("render", "--use-http", image) is None:
             assert ours(opm, "render", "--use-http", image) is None
         else:
-            good.append(image)
-    assert_alike(opm, "--use-http", *good)
-    opm.attempt("registry", "add", "--use-http", "--permissive", "--database", "index.db", "-b", ",".join(good))
+            renderable.append(image)
+    assert_equal_renderings(opm, "--use-http", *renderable)
+    opm.attempt("registry", "add", "--use-http", "--permissive", "--database", "index.db", "-b", ",".join(renderable))
     database = str(tmp_path / "index.db")
-    assert_alike(opm, database)
+    assert_equal_renderings(opm, database)
     migrated = [ours(opm, "migrate", database, "ours"), theirs("migrate", database, str(tmp_path / "theirs"))]
     assert None not in migrated
     assert contents(tmp_path / "ours") == contents(tmp_path / "theirs")
 
 
-def assert_alike(opm: Opm, *arguments: str) -> None:
+def assert_equal_renderings(opm: Opm, *arguments: str) -> None:
     for form in FORMS:
-        expected, found = theirs("render", *arguments, *form), ours(opm, "render", *arguments, *form)
-        assert found == expected or (found and not expected and "yaml" in form)  # it can't write every text as YAML
+        expected, actual = theirs("render", *arguments, *form), ours(opm, "render", *arguments, *form)
+        assert actual == expected or (
+            actual and not expected and "yaml" in form
+        )  # Go opm cannot write all texts as YAML
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -95,7 +97,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 @needs_shared
-def test_a_template_names_images_alike(tmp_path: Path) -> None:
+def test_image_reference_template_equals_that_of_go_opm(tmp_path: Path) -> None:
     bundle = str(SHARED / "corpus" / "bundles" / "etcd" / "0.9.4")
     form = ("--alpha-image-ref-template", "quay.io/me/{{.Package}}:v{{ .Version }}-{{.Name}}")
     expected = theirs("render", bundle, *form)

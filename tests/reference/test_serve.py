@@ -1,7 +1,7 @@
-"""What the reference serves and what we do: every call has the same outcome.
+"""Calls to the catalog server have the same results as with Go opm.
 
-That is asked of databases with holes and crossed edges, of file-based catalogs, and of one index in both forms.
-``OPMKIT_REFERENCE_OPM_NEWEST`` names the newest reference tool, which serves catalogs as we do.
+The tests serve databases with missing and unusual values, file-based catalogs, and one index in both formats.
+``OPMKIT_REFERENCE_OPM_NEWEST`` is the path of the newest Go opm, which is needed for catalogs.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tests.kit.randomcatalogs import requests_for_catalog
 from tests.kit.server import Server, call, channel
 from tests.kit.shared import needs_shared
 from tests.kit.soak import requests_for
-from tests.reference.play import REFERENCE, needs_reference
-from tests.reference.test_catalog_verdicts import COUNT, SEED, SHARES, made_up
+from tests.reference.comparison import REFERENCE, needs_reference
+from tests.reference.test_catalog_results import COUNT, SEED, SHARES, write_random_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     Requests = Mapping[str, list[dict[str, str]]]
 
 NEWEST = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST", "")
-needs_newest = pytest.mark.skipif(not NEWEST, reason="OPMKIT_REFERENCE_OPM_NEWEST does not name the reference tool")
+needs_newest = pytest.mark.skipif(not NEWEST, reason="set OPMKIT_REFERENCE_OPM_NEWEST to the path of the newest Go opm")
 SERVED = COUNT // 5
-"""How many catalogs are made up; those that are sound are served by both."""
+"""Number of random catalogs; the valid ones are served."""
 
 COLUMNS = (
     *(("operatorbundle", column) for column in ("version", "bundlepath", "skiprange", "csv", "bundle")),
@@ -54,10 +54,10 @@ COLUMNS = (
     *(("dependencies", column) for column in ("type", "value", "operatorbundle_version")),
 )
 TEXTS = (None, None, "", "x", '{"kind":1}', "null", '{"Kind":"Shelf","group":"g"}')
-BROKEN = ("invalid character", "Object 'Kind' is missing")
-"""How the reference tells manifests that are no JSON, or no objects; we say it in other words."""
+INVALID_MANIFESTS = ("invalid character", "Object 'Kind' is missing")
+"""Error messages of Go opm for manifests that are not JSON objects; opmkit has another text."""
 BUNDLE = ("packageName", "channelName", "csvName")
-STRANGE: Requests = {
+INVALID_REQUESTS: Requests = {
     "GetPackage": [{"name": "none"}, {}],
     "GetBundle": [{"pkgName": "shelf", "channelName": "alpha", "csvName": "none"}, {}],
     "GetBundleForChannel": [{"pkgName": "shelf", "channelName": "none"}, {"pkgName": "none", "channelName": "alpha"}],
@@ -69,17 +69,17 @@ STRANGE: Requests = {
 }
 
 
-def spoil(path: Path, seed: int) -> None:
-    """Change some values of a database to what can hardly be there."""
-    chance = random.Random(seed)
+def replace_values(path: Path, seed: int) -> None:
+    """Replace some values of a database with unusual ones."""
+    rng = random.Random(seed)
     with closing(sqlite3.connect(path)) as database:
-        for _ in range(chance.randint(1, 6)):
-            table, column = chance.choice(COLUMNS)
+        for _ in range(rng.randint(1, 6)):
+            table, column = rng.choice(COLUMNS)
             rows = [row for (row,) in database.execute(f"SELECT rowid FROM {table}")]
             choices = {"replaces": [*rows, None], "depth": [None, 0, 1, 5]}.get(column, TEXTS)
-            value = chance.choice(choices)
+            value = rng.choice(choices)
             with suppress(sqlite3.IntegrityError):
-                database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, chance.choice(rows)))
+                database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, rng.choice(rows)))
         database.commit()
 
 
@@ -92,7 +92,7 @@ def as_sets(value: Any) -> Any:
 
 
 def _manifests(name: str, value: Any) -> Any:
-    """JSON in texts, where its form does not matter, as what it says."""
+    """Return the JSON of manifests in canonical form."""
     if name == "object":
         return [_manifests("csvJson", text) for text in value]
     if name == "csvJson":
@@ -101,44 +101,48 @@ def _manifests(name: str, value: Any) -> Any:
     return value
 
 
-def outcome(connection: grpc.Channel, method: str, request: dict[str, str]) -> Any:
+def call_result(connection: grpc.Channel, method: str, request: dict[str, str]) -> Any:
     try:
         answer = call(connection, method, **request)
     except grpc.RpcError as error:
         status, text = error.code().name, error.details() or ""
-        return status, "invalid manifests" if text.startswith((*BROKEN, "invalid manifests", "no csv")) else text
-    return as_sets([MessageToDict(one) for one in answer] if isinstance(answer, list) else MessageToDict(answer))
+        return status, "invalid manifests" if text.startswith(
+            (*INVALID_MANIFESTS, "invalid manifests", "no csv")
+        ) else text
+    return as_sets(
+        [MessageToDict(message) for message in answer] if isinstance(answer, list) else MessageToDict(answer)
+    )
 
 
-def every(*requests: Requests) -> Iterable[tuple[str, dict[str, str]]]:
-    """All requests with their methods, each once, without what is not told."""
+def all_requests(*requests: Requests) -> Iterable[tuple[str, dict[str, str]]]:
+    """Yield all requests with their methods, without fields that are None."""
     for method, request in chain.from_iterable(
-        ((m, one) for m, all_of in each.items() for one in all_of) for each in requests
+        ((name, fields) for name, group in by_method.items() for fields in group) for by_method in requests
     ):
         yield method, {name: value for name, value in request.items() if value is not None}
 
 
 def replacements(connection: grpc.Channel, request: dict[str, str]) -> set[str]:
-    """The bundles that replace or skip one: any of them is right."""
+    """Return the bundles that replace or skip a bundle: each of them is a valid answer."""
     entries = call(connection, "GetChannelEntriesThatReplace", csvName=request["csvName"])
     return {entry.bundleName for entry in entries}
 
 
 def assert_same(first: grpc.Channel, second: grpc.Channel, *requests: Requests) -> None:
-    """Every call to ``second`` has the outcome that it has to ``first``."""
-    for method, given in every(*requests):
-        wanted, found = (outcome(connection, method, given) for connection in (first, second))
-        if method == "GetBundleThatReplaces" and "csvName" in wanted:
-            assert found["csvName"] in replacements(second, given), given
+    """Assert that each call has the same result on both connections."""
+    for method, given in all_requests(*requests):
+        expected, actual = (call_result(connection, method, given) for connection in (first, second))
+        if method == "GetBundleThatReplaces" and "csvName" in expected:
+            assert actual["csvName"] in replacements(second, given), given
         else:
-            assert found == wanted, (method, given)
+            assert actual == expected, (method, given)
 
 
 def theirs(kind: str, source: Path, tool: str = REFERENCE) -> Server:
-    """The reference, of which releases differ in where they log to."""
+    """Return a server of Go opm, whose releases log to different streams."""
     command = {
         "registry": ("registry", "serve", "--database", source),
-        "catalog": ("serve", source, "--pprof-addr", f"localhost:{free_port()}"),  # the default is for one at a time
+        "catalog": ("serve", source, "--pprof-addr", f"localhost:{free_port()}"),  # the default port would conflict
     }[kind]
     argv = ("sh", "-c", 'exec "$@" 2>&1', "sh", tool, *map(str, command))
     return Server(program=argv, port=free_port())
@@ -151,67 +155,67 @@ def ours(kind: str, source: Path) -> Server:
 
 @needs_reference
 @pytest.mark.parametrize("seed", range(24))
-def test_every_call_to_a_database_has_the_same_outcome(seed: int, tmp_path: Path) -> None:
+def test_calls_to_a_database_have_the_results_of_go_opm(seed: int, tmp_path: Path) -> None:
     database = tmp_path / "library.db"
     write_library(database)
-    spoil(database, seed)
+    replace_values(database, seed)
     with (
         theirs("registry", database) as first,
         ours("registry", database) as second,
-        channel(first.address) as wanted,
-        channel(second.address) as found,
+        channel(first.address) as their_channel,
+        channel(second.address) as our_channel,
     ):
-        assert_same(wanted, found, requests_for(database))
+        assert_same(their_channel, our_channel, requests_for(database))
 
 
 @needs_newest
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("share", range(SHARES))
-def test_every_call_to_a_catalog_has_the_same_outcome(share: int, tmp_path: Path) -> None:
+def test_calls_to_a_catalog_have_the_results_of_go_opm(share: int, tmp_path: Path) -> None:
     for seed in range(SEED + share, SEED + SERVED, SHARES):
         root = tmp_path / str(seed)
         root.mkdir()
-        made_up(seed, root)
-        if not validate(load_directory(root), Compat.NEWEST).passed or lacks_data(root):
+        write_random_catalog(seed, root)
+        if not validate(load_directory(root), Compat.NEWEST).passed or has_referenced_objects(root):
             continue
         with (
             theirs("catalog", root, NEWEST) as first,
             ours("catalog", root) as second,
-            channel(first.address) as wanted,
-            channel(second.address) as found,
+            channel(first.address) as their_channel,
+            channel(second.address) as our_channel,
         ):
-            assert_same(wanted, found, requests_for_catalog(read_blobs(root)), STRANGE)
+            assert_same(their_channel, our_channel, requests_for_catalog(read_blobs(root)), INVALID_REQUESTS)
 
 
-def lacks_data(root: Path) -> bool:
-    """Whether a manifest is in another file: the reference takes the one before it once more."""
+def has_referenced_objects(root: Path) -> bool:
+    """Return whether a manifest is in another file, in whose place Go opm repeats the previous manifest."""
     return any('"ref"' in path.read_text() or "ref:" in path.read_text() for path in root.rglob("*") if path.is_file())
 
 
 @needs_newest
 @needs_shared
-def test_every_call_to_a_migrated_index_has_the_same_outcome(tmp_path: Path) -> None:
+def test_calls_to_a_migrated_index_have_the_results_of_go_opm(tmp_path: Path) -> None:
     text = (GOLDEN / f"{CATALOG}.catalog.json").read_text().replace("{registry}", REGISTRY)
     (tmp_path / "catalog.json").write_text(text)
     with (
         theirs("catalog", tmp_path, NEWEST) as first,
         ours("catalog", tmp_path) as second,
-        channel(first.address) as wanted,
-        channel(second.address) as found,
+        channel(first.address) as their_channel,
+        channel(second.address) as our_channel,
     ):
-        assert_same(wanted, found, requests_for_catalog(read_blobs(tmp_path)), STRANGE)
+        assert_same(their_channel, our_channel, requests_for_catalog(read_blobs(tmp_path)), INVALID_REQUESTS)
 
 
 @needs_reference
 @pytest.mark.parametrize("name", ["library", pytest.param("sqlite-replaces", marks=needs_shared)])
-def test_both_forms_of_an_index_are_served_alike_where_the_reference_does_so(name: str, tmp_path: Path) -> None:
+def test_both_formats_of_an_index_have_the_same_results_where_they_do_in_go_opm(name: str, tmp_path: Path) -> None:
     database, catalog = tmp_path / "index.db", tmp_path / "catalog"
     if name == "library":
         write_library(database)
     else:
         build(name, tmp_path).rename(database)
     assert run(["migrate", str(database), str(catalog)]) == 0
-    agreed = set()
+    compared = set()
     with (
         theirs("registry", database) as a,
         theirs("catalog", catalog) as b,
@@ -222,21 +226,21 @@ def test_both_forms_of_an_index_are_served_alike_where_the_reference_does_so(nam
         channel(c.address) as our_database,
         channel(d.address) as our_catalog,
     ):
-        for method, request in every(requests_for(database), STRANGE):
+        for method, request in all_requests(requests_for(database), INVALID_REQUESTS):
             connections = (their_database, their_catalog, our_database, our_catalog)
-            first, second, *both = (parts(method, outcome(each, method, request)) for each in connections)
+            first, second, *both = (parts(method, call_result(each, method, request)) for each in connections)
             for part in first.keys() | second.keys() | both[0].keys() | both[1].keys():
                 if first.get(part) == second.get(part):
                     assert [found.get(part) for found in both] == [first.get(part)] * 2, (method, request, part)
-                    agreed |= {method} if part in first else set()
-    assert agreed == set(METHODS)
+                    compared |= {method} if part in first else set()
+    assert compared == set(METHODS)
 
 
 def parts(method: str, found: Any) -> dict[Any, Any]:
-    """An outcome by what can differ on its own: the fields of bundles, the status and text of an error."""
+    """Split a result into parts that are compared separately: fields of bundles, status and text of an error."""
     if isinstance(found, tuple):
         return dict(zip(("status", "text"), found, strict=True))
     if method == "ListBundles":
-        fields = [(tuple(one[name] for name in BUNDLE), one) for one in found]
-        return {(*key, name): value for key, one in fields for name, value in one.items()}
+        fields = [(tuple(bundle[name] for name in BUNDLE), bundle) for bundle in found]
+        return {(*key, name): value for key, bundle in fields for name, value in bundle.items()}
     return found if isinstance(found, dict) else {"messages": found}

@@ -1,7 +1,7 @@
-"""Caches that operator-registry and opmkit exchange: each serves from what the other wrote, and answers the same.
+"""Catalog caches are interchangeable between Go opm and opmkit.
 
-``OPMKIT_REFERENCE_OPM_NEWEST`` names the newest operator-registry. It writes its cache in the format ``json`` where it
-finds an empty one of that format, else in the format ``pogreb.v1``.
+``OPMKIT_REFERENCE_OPM_NEWEST`` is the path of the newest Go opm. It writes its cache in the format ``json`` if it finds
+an empty one of that format, otherwise in the format ``pogreb.v1``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.kit.opm import PROGRAM
 from tests.kit.randomcatalogs import requests_for_catalog
 from tests.kit.server import Server, channel
 from tests.kit.shared import SHARED, needs_shared
-from tests.reference.test_serve import NEWEST, STRANGE, assert_same, needs_newest
+from tests.reference.test_serve import INVALID_REQUESTS, NEWEST, assert_same, needs_newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def theirs(catalog: Path, cache: Path) -> Server:
 
 
 def contents(cache: Path) -> dict[str, object]:
-    """Every file of a cache with its permissions, and its JSON apart from the order of keys in manifests."""
+    """Return the mode and parsed JSON of each file of a cache."""
     paths = (path for path in cache.rglob("*") if path.name != "digest")
     return {
         str(path.relative_to(cache)): (path.stat().st_mode, _parsed(path) if path.is_file() else None) for path in paths
@@ -77,7 +77,7 @@ def _parsed(path: Path) -> object:
 
 
 def with_metadata(root: Path) -> Path:
-    """The small catalog with a bundle whose manifests are not in the catalog."""
+    """Write the small catalog with a bundle that has metadata in place of its manifests."""
     (root / "lagoon").mkdir(parents=True)
     blobs = json.loads(json.dumps(BLOBS[:-1]))
     blobs[4]["properties"].append({"type": "olm.csv.metadata", "value": METADATA})
@@ -93,7 +93,7 @@ def golden(root: Path) -> Path:
 
 
 def corpus(root: Path) -> Path:
-    """All published bundles of the corpus, several hundred."""
+    """Write a catalog of all published bundles of the corpus, several hundred."""
     directories = sorted(path.parent for path in (SHARED / "corpus" / "bundles").glob("*/*/metadata"))
     published = [path for path in directories if not path.parent.name.startswith(("syn-", "opreg-"))]
     blobs = build_catalog(published)
@@ -107,7 +107,7 @@ def corpus(root: Path) -> Path:
     "make",
     [write_catalog, with_metadata, pytest.param(golden, marks=needs_shared), pytest.param(corpus, marks=needs_shared)],
 )
-def test_each_serves_from_the_cache_of_the_other(make: Callable[[Path], Path], tmp_path: Path) -> None:
+def test_each_program_serves_from_the_cache_of_the_other(make: Callable[[Path], Path], tmp_path: Path) -> None:
     catalog = make(tmp_path / "catalog")
     build_theirs(catalog, tmp_path / "theirs")
     build_ours(catalog, tmp_path / "ours")
@@ -116,14 +116,14 @@ def test_each_serves_from_the_cache_of_the_other(make: Callable[[Path], Path], t
     with (
         theirs(catalog, tmp_path / "ours") as first,
         Server(str(catalog), "--cache-dir", str(tmp_path / "theirs"), program=(str(PROGRAM), "serve")) as second,
-        channel(first.address) as wanted,
-        channel(second.address) as found,
+        channel(first.address) as their_channel,
+        channel(second.address) as our_channel,
     ):
-        assert_same(wanted, found, requests_for_catalog(read_blobs(catalog)), STRANGE)
+        assert_same(their_channel, our_channel, requests_for_catalog(read_blobs(catalog)), INVALID_REQUESTS)
     assert contents(tmp_path / "theirs") == before
 
 
-def test_the_recorded_digests_are_theirs(tmp_path: Path) -> None:
+def test_recorded_digests_equal_those_of_go_opm(tmp_path: Path) -> None:
     build_theirs(write_catalog(tmp_path / "catalog"), tmp_path / "cache")
     assert (tmp_path / "cache" / "digest").read_text() == DIGEST
     (tmp_path / "empty" / "cache").mkdir(parents=True)
@@ -133,7 +133,7 @@ def test_the_recorded_digests_are_theirs(tmp_path: Path) -> None:
     assert f'computed digest is \\"{ODD_TREE_DIGEST}\\"' in done.stderr
 
 
-def test_they_refuse_our_cache_of_another_catalog(tmp_path: Path) -> None:
+def test_go_opm_rejects_a_cache_of_another_catalog(tmp_path: Path) -> None:
     catalog = write_catalog(tmp_path / "catalog")
     build_ours(catalog, tmp_path / "cache")
     (catalog / "more.json").write_text('{"schema": "note"}')
@@ -142,17 +142,17 @@ def test_they_refuse_our_cache_of_another_catalog(tmp_path: Path) -> None:
     assert "cache requires rebuild" in done.stderr
 
 
-def test_their_other_format_is_not_used_and_replaced_on_demand(tmp_path: Path) -> None:
+def test_pogreb_cache_is_ignored_and_replaced_on_request(tmp_path: Path) -> None:
     catalog, cache = write_catalog(tmp_path / "catalog"), tmp_path / "cache"
     build_theirs(catalog, cache, json_format=False)
     assert [path.name for path in cache.iterdir()] == ["pogreb.v1"]
     with (
         theirs(catalog, cache) as first,
         Server(str(catalog), "--cache-dir", str(cache), program=(str(PROGRAM), "serve")) as second,
-        channel(first.address) as wanted,
-        channel(second.address) as found,
+        channel(first.address) as their_channel,
+        channel(second.address) as our_channel,
     ):
-        assert_same(wanted, found, requests_for_catalog(read_blobs(catalog)), STRANGE)
+        assert_same(their_channel, our_channel, requests_for_catalog(read_blobs(catalog)), INVALID_REQUESTS)
     assert "pogreb.v1" in second.err
     build_ours(catalog, cache)
     assert sorted(path.name for path in cache.iterdir()) == ["cache", "digest"]

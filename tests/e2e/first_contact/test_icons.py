@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.kit.broken import BASE
-from tests.kit.bundles import put_under
+from tests.kit.bundles import push_image
 from tests.kit.images import small_image
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def sources(newcomer: InstalledOpm, registry: Registry, tmp_path: Path) -> None:
     csv["spec"]["icon"] = [ICON]
     files = {**BASE, CSV: yaml.safe_dump(csv).encode()}
     labels = yaml.safe_load(BASE["metadata/annotations.yaml"])["annotations"]
-    image = put_under(f"{registry.host}/icons/demo:1", small_image(tmp_path, files, labels=labels))
+    image = push_image(f"{registry.host}/icons/demo:1", small_image(tmp_path, files, labels=labels))
     entries = [{"name": "demo.v1.2.3"}]
     channel = {"schema": "olm.channel", "name": "stable", "package": "demo", "entries": entries}
     semver = {"schema": "olm.semver", "generateMajorChannels": True, "stable": {"bundles": [{"image": image}]}}

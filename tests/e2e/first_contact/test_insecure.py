@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.bundles import bundle_image, put_under
+from tests.kit.bundles import bundle_image, push_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ NAME = "insecure/lagoon-operator:v1"
 def image(registry: Registry, tmp_path: Path) -> str:
     """Push a bundle to a registry that speaks plain HTTP."""
     name = f"{registry.host}/{NAME}"
-    put_under(name, bundle_image("lagoon-operator", "0.1.0", tmp_path))
+    push_image(name, bundle_image("lagoon-operator", "0.1.0", tmp_path))
     return name
 
 

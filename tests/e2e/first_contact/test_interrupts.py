@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.imagetools.errors import NotFound
-from tests.kit.bundles import bundle_image, put_under, tag_of
+from tests.kit.bundles import bundle_image, push_image, resolve_digest
 from tests.kit.faults import Answer, Delay, Fault, FaultProxy, Trickle
 from tests.kit.opm import FIXTURES
 
@@ -49,7 +49,7 @@ def images(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Regi
     """Push bundles to the registry."""
     for number, image in enumerate(IMAGES):
         scratch = tmp_path_factory.mktemp("bundle")
-        put_under(image.replace("HOST", registry.host), bundle_image("lagoon-operator", f"0.{number + 1}.0", scratch))
+        push_image(image.replace("HOST", registry.host), bundle_image("lagoon-operator", f"0.{number + 1}.0", scratch))
     return registry
 
 
@@ -115,7 +115,7 @@ def test_a_signal_ends_what_waits_for_a_registry(
     assert (status, errors) == (128 + number, f"Error: interrupted by {number.name}\n")
     assert left_in(scratch) == []
     with pytest.raises(NotFound):
-        tag_of(f"{images.host}/interrupts/catalog:new")
+        resolve_digest(f"{images.host}/interrupts/catalog:new")
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
@@ -155,10 +155,10 @@ def test_the_line_names_a_tag_that_was_moved_already(newcomer: InstalledOpm, ima
     add = ("index", "add", "--binary-image", "scratch", "--use-http", "--push", "--tag", catalog)
     bundles = [image.replace("HOST", images.host) for image in IMAGES[:2]]
     newcomer(*add, "--bundles", bundles[0])
-    before = tag_of(catalog)
+    before = resolve_digest(catalog)
     update = (*add, "--from-index", catalog, "--bundles", bundles[1], "--settle", str(LONG))
     process = newcomer.start(*update, preexec_fn=undisturbed)
-    wait_for(lambda: tag_of(catalog) != before)
+    wait_for(lambda: resolve_digest(catalog) != before)
     time.sleep(0.3)
     assert end(process, signal.SIGTERM) == (143, f"Error: interrupted by SIGTERM; already updated: {catalog}\n")
 

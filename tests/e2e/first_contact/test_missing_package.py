@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.bundles import bundle_content, put_under
+from tests.kit.bundles import bundle_content, push_image
 from tests.kit.images import small_image
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_the_error_names_bundle_and_annotation_and_nothing_is_added(
 def test_permissive_skips_the_bundle_with_a_warning(
     index: tuple[str, ...], listing: str, newcomer: InstalledOpm, registry: Registry, tmp_path: Path
 ) -> None:
-    nameless = put_under(f"{registry.host}/nameless/bundle:1", small_image(tmp_path, files_without_package()))
+    nameless = push_image(f"{registry.host}/nameless/bundle:1", small_image(tmp_path, files_without_package()))
     write(newcomer.directory / "lagoon", bundle_content("lagoon", "1.0.0"))
     (newcomer.directory / "configs").mkdir()
     (newcomer.directory / "configs" / "README.md").write_text("\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.kit.bundles import bundle_image, put_under
+from tests.kit.bundles import bundle_image, push_image
 from tests.kit.uris import is_uri_reference
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def test_reports_on_many_tags(newcomer: InstalledOpm, registry: Registry, tmp_path: Path) -> None:
     repository = f"{registry.host}/reports/lagoon"
     for patch in range(12):
-        put_under(f"{repository}:0.1.{patch}", bundle_image("lagoon", f"0.1.{patch}", tmp_path))
+        push_image(f"{repository}:0.1.{patch}", bundle_image("lagoon", f"0.1.{patch}", tmp_path))
     report = newcomer.attempt("bundle", "validate", "--use-http", repository).stdout.splitlines()
     (finding,) = [number for number, line in enumerate(report) if "warning MINKUBE-MISSING: " in line]
     listed = report[finding:]

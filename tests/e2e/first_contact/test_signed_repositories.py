@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.bundles import bundle_image, put_under
+from tests.kit.bundles import bundle_image, push_image
 from tests.kit.images import small_image
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def signed(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
     scratch: Path = tmp_path_factory.mktemp("signed")
     repository = f"{registry.host}/signed/lagoon"
     for version in ("0.1.0", "0.2.0"):
-        put_under(f"{repository}:{version}", bundle_image("lagoon", version, scratch))
+        push_image(f"{repository}:{version}", bundle_image("lagoon", version, scratch))
     attachment = small_image(scratch, {"payload.json": b"{}"})
     for tag in ATTACHMENTS:
-        put_under(f"{repository}:{tag}", attachment)
+        push_image(f"{repository}:{tag}", attachment)
     return repository
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.kit.broken import BASE
-from tests.kit.bundles import put_under
+from tests.kit.bundles import push_image
 from tests.kit.images import small_image
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def images(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> dict
     labels = yaml.safe_load(BASE["metadata/annotations.yaml"])["annotations"]
     bundles = {"valid": BASE, "owned-group": {**BASE, path: with_group}}
     return {
-        name: put_under(f"{registry.host}/dropin/{name}:1", small_image(scratch, files, labels=labels))
+        name: push_image(f"{registry.host}/dropin/{name}:1", small_image(scratch, files, labels=labels))
         for name, files in bundles.items()
     }
 

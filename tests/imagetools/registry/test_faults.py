@@ -29,12 +29,12 @@ from tests.kit.content import described, noise, put, put_image
 from tests.kit.faults import (
     Action,
     Answer,
+    CallFirst,
     Corrupt,
     CorruptUpload,
     Delay,
     Fault,
     FaultProxy,
-    Meanwhile,
     Reset,
     ResetUpload,
     Rewrite,
@@ -295,7 +295,7 @@ def test_lost_upload_session(registry: Registry, proxy: FaultProxy, waits: list[
     repository = client(waits, chunked_above=0 if chunked else 1 << 30).repository(Reference(proxy.host, NAME))
     data = noise(3 << 20, seed=16 + chunked)
     method = "PATCH" if chunked else "PUT"
-    proxy.faults = [Fault(method, f"/v2/{NAME}/blobs", Meanwhile(lambda: remove_uploads(registry)), skip=chunked)]
+    proxy.faults = [Fault(method, f"/v2/{NAME}/blobs", CallFirst(lambda: remove_uploads(registry)), skip=chunked)]
     descriptor = put(repository, data)
     with repository.open_blob(descriptor) as stream:
         assert stream.read() == data

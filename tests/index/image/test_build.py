@@ -15,7 +15,7 @@ from opmkit.index.image.base import MADE_FROM, parent_digest
 from opmkit.index.image.build import BuiltIndex, IndexPlan, build_index
 from opmkit.index.operations.prune import PruneStranded
 from tests.index.changes import CustomChange
-from tests.kit.bundles import put_under
+from tests.kit.bundles import push_image
 from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "scratch":
         return "scratch"
     images = [small_image(tmp_path, {"x": b"1"}, platform=platform) for platform in ("linux/amd64", "linux/arm64")]
-    return put_under(f"oci:{tmp_path}/base:1", multi_image(images))
+    return push_image(f"oci:{tmp_path}/base:1", multi_image(images))
 
 
 def parent(image: Image | ImageIndex) -> str:

@@ -27,7 +27,7 @@ from opmkit.index.modes import OnConflict
 from opmkit.index.operations.prune import PrunePackages
 from opmkit.index.operations.remove import RemovePackages
 from tests.index.changes import NO_CHANGE, CustomChange
-from tests.kit.bundles import put_under
+from tests.kit.bundles import push_image
 from tests.kit.images import member, multi_image, small_image, symlink, tar
 from tests.kit.requirements import require
 
@@ -83,7 +83,7 @@ class Workspace:
         return image
 
     def put(self, tag: str, image: Image | ImageIndex) -> str:
-        return put_under(self.name(tag), image)
+        return push_image(self.name(tag), image)
 
     def dockerfile_image(self, platform: str = "linux/amd64") -> Image:
         """Return an image as engines build it: a base, a layer with the catalog, and one with the cache."""

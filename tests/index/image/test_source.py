@@ -14,7 +14,7 @@ from opmkit.imagetools.tools.registry import RegistryTool
 from opmkit.index.errors import CatalogError
 from opmkit.index.image.content import CatalogContent, DatabaseContent
 from opmkit.index.image.source import CATALOGS, IndexSource, SourceKind
-from tests.kit.bundles import bundle_image, put_under
+from tests.kit.bundles import bundle_image, push_image
 from tests.kit.catalogs import write_library
 from tests.kit.images import small_image
 
@@ -48,12 +48,12 @@ def database_image(directory: Path) -> str:
     write_library(directory / "library.db")
     files = {"database/index.db": (directory / "library.db").read_bytes()}
     image = small_image(directory, files, labels={INDEX_DATABASE: "/database/index.db"})
-    return put_under(f"oci:{directory}/index:database", image)
+    return push_image(f"oci:{directory}/index:database", image)
 
 
 def catalog_image(directory: Path) -> str:
     image = small_image(directory, {"configs/catalog.json": PACKAGE}, labels={INDEX_CONFIGS: "/configs"})
-    return put_under(f"oci:{directory}/index:catalog", image)
+    return push_image(f"oci:{directory}/index:catalog", image)
 
 
 def test_kinds_on_disk(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_kinds_on_disk(tmp_path: Path) -> None:
 
 
 def test_kinds_of_images(tool: Callable[[], RegistryTool], tmp_path: Path) -> None:
-    bundle = put_under(f"oci:{tmp_path}/bundle:1", bundle_image("lagoon", "1.0.0", tmp_path))
+    bundle = push_image(f"oci:{tmp_path}/bundle:1", bundle_image("lagoon", "1.0.0", tmp_path))
     names = (catalog_image(tmp_path), database_image(tmp_path), bundle)
     assert [IndexSource.resolve(tool, name).kind for name in names] == [
         SourceKind.CATALOG_IMAGE,
@@ -115,7 +115,7 @@ def test_build_context_is_its_database(tmp_path: Path) -> None:
 
 def test_resolve_pins_tags_of_registries(tool: Callable[[], RegistryTool], tmp_path: Path, registry: Registry) -> None:
     image = small_image(tmp_path, {"configs/catalog.json": PACKAGE}, labels={INDEX_CONFIGS: "/configs"})
-    name = put_under(f"{registry.host}/source/index:1", image)
+    name = push_image(f"{registry.host}/source/index:1", image)
     location = IndexSource.resolve(tool, name).location
     assert isinstance(location, Reference)
     assert (location.tag, location.digest) == (None, image.digest)

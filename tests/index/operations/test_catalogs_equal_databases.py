@@ -16,13 +16,13 @@ from opmkit.index.errors import CatalogError, InvalidCatalog, MultipleErrors
 from tests.index.recorded_adds import REGISTRY, corpus_bundle
 from tests.kit.edits import Twins, canonical, sample_bundle
 from tests.kit.shared import Case, cases, needs_shared
-from tests.reference.histories import histories, repeated
+from tests.reference.histories import histories, share_of_histories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opmkit.bundle import Bundle
-    from tests.reference.play import Step
+    from tests.reference.comparison import Step
 
 _REFUSED_BY_DATABASES = re.compile(
     r"neither in the index nor among the bundles added|more than one bundle with its highest version"
@@ -66,7 +66,7 @@ class Play:
 
 @pytest.mark.parametrize("flavour", ["replaces", "semver", "semver-skippatch", "overwrite", "deprecate", "substitutes"])
 def test_random_histories(flavour: str) -> None:
-    @repeated(0.01)
+    @share_of_histories(0.01)
     @given(steps=histories(flavour))
     def play(steps: tuple[Step, ...]) -> None:
         if flavour == "substitutes":  # what is skipped keeps its edges in a catalog, so more would lie below it

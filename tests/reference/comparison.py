@@ -1,4 +1,4 @@
-"""Histories of an index database, played by opmkit and by the reference tool, and what they came to."""
+"""Run histories of an index database with opmkit and with Go opm, and compare the results."""
 
 from __future__ import annotations
 
@@ -21,25 +21,24 @@ if TYPE_CHECKING:
     from tests.reference.samples import Publisher, Sample
 
 REFERENCE = os.environ.get("OPMKIT_REFERENCE_OPM", "")
-needs_reference = pytest.mark.skipif(not REFERENCE, reason="OPMKIT_REFERENCE_OPM does not name the reference tool")
+needs_reference = pytest.mark.skipif(not REFERENCE, reason="set OPMKIT_REFERENCE_OPM to the path of Go opm")
 
 RUNS, TRIES = 6, 3
-"""How often the reference may play a history, and try each of its steps in two orders, to come to what we come to.
+"""Number of runs of a history by Go opm, and of tries of each step in two orders, to reach the result of opmkit.
 
-What it comes to can depend on the order of its maps, which is random, though mostly that of the command line;
-and on the order of rows that such a map left behind.
+Results of Go opm can depend on the random iteration order of its maps, and on the order of rows that follows from it.
 """
 
 Rows: TypeAlias = Mapping[str, Sequence[object]]
 Reader: TypeAlias = Callable[[Path, str, bool], Rows]
-"""Gives what to compare of a database: its path, the prefix of its images, and False where order is left to chance."""
+"""Returns the comparable content of a database, given its path, the image prefix, and whether order matters."""
 Player: TypeAlias = Callable[[list[str]], int]
-"""Runs a command line of ``opm`` and gives its exit status."""
+"""Runs a command line of ``opm`` and returns its exit status."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A command of ``opm registry`` with its flags, the bundles it names by image, and the packages."""
+    """A command of ``opm registry`` with its flags, bundles and packages."""
 
     command: str
     flags: tuple[str, ...] = ()
@@ -48,12 +47,12 @@ class Step:
 
     @property
     def ordered(self) -> bool:
-        """Whether nothing that it stores is in an order that the reference leaves to chance."""
+        """Whether Go opm stores everything in a fixed order."""
         return not {"--enable-alpha", "semver", "semver-skippatch"}.intersection(self.flags)
 
     @property
     def sorted(self) -> Step:
-        """The same with its bundles in the order in which we add them, whatever the order on the command line."""
+        """The same step with its bundles in the order in which opmkit adds them."""
         ordered = sorted(self.bundles, key=lambda sample: (precedence(sample.version), sample.name))
         return replace(self, bundles=tuple(ordered)) if self.command == "add" else self
 
@@ -67,8 +66,8 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The exit status of a step and, if that is 0, what was read of the database."""
+class StepResult:
+    """The exit status of a step and, if it is 0, the comparable content of the database."""
 
     status: int
     rows: Rows | None
@@ -76,55 +75,53 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Difference:
-    """What the last of ``steps`` came to here, and in a run of the reference."""
+    """The results of the last of ``steps``, which differ between opmkit and Go opm."""
 
     steps: tuple[Step, ...]
-    ours: Outcome
-    theirs: Outcome
+    ours: StepResult
+    theirs: StepResult
 
     def __str__(self) -> str:
-        told = [
-            f"step {len(self.steps)}: opmkit leaves with {self.ours.status}, the reference with {self.theirs.status}"
-        ]
+        lines = [f"step {len(self.steps)}: exit status of opmkit {self.ours.status}, of Go opm {self.theirs.status}"]
         ours, theirs = self.ours.rows or {}, self.theirs.rows or {}
         for table in ours.keys() & theirs.keys():
-            told += [f"{table}: only here: {row}" for row in ours[table] if row not in theirs[table]]
-            told += [f"{table}: only there: {row}" for row in theirs[table] if row not in ours[table]]
+            lines += [f"{table}: only opmkit: {row}" for row in ours[table] if row not in theirs[table]]
+            lines += [f"{table}: only Go opm: {row}" for row in theirs[table] if row not in ours[table]]
             if len(ours[table]) != len(theirs[table]):
-                told.append(f"{table}: {len(ours[table])} rows here, {len(theirs[table])} there")
-        return "\n".join(told)
+                lines.append(f"{table}: {len(ours[table])} rows of opmkit, {len(theirs[table])} of Go opm")
+        return "\n".join(lines)
 
 
 def reference(argv: list[str]) -> int:
-    """The reference tool as a player."""
+    """Run Go opm and return its exit status."""
     return run_reference(*argv).returncode
 
 
 def run_reference(*argv: str) -> subprocess.CompletedProcess[str]:
-    """Run the reference tool to the end, whatever it is."""
+    """Run Go opm in an empty directory and return its result."""
     with tempfile.TemporaryDirectory(prefix="opmkit-reference-") as directory:
         return subprocess.run([REFERENCE, *argv], cwd=directory, capture_output=True, text=True, check=False)
 
 
 def tables(database: Path, prefix: str, exact: bool) -> Rows:
-    """Every table of a database."""
+    """Return the tables of a database."""
     rows: Rows = dump_index(database, prefix, loose=not exact)["tables"]
     return rows
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Plays histories here, and lets ``players`` take their steps by turns; ``read`` tells what is compared."""
+    """A comparison of opmkit with ``players``, which run the steps in turn; ``read`` returns the content to compare."""
 
     publisher: Publisher
     players: tuple[Player, ...] = (reference,)
     read: Reader = tables
 
     def difference(self, steps: Sequence[Step]) -> Difference | None:
-        """Play a history up to a step that fails; None where the players can come to what we come to, step by step."""
+        """Run a history up to a step that fails; return None if the players can reach the same result in each step."""
         with tempfile.TemporaryDirectory(prefix="opmkit-histories-") as directory:
             ours = list(self._ours(steps, Path(directory, "index.db")))
-            missed: list[tuple[int, Outcome]] = []
+            missed: list[tuple[int, StepResult]] = []
             for number in range(RUNS):
                 miss = self._first_miss(steps, ours, Path(directory, f"reference-{number}.db"))
                 if miss is None:
@@ -133,36 +130,38 @@ class Comparison:
         position, theirs = max(missed, key=lambda miss: miss[0])
         return Difference(tuple(steps[: position + 1]), ours[position], theirs)
 
-    def _ours(self, steps: Sequence[Step], database: Path) -> Iterator[Outcome]:
-        """Take the steps here, up to one that fails, which must change nothing."""
+    def _ours(self, steps: Sequence[Step], database: Path) -> Iterator[StepResult]:
+        """Run the steps with opmkit up to one that fails, which must not change the database."""
         exact = True
         for step in steps:
             exact = exact and step.ordered
             before = _content(database)
-            outcome = self._take(step, run, database, exact)
-            yield outcome
-            if outcome.status != 0:
+            result = self._run(step, run, database, exact)
+            yield result
+            if result.status != 0:
                 assert _content(database) == before, f"a failed command changed the database: {step}"
                 return
 
-    def _first_miss(self, steps: Sequence[Step], ours: Sequence[Outcome], database: Path) -> tuple[int, Outcome] | None:
-        """The position of the first step that the players do not come out of as we do, and what it came to last."""
+    def _first_miss(
+        self, steps: Sequence[Step], ours: Sequence[StepResult], database: Path
+    ) -> tuple[int, StepResult] | None:
+        """Return the position of the first step whose result differs, and that result."""
         exact = True
-        for position, (step, outcome, player) in enumerate(zip(steps, ours, cycle(self.players), strict=False)):
+        for position, (step, result, player) in enumerate(zip(steps, ours, cycle(self.players), strict=False)):
             exact = exact and step.ordered
             before = _content(database)
-            for retold in (step, step.sorted) * TRIES:
+            for variant in (step, step.sorted) * TRIES:
                 _restore(database, before)
-                theirs = self._take(retold, player, database, exact)
-                if theirs == outcome:
+                theirs = self._run(variant, player, database, exact)
+                if theirs == result:
                     break
             else:
                 return position, theirs
         return None
 
-    def _take(self, step: Step, player: Player, database: Path, exact: bool) -> Outcome:
+    def _run(self, step: Step, player: Player, database: Path, exact: bool) -> StepResult:
         status = player(step.argv(database, self.publisher))
-        return Outcome(status, self.read(database, self.publisher.prefix, exact) if status == 0 else None)
+        return StepResult(status, self.read(database, self.publisher.prefix, exact) if status == 0 else None)
 
 
 def _content(path: Path) -> bytes | None:
