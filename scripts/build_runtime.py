@@ -1,7 +1,7 @@
-"""An image that runs opm, of the interpreter and the packages that run this script, and of the libraries both need.
+"""Build an image with opm from the running Python interpreter, its packages, and the shared libraries of both.
 
-It is made of three layers, so that those below stay as they are when the one above changes: the interpreter, what
-opmkit depends on, and opmkit with the bill of materials of all three. The same environment gives the same digest.
+It has three layers, so that a new version of opmkit only changes the top one: the interpreter, the dependencies, and
+opmkit with the bill of materials. The same environment results in the same digest.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ sys.exit({function}())
 """
 UNUSED = {"test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages"}
 UNUSED_PREFIXES = ("config-", "_tkinter.")
-"""What of the standard library stays behind."""
+"""Parts of the standard library that are not copied."""
 UNSTABLE = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"}
-"""Files of packages that tell how they came to be installed here."""
+"""Files of packages that describe their installation on this machine."""
 SBOM = HOME / "sbom.cdx.json"
-"""The bill of materials, under a name by which scanners of images find it."""
+"""The bill of materials, with a name that image scanners recognize."""
 LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 UID = "1001"
 
@@ -98,7 +98,7 @@ def build(
 
 
 def runtime(scratch: Path, created: int) -> Image:
-    """The image; its layers lie in ``scratch``. ``created`` is in seconds of Unix time."""
+    """Return the image, with its layers in ``scratch``; ``created`` is in seconds of Unix time."""
     stages = {name: scratch / name for name in STAGES}
     layers = [write_tar(tar(stage, created), scratch) for stage in staged(stages)]
     changes = ConfigChanges(
@@ -113,7 +113,7 @@ def runtime(scratch: Path, created: int) -> Image:
 
 
 def staged(stages: Mapping[str, Path]) -> list[Path]:
-    """Put the files of the image into the directories, one for each of ``STAGES``, bottom first."""
+    """Copy the files of the image to the directories, one for each of ``STAGES``, bottom first."""
     stage_interpreter(stages["interpreter"])
     stage_packages(stages["packages"])
     stage_opmkit(stages["opmkit"])
@@ -126,7 +126,7 @@ def staged(stages: Mapping[str, Path]) -> list[Path]:
 
 
 def stage_interpreter(stage: Path) -> None:
-    """The interpreter, its standard library, and the files in which programs look up users, names and authorities."""
+    """Copy the interpreter, its standard library, and the files with users, host names and certificate authorities."""
     library = Path(sysconfig.get_path("stdlib"))
     shutil.copytree(library, stage / HOME / "lib" / library.name, ignore=_unused, ignore_dangling_symlinks=True)
     _put(stage / PYTHON, Path(sys.executable).resolve().read_bytes(), 0o755)
@@ -139,7 +139,7 @@ def stage_interpreter(stage: Path) -> None:
 
 
 def stage_packages(stage: Path) -> None:
-    """Every package that opmkit needs to run."""
+    """Copy the dependencies of opmkit."""
     for distribution in dependencies("opmkit"):
         for file in distribution.files or ():
             outside = ".." in file.parts or "__pycache__" in file.parts
@@ -148,7 +148,7 @@ def stage_packages(stage: Path) -> None:
 
 
 def stage_opmkit(stage: Path) -> None:
-    """The project, and the programs that start it."""
+    """Copy opmkit, and write its programs."""
     source = Path(opmkit.__file__).parent
     shutil.copytree(source, stage / PACKAGES / "opmkit", ignore=shutil.ignore_patterns("__pycache__"))
     for name, entry in PROGRAMS.items():
@@ -183,7 +183,7 @@ def stage_sbom(stage: Path, libraries: Mapping[str, Path]) -> None:
 
 
 def dependencies(name: str) -> list[metadata.Distribution]:
-    """The installed packages that a package needs here, directly or not, by name."""
+    """Return the installed packages that a package requires, directly or indirectly, by name."""
     found: dict[str, metadata.Distribution] = {}
 
     def find(requirement: Requirement) -> None:
@@ -199,15 +199,15 @@ def dependencies(name: str) -> list[metadata.Distribution]:
 
 
 def compile_modules(stage: Path) -> None:
-    """Write bytecode, which nobody may do in a container, in a form that tells nothing of this machine."""
+    """Write bytecode, since containers cannot, without paths and times of this machine."""
     flags = ("-q", "-j", "0", "--invalidation-mode", "unchecked-hash", "-s", str(stage), "-p", "/")
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    # Templates that are no Python may lie among the modules: what can't be compiled is left as it is.
+    # Files that cannot be compiled, such as templates with the suffix .py, remain uncompiled.
     subprocess.run([sys.executable, "-m", "compileall", *flags, str(stage)], env=environment, check=False, stdout=-3)
 
 
 def tar(stage: Path, mtime: int) -> Iterator[bytes]:
-    """The blocks of the archive of what is below ``stage``; ``mtime`` is in seconds of Unix time."""
+    """Yield the blocks of a tar archive of ``stage``; ``mtime`` is in seconds of Unix time."""
     for path in sorted(stage.rglob("*")):
         info = tarfile.TarInfo(path.relative_to(stage).as_posix())
         info.mtime = mtime

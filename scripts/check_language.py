@@ -26,7 +26,7 @@ WORDS = {
     r"beside": "next to, in addition to",
     r"of (?:its|their|your|our) own": "its own",
     r"ill will": "malicious",
-    r"(?:is|are) (?-i:none)|there is none": "not found, does not exist",
+    r"(?<!if there )(?:is|are) (?-i:none)": "not found, does not exist",
     r"(?<!there )is no(?! longer| more| less| later| need)": "is not a valid ...",
     r"bears?|warrant(?:s|ed)?": "contains, guarantees",
     r"remed(?:y|ies)|cautions?": "hint, warnings",
@@ -40,6 +40,8 @@ BANNED = [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), advice) for pattern
 CODE = re.compile(r"```.*?```|``.*?``|`[^`]*`|<[^>]*>|https?://\S+", re.DOTALL)
 INDIRECT = re.compile(r"(?:What|How|That|Where|Whether|Who|Whose|When)\b")
 CONTRACTION = re.compile(r"\b\w+n't\b", re.IGNORECASE)
+GO_TEXTS = ("couldn't find expected key",)
+"""Messages that equal those of Go opm."""
 SKIPPED = ("fixtures/", "scripts/check_language.py", "LICENSE")
 
 
@@ -85,7 +87,7 @@ def check_python(name: str, source: str) -> Iterator[tuple[int, str]]:
         messages = (node for node in _texts(tree) if node not in docstrings and " " in node.value)
         for node in messages:
             yield from check_text(node.value, node.lineno)
-            if name.startswith("src/") and (found := CONTRACTION.search(node.value)):
+            if name.startswith("src/") and (found := CONTRACTION.search(_without_go_texts(node.value))):
                 yield node.lineno, f"{found[0]!r} in a message: write it out"
 
 
@@ -100,11 +102,22 @@ def _docstrings(tree: ast.AST) -> Iterator[ast.Constant]:
             yield node.value
 
 
+def _without_go_texts(message: str) -> str:
+    for text in GO_TEXTS:
+        message = message.replace(text, "")
+    return message
+
+
+def _is_property(node: ast.AST) -> bool:
+    names = {getattr(decorator, "id", "") for decorator in getattr(node, "decorator_list", ())}
+    return bool(names & {"property", "cached_property"})
+
+
 def _indirect_docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             text = ast.get_docstring(node)
-            if text and INDIRECT.match(text):
+            if text and INDIRECT.match(text) and not (text.startswith("Whether") and _is_property(node)):
                 line = getattr(node, "lineno", 1)
                 yield line, f"the docstring begins with {text.split()[0]!r}: begin with a verb or a noun phrase"
 

@@ -73,7 +73,7 @@ def generate(
         output: Directory to which the manifests are copied, as ``manifests/``. The annotations are written to
             ``metadata/`` next to the manifests.
         base_image: Image in the FROM instruction of the Dockerfile.
-        overwrite: Whether to replace existing files. Otherwise they are kept, and existing annotations must be equal.
+        overwrite: Whether to replace existing files; otherwise existing annotations must be equal.
         needs_dockerfile: Whether it is an error, not a warning, if the working directory is not writable.
         working_directory: Directory of the Dockerfile; by default the current one.
 

@@ -113,7 +113,7 @@ def not_a_bundle(reference: str, image: InspectedImage) -> NotABundle:
 
 
 def read_files(directory: Path) -> dict[str, bytes]:
-    """Read the regular files directly in a directory, by name; there are none if it does not exist.
+    """Read the regular files directly in a directory, by name; an empty mapping if it does not exist.
 
     Raises:
         InvalidBundle: if a file, or the sum of all files, is too large.

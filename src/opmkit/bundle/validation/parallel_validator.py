@@ -44,7 +44,7 @@ class NamedBundle:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorConfig:
-    """How to validate bundles.
+    """The configuration of a validator.
 
     Attributes:
         run: Returns the findings for a bundle.

@@ -28,7 +28,7 @@ _POOL_SIZE = 16
 
 @dataclass(frozen=True, slots=True)
 class TLSConfig:
-    """Whether to verify server certificates, additional authorities to trust, and client certificates."""
+    """Verification of server certificates: whether it is enabled, additional authorities, and client certificates."""
 
     verify: bool = True
     certificates: Certificates = field(default_factory=Certificates)

@@ -21,7 +21,7 @@ SERVICE = f"{PACKAGE}.Registry"
 class Method:
     """A method of the service, with the names of its request and response messages.
 
-    ``arguments`` are the fields of the request that select the response. ``streams`` tells whether the response is a
+    ``arguments`` are the fields of the request that select the response. ``streams`` is whether the response is a
     stream of messages.
     """
 

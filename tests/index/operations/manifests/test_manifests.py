@@ -341,7 +341,7 @@ def test_an_index_that_can_not_be_read_is_left_to_olm(capsys: pytest.CaptureFixt
 
 def test_a_catalog_that_is_not_offered_there_is_warned_of(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = (str(library), "--address", "c:50051", "--package", "shelf", "--namespace", "elsewhere")
-    assert "in that namespace only, not in shelf" in printed(capsys, *question)[1]
+    assert "only in its namespace elsewhere, not in shelf" in printed(capsys, *question)[1]
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_catalog_that_is_not_offered_there_is_warned_of(library: Path, capsys:
         ((), "no index: pass REF or --address"),
         (("oci:catalog:1",), "clusters cannot pull this index"),
         (("quay.io/me/Catalog",), "upper-case"),
-        (("quay.io/me/catalog", "--channel", "a"), "--channel is for the package"),
+        (("quay.io/me/catalog", "--channel", "a"), "--channel requires --package"),
         (("quay.io/me/catalog", "--name", "A"), "catalog source name 'A'"),
         (("--address", "localhost"), "port is missing"),
         (("quay.io/me/catalog", "--security-context", "none"), "security-context"),

@@ -41,7 +41,7 @@ def filter_blobs(
         blobs: a valid catalog.
         filters: at least one.
         default_channels: new default channels by package, for packages whose default channel is removed.
-        with_dependencies: also keep whole packages that provide what the kept bundles require.
+        with_dependencies: also keep whole packages that provide what the retained bundles require.
         permissive: ignore packages and channels that are not found, with a warning each, unless none is found.
 
     Raises:
@@ -106,13 +106,13 @@ def _filter_packages(
 
 def _default_of_removed(package: str, names: Sequence[str]) -> CatalogError:
     return CatalogError(
-        f'package "{package}": default channel given for a package that is not kept',
-        hint=suggest_names("kept packages", package, names),
+        f'package "{package}": default channel given for a package that is removed',
+        hint=suggest_names("retained packages", package, names),
     )
 
 
 def _providers(unmet: Iterable[UnmetRequirement], known: Collection[str]) -> list[RetainedBundle]:
-    """Return the packages that are not kept yet but meet a requirement."""
+    """Return the packages that are not retained yet but meet a requirement."""
     providers: dict[str, RetainedBundle] = {}
     for requirement in unmet:
         for package in requirement.providers:
