@@ -1,4 +1,4 @@
-"""Bundles made up by tests, without files."""
+"""Bundles for tests, without files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bundle(
     name: str = "",
     image: str = "",
 ) -> Bundle:
-    """A bundle named ``PACKAGE.vVERSION``, of the image ``registry.example.com/PACKAGE:VERSION`` unless told."""
+    """Return a bundle ``PACKAGE.vVERSION`` with the image ``registry.example.com/PACKAGE:VERSION`` by default."""
     lines = [
         "apiVersion: operators.coreos.com/v1alpha1",
         "kind: ClusterServiceVersion",

@@ -1,4 +1,4 @@
-"""Recorded ``registry add`` steps, run on the functions themselves: bundles come from directories, not from images."""
+"""Replay of recorded ``registry add`` commands with bundles from directories instead of images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SWITCHES = ("--permissive", "--overwrite-latest", "--enable-alpha")
 
 @dataclass(frozen=True)
 class AddStep:
-    """What a recorded command line asks for."""
+    """A recorded ``registry add`` command."""
 
     images: tuple[str, ...]
     mode: str
@@ -34,8 +34,8 @@ class AddStep:
     enable_alpha: bool
 
     @classmethod
-    def read(cls, argv: list[str]) -> AddStep | None:
-        """None where it is another command, or has flags that this replay does not know."""
+    def parse(cls, argv: list[str]) -> AddStep | None:
+        """Parse a command line; return None for another command or unknown flags."""
         known = {"--use-http", "--database", "--bundle-images", "--mode"}.union(_SWITCHES)
         if argv[:2] != ["registry", "add"] or {flag for flag in argv if flag.startswith("--")} - known:
             return None
@@ -48,7 +48,7 @@ class AddStep:
             yield corpus_bundle(image.replace("{registry}", REGISTRY))
 
     def run(self, path: Path) -> int:
-        """Change the database at ``path``; the exit status."""
+        """Change the database at ``path``; return the exit code."""
         try:
             with replace_database(path) as database:
                 try:
@@ -71,7 +71,7 @@ class AddStep:
 
 @lru_cache(maxsize=64)
 def corpus_bundle(image: str) -> Bundle:
-    """The bundle of the corpus that ``image`` stands for."""
+    """Return the bundle of the corpus for an image."""
     package, _, tag = image.removeprefix(REGISTRY + "/").partition(":")
     root = SHARED / "corpus" / "bundles" / package / tag.replace("_", "+")
     if not root.is_dir():
@@ -81,6 +81,6 @@ def corpus_bundle(image: str) -> Bundle:
 
 
 def add_steps(record: dict[str, Any]) -> list[AddStep] | None:
-    """The steps of a record that is made of adds alone."""
-    steps = [AddStep.read(step["argv"]) for step in record["steps"]]
+    """Return the steps of a record that has only adds, else None."""
+    steps = [AddStep.parse(step["argv"]) for step in record["steps"]]
     return [step for step in steps if step is not None] if None not in steps else None

@@ -1,4 +1,4 @@
-"""Recorded steps of every kind that changes a database, run on the functions themselves."""
+"""Replay of recorded commands that change a database."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 CHANGES: dict[str, tuple[str, Change]] = {
     "rm": ("--packages", lambda db, names, argv: remove_from_database(db, names, permissive="--permissive" in argv)),
-    "prune": (
-        "--packages",
-        lambda db, names, _: prune_database(db, names, permissive=True),
-    ),  # Go ignores unknown names
+    # Go opm ignores unknown packages
+    "prune": ("--packages", lambda db, names, _: prune_database(db, names, permissive=True)),
     "prune-stranded": ("", lambda db, *_: prune_stranded_in_database(db)),
     "deprecatetruncate": (
         "--bundle-images",
@@ -42,13 +40,13 @@ CHANGES: dict[str, tuple[str, Change]] = {
 
 
 @dataclass(frozen=True)
-class TakingStep:
-    """A recorded command that takes away from a database."""
+class RemovingStep:
+    """A recorded command that removes content of a database."""
 
     argv: list[str]
 
     def run(self, path: Path) -> int:
-        """Change the database at ``path``; the exit status."""
+        """Change the database at ``path``; return the exit code."""
         flag, change = CHANGES[self.argv[1]]
         values = dict(zip(self.argv, [*self.argv[1:], ""], strict=True))
         if flag == "--packages" and flag not in values:
@@ -62,24 +60,24 @@ class TakingStep:
         return 0
 
 
-def step(argv: list[str]) -> AddStep | TakingStep | None:
-    """What a recorded command line asks for; None if it is something else, or an add that is not known here."""
+def step(argv: list[str]) -> AddStep | RemovingStep | None:
+    """Parse a recorded command line; return None for another command or unknown flags."""
     if argv[:1] == ["registry"] and argv[1] in CHANGES:
-        return TakingStep(argv)
-    return AddStep.read(argv)
+        return RemovingStep(argv)
+    return AddStep.parse(argv)
 
 
 def replay(case: Case, path: Path) -> None:
-    """Run the steps of a case, and hold exits and database against the record (see its README on failing steps)."""
+    """Replay a case; compare exit codes and the database with the record."""
     failed = False
     for recorded in case.record["steps"]:
-        known = step(recorded["argv"])
-        assert known is not None
+        command = step(recorded["argv"])
+        assert command is not None
         before = path.read_bytes() if path.exists() else None
-        taking_from_nothing = before is None and isinstance(known, TakingStep)
-        status = known.run(path)
+        missing_database = before is None and isinstance(command, RemovingStep)
+        status = command.run(path)
         if not failed:
-            assert status == (1 if taking_from_nothing else recorded["exit"]), recorded
+            assert status == (1 if missing_database else recorded["exit"]), recorded
         failed = failed or status != 0 or recorded["exit"] != 0
         if status != 0:
             assert (path.read_bytes() if path.exists() else None) == before, "a failed step left a change"

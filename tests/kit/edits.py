@@ -48,13 +48,13 @@ def sample_bundle(sample: Sample) -> Bundle:
 
 
 @dataclass
-class Twins:
+class IndexPair:
     """An index database at ``path`` and a catalog with the same content."""
 
     path: Path
     blobs: Blobs = field(default_factory=Blobs)
 
-    def take(
+    def apply(
         self, command: str, flags: Sequence[str], bundles: Sequence[Bundle] = (), packages: Sequence[str] = ()
     ) -> tuple[CatalogError | None, CatalogError | None]:
         """Run a command of ``opm registry`` on both and return the errors of the database and of the catalog."""
@@ -124,7 +124,7 @@ def _mode(flags: Sequence[str]) -> UpdateMode:
     return next((mode for mode in UpdateMode if mode.value in flags), UpdateMode.REPLACES)
 
 
-def canonical(blobs: Blobs, *, objects: bool = True, absent: bool = True) -> dict[str, Any]:
+def normalize(blobs: Blobs, *, objects: bool = True, absent: bool = True) -> dict[str, Any]:
     """Return the parts of a catalog that must equal those of a converted database.
 
     A conversion omits deprecated bundles, constraints, and descriptions of packages. In a database only the entries on

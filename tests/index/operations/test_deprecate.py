@@ -1,4 +1,4 @@
-"""Saying what is deprecated, and taking it back."""
+"""Tests of adding and removing deprecations."""
 
 from __future__ import annotations
 
@@ -19,74 +19,78 @@ PLAIN = catalog(
 BUNDLE, CHANNEL, PACKAGE = "olm.bundle", "olm.channel", "olm.package"
 
 
-def say(message: str, schema: str = BUNDLE, name: str = "demo.v1.0.0", package: str = "demo") -> DeprecationEdit:
+def deprecation(
+    message: str, schema: str = BUNDLE, name: str = "demo.v1.0.0", package: str = "demo"
+) -> DeprecationEdit:
     return DeprecationEdit(package, Deprecation(schema, name, message))
 
 
-def said(blobs: Blobs) -> list[tuple[str, list[str]]]:
-    return [(blob.package, [f"{one.name}: {one.message}" for one in blob.entries]) for blob in blobs.deprecations]
+def deprecations(blobs: Blobs) -> list[tuple[str, list[str]]]:
+    return [(blob.package, [f"{entry.name}: {entry.message}" for entry in blob.entries]) for blob in blobs.deprecations]
 
 
-def test_what_is_said_is_kept_in_one_blob_of_the_package() -> None:
-    first = edit_deprecations(PLAIN, [say("old"), say("gone", PACKAGE, "", "other"), say("slow", CHANNEL, "beta")])
-    assert said(first.blobs) == [("demo", ["demo.v1.0.0: old", "beta: slow"]), ("other", [": gone"])]
+def test_adds_and_replaces_entries_in_one_blob_per_package() -> None:
+    first = edit_deprecations(
+        PLAIN, [deprecation("old"), deprecation("gone", PACKAGE, "", "other"), deprecation("slow", CHANNEL, "beta")]
+    )
+    assert deprecations(first.blobs) == [("demo", ["demo.v1.0.0: old", "beta: slow"]), ("other", [": gone"])]
     assert (first.warnings, first.failures) == ((), ())
     assert not check_blobs(first.blobs)
-    second = edit_deprecations(first.blobs, [say("older"), say("new", name="demo.v1.1.0")])
+    second = edit_deprecations(first.blobs, [deprecation("older"), deprecation("new", name="demo.v1.1.0")])
     demo = ["demo.v1.0.0: older", "beta: slow", "demo.v1.1.0: new"]
-    assert said(second.blobs) == [("demo", demo), ("other", [": gone"])]
+    assert deprecations(second.blobs) == [("demo", demo), ("other", [": gone"])]
     assert second.blobs.deprecations[1] is first.blobs.deprecations[1]
 
 
-def test_it_can_be_taken_back_and_an_empty_blob_goes() -> None:
-    full = edit_deprecations(PLAIN, [say("old"), say("slow", CHANNEL, "beta")]).blobs
-    half = edit_deprecations(full, [say("")]).blobs
-    assert said(half) == [("demo", ["beta: slow"])]
-    assert edit_deprecations(half, [say("", CHANNEL, "beta")]).blobs == PLAIN
+def test_removes_entries_and_empty_blobs() -> None:
+    full = edit_deprecations(PLAIN, [deprecation("old"), deprecation("slow", CHANNEL, "beta")]).blobs
+    half = edit_deprecations(full, [deprecation("")]).blobs
+    assert deprecations(half) == [("demo", ["beta: slow"])]
+    assert edit_deprecations(half, [deprecation("", CHANNEL, "beta")]).blobs == PLAIN
 
 
-def test_there_may_be_nothing_to_take_back() -> None:
-    result = edit_deprecations(PLAIN, [say(""), say("", PACKAGE, "")])
+def test_warns_about_missing_deprecations() -> None:
+    result = edit_deprecations(PLAIN, [deprecation(""), deprecation("", PACKAGE, "")])
     assert result.blobs == PLAIN
     assert result.warnings == ("bundle demo.v1.0.0 of package demo is not deprecated", "package demo is not deprecated")
 
 
-def test_what_is_said_of_things_that_are_gone_can_be_taken_back() -> None:
+def test_removes_deprecations_of_missing_objects() -> None:
     stale = {"reference": {"schema": BUNDLE, "name": "demo.v0.9.0"}, "message": "old"}
     blobs = PLAIN + catalog({}, {"schema": "olm.deprecations", "package": "demo", "entries": [stale]})
     with pytest.raises(InvalidCatalog, match=r'cannot deprecate bundle "demo\.v0\.9\.0": bundle not found'):
-        edit_deprecations(blobs, [say("old")])
-    assert edit_deprecations(blobs, [say("", name="demo.v0.9.0")]).blobs == PLAIN
+        edit_deprecations(blobs, [deprecation("old")])
+    assert edit_deprecations(blobs, [deprecation("", name="demo.v0.9.0")]).blobs == PLAIN
 
 
 @pytest.mark.parametrize(
-    ("statement", "message", "advice"),
+    ("edit", "message", "hint"),
     [
-        (say("old", name="demo.v1.1"), "bundle demo.v1.1: cannot", "did you mean demo.v1.1.0 or demo.v1.0.0?"),
-        (say("", name="x"), "bundle x: cannot", "use one of the bundles: demo.v1.0.0, demo.v1.1.0"),
-        (say("old", CHANNEL, "alfa"), "channel alfa: cannot", "did you mean alpha?"),
+        (deprecation("old", name="demo.v1.1"), "bundle demo.v1.1: cannot", "did you mean demo.v1.1.0 or demo.v1.0.0?"),
+        (deprecation("", name="x"), "bundle x: cannot", "use one of the bundles: demo.v1.0.0, demo.v1.1.0"),
+        (deprecation("old", CHANNEL, "alfa"), "channel alfa: cannot", "did you mean alpha?"),
         (
-            say("old", "olm.bundles"),
+            deprecation("old", "olm.bundles"),
             '"olm.bundles": cannot',
             "use one of the schemas: olm.package, olm.channel, olm.bundle",
         ),
-        (say("old", package="dem"), "package dem: cannot", "did you mean demo?"),
-        (say("old", PACKAGE, "", "x"), "package x: cannot", "use one of the packages: demo, other"),
+        (deprecation("old", package="dem"), "package dem: cannot", "did you mean demo?"),
+        (deprecation("old", PACKAGE, "", "x"), "package x: cannot", "use one of the packages: demo, other"),
     ],
 )
-def test_what_is_referred_to_must_be_there(statement: DeprecationEdit, message: str, advice: str) -> None:
+def test_rejects_unknown_objects(edit: DeprecationEdit, message: str, hint: str) -> None:
     with pytest.raises(CatalogError, match=r"be deprecated") as failure:
-        edit_deprecations(PLAIN, [say("old"), statement])
+        edit_deprecations(PLAIN, [deprecation("old"), edit])
     assert failure.value.message.startswith(message)
-    assert str(failure.value.hint) == advice
+    assert str(failure.value.hint) == hint
 
 
-def test_all_that_is_wrong_is_told() -> None:
+def test_reports_all_errors() -> None:
     with pytest.raises(MultipleErrors) as failure:
-        edit_deprecations(PLAIN, [say("old", package="x"), say("old", name="y")])
+        edit_deprecations(PLAIN, [deprecation("old", package="x"), deprecation("old", name="y")])
     assert [type(error) for error in failure.value.errors] == [UnknownPackage, CatalogError]
 
 
-def test_a_package_is_referred_to_without_a_name() -> None:
+def test_rejects_name_in_reference_to_a_package() -> None:
     with pytest.raises(InvalidCatalog, match="package name must be empty"):
-        edit_deprecations(PLAIN, [say("old", PACKAGE, "demo")])
+        edit_deprecations(PLAIN, [deprecation("old", PACKAGE, "demo")])

@@ -1,4 +1,4 @@
-"""Packages of an index as directories of manifests."""
+"""Tests of exporting packages as directories of manifests."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def tool(tmp_path: Path) -> ContainerTool:
 
 @needs_shared
 @pytest.mark.parametrize("case", cases("export"), ids=str)
-def test_files_equal_the_record(case: Case, tmp_path: Path, tool: ContainerTool) -> None:
+def test_files_equal_recorded_results(case: Case, tmp_path: Path, tool: ContainerTool) -> None:
     path, corpus = tmp_path / "index.db", LayoutCorpus(tmp_path / "layouts")
     *changes, export = [recorded["argv"] for recorded in case.record["steps"]]
     for argv in changes:
         corpus.fill(argv)
-        known = step(argv)
-        assert known is not None
-        assert known.run(path) == 0
+        change = step(argv)
+        assert change is not None
+        assert change.run(path) == 0
     values = dict(zip(export, [*export[1:], ""], strict=True))
     packages = [name for name in values.get("--package", "").split(",") if name]
-    assert_catalog_has_the_same(path, packages)
+    assert_equal_catalog_export(path, packages)
     move_images(path, corpus.prefix)
     directory = values.get("--download-folder", "downloaded")
     with open_database(path) as database:
@@ -58,26 +58,26 @@ def test_files_equal_the_record(case: Case, tmp_path: Path, tool: ContainerTool)
     assert found_files(tmp_path / "work") == case.record["files"]
 
 
-def assert_catalog_has_the_same(path: Path, packages: list[str]) -> None:
-    """As a file-based catalog the index has the same packages, but for deprecated bundles, which are left out."""
+def assert_equal_catalog_export(path: Path, packages: list[str]) -> None:
+    """Check that the export of the converted catalog is equal, without deprecated bundles."""
     with open_database(path) as database:
         deprecated = deprecated_bundles(database)
-        known = [
+        expected = [
             replace(package, bundles=[bundle for bundle in package.bundles if bundle.name not in deprecated])
             for package in packages_in_database(database, packages)
         ]
-        assert list(packages_in_catalog(database_to_blobs(database), packages)) == known
+        assert list(packages_in_catalog(database_to_blobs(database), packages)) == expected
 
 
 def move_images(path: Path, prefix: str) -> None:
-    """Let the bundles of a replayed case be found where its images are."""
+    """Replace the registry of bundle images."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE operatorbundle SET bundlepath = replace(bundlepath, ?, ?)", (REGISTRY, prefix))
 
 
 @pytest.fixture
 def prefix(tmp_path: Path) -> str:
-    """Where the images demo:1.0.0 and demo:1.1.0 are, with a file each, in a directory and not."""
+    """Layouts of the bundle images demo:1.0.0 and demo:1.1.0 and of another image."""
     layouts = LayoutRepository(tmp_path / "layouts" / "demo")
     for tag in ("1.0.0", "1.1.0"):
         file = tmp_path / f"{tag}.yaml"
@@ -101,7 +101,7 @@ def export(path: Path, destination: Path, tool: ContainerTool, *packages: str) -
     return sorted(file.relative_to(destination).as_posix() for file in destination.rglob("*") if file.is_file())
 
 
-def test_other_files_stay(tmp_path: Path, prefix: str, tool: ContainerTool) -> None:
+def test_retains_other_files(tmp_path: Path, prefix: str, tool: ContainerTool) -> None:
     destination = tmp_path / "out"
     (destination / "demo").mkdir(parents=True)
     (destination / "demo" / "notes").touch()
@@ -117,7 +117,7 @@ def test_other_files_stay(tmp_path: Path, prefix: str, tool: ContainerTool) -> N
     )
 
 
-def test_bundles_that_no_version_tells_apart_go_by_their_names(
+def test_directories_of_bundles_with_equal_versions_have_their_names(
     tmp_path: Path, prefix: str, tool: ContainerTool
 ) -> None:
     path = index(tmp_path, bundle("1.0.0", image=f"{prefix}/demo:1.0.0"))
@@ -140,7 +140,7 @@ def test_bundles_that_no_version_tells_apart_go_by_their_names(
         ("", "demo", CatalogError, "bundle demo.v1.1.0: cannot be exported: it has no image"),
     ],
 )
-def test_nothing_is_written_if_anything_goes_wrong(
+def test_error_writes_nothing(
     tmp_path: Path, prefix: str, tool: ContainerTool, image: str, name: str, error: type[Exception], message: str
 ) -> None:
     path = index(tmp_path, bundle("1.0.0", image=f"{prefix}/demo:1.0.0"))
@@ -158,7 +158,7 @@ def test_nothing_is_written_if_anything_goes_wrong(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_version_cannot_lead_elsewhere(tmp_path: Path, prefix: str, tool: ContainerTool) -> None:
+def test_rejects_versions_that_are_paths(tmp_path: Path, prefix: str, tool: ContainerTool) -> None:
     path = index(tmp_path, bundle("1.0.0", image=f"{prefix}/demo:1.0.0"))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE operatorbundle SET version = '../../1.0.0'")

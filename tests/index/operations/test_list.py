@@ -1,4 +1,4 @@
-"""What the list commands show, held against the records of the reference."""
+"""Tests of the rows of list commands, compared with recorded results of Go opm."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ from tests.index.recorded_adds import REGISTRY, add_steps
 from tests.kit.shared import Case, cases, needs_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-LISTINGS: dict[str, Callable[..., Iterable[object]]] = {
+LISTINGS: dict[str, Callable[..., Sequence[Any]]] = {
     "packages": list_packages,
     "channels": list_channels,
     "bundles": list_bundles,
 }
 
 
-def squeezed(row: Any) -> str:
-    """A row as the records have it: its cells that are not empty."""
+def joined_cells(row: Any) -> str:
+    """Join the cells of a row that are not empty, as in the recorded results."""
     cells = (",".join(cell) if isinstance(cell, tuple) else cell for cell in astuple(row))
     return " ".join(filter(None, cells)).replace(REGISTRY, "{registry}")
 
 
-def listing(database: Path, what: str, packages: list[str]) -> list[str]:
+def listing(database: Path, kind: str, packages: list[str]) -> list[str]:
     with open_database(database) as opened:
         catalog = load_catalog(opened)
-    return [squeezed(row) for row in LISTINGS[what](catalog, *packages)]
+    return [joined_cells(row) for row in LISTINGS[kind](catalog, *packages)]
 
 
 @needs_shared
 @pytest.mark.parametrize("case", [case for case in cases("list") if add_steps(case.record)], ids=str)
-def test_rows_equal_the_record(case: Case, tmp_path: Path) -> None:
+def test_rows_equal_recorded_results(case: Case, tmp_path: Path) -> None:
     database = tmp_path / "index.db"
     steps = add_steps(case.record) or []
     if any(step["exit"] for step in case.record["steps"]):
-        # the records list what a failed add left behind; a permissive one leaves the same
+        # Go opm lists the result of a failed add, which equals that of a permissive one
         steps = [replace(step, permissive=True) for step in steps]
     for step in steps:
         step.run(database)
     for output in case.record["outputs"]:
-        place = output["argv"].index("{db}")
-        what, packages = output["argv"][place - 1], output["argv"][place + 1 :]
+        position = output["argv"].index("{db}")
+        kind, packages = output["argv"][position - 1], output["argv"][position + 1 :]
         if output["exit"] == 0:
-            assert listing(database, what, packages) == output["stdout"][1:], output["argv"]
+            assert listing(database, kind, packages) == output["stdout"][1:], output["argv"]
         else:
             with pytest.raises(CatalogError) as failure:
-                listing(database, what, packages)
+                listing(database, kind, packages)
             recorded = output["error"].encode().decode("unicode_escape").encode("latin-1").decode()
             assert failure.value.message.rpartition('": ')[2] in recorded
 
 
-def test_unknown_package_names_those_there_are() -> None:
+def test_unknown_package() -> None:
     entries = {"a.v1": EntryBlob("a.v1")}
     package = Package("a", "alpha", {"alpha": Channel("alpha", entries)}, {"a.v1": BundleBlob("a.v1", "a", "r/a:1")})
     with pytest.raises(UnknownPackage, match='package "b" not found') as failure:

@@ -1,4 +1,4 @@
-"""The recorded databases of the reference, replayed on the functions: every case made of adds."""
+"""Tests of adds, compared with recorded databases of Go opm."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = [case for case in cases(*GROUPS) if add_steps(case.record)]
 
 
 def replay(case: Case, directory: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The exit status of each step, with its record; a step that fails must leave no trace."""
+    """Yield the exit code of each step, with its record; check that a failed step changes nothing."""
     database = directory / "index.db"
     for step, recorded in zip(add_steps(case.record) or [], case.record["steps"], strict=True):
         before = database.read_bytes() if database.exists() else None
@@ -41,7 +41,7 @@ def replay(case: Case, directory: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if str(case) not in INCOMPLETE], ids=str)
-def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:
     seen = case.record.get("exits_seen") or [[step["exit"] for step in case.record["steps"]]]
     comparable = True
     for position, (status, recorded) in enumerate(replay(case, tmp_path)):
@@ -49,7 +49,7 @@ def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
             allowed = {0} if defective(recorded) else {exits[position] for exits in seen}
             allowed = {1} if str(case) in REFUSED else allowed
             assert status in allowed, recorded["error"]
-        # What follows a failure builds on rows that the reference left behind and we don't: it tells nothing.
+        # Later results of Go opm depend on rows that the failed step left.
         comparable = comparable and recorded["exit"] == status == 0
     if comparable:
         assert_equal_index(case.record, tmp_path / "index.db", REGISTRY)
@@ -63,8 +63,8 @@ SKIP_PATCH_CASES = [
 
 
 @pytest.mark.parametrize("case", SKIP_PATCH_CASES, ids=str)
-def test_skipped_patches_change_nothing_but_entries(case: Case, tmp_path: Path) -> None:
-    """Without the defect, all but the entries is as recorded for the mode semver, and the entries follow the rule."""
+def test_skip_patch_changes_only_entries(case: Case, tmp_path: Path) -> None:
+    """Everything except the entries equals the result of the mode semver; Go opm has a bug in semver-skippatch."""
     assert [status for status, _ in replay(case, tmp_path)] == [0] * len(case.record["steps"])
     semver = Case(case.group.replace("skippatch", "semver"), case.name).record
     index = {**semver["index"], "tables": {**semver["index"]["tables"]}}
@@ -72,10 +72,10 @@ def test_skipped_patches_change_nothing_but_entries(case: Case, tmp_path: Path) 
     varying = {table: seen for table, seen in semver.get("varying", {}).items() if table != "channel_entry"}
     assert_equal_index({**semver, "index": index, "varying": varying}, tmp_path / "index.db", REGISTRY)
     rows = dump_index(tmp_path / "index.db", REGISTRY, loose=True)["tables"]["channel_entry"]
-    found = Counter((row["channel"], row["name"], row["depth"], row["replaces"]) for row in rows)
+    actual = Counter((row["channel"], row["name"], row["depth"], row["replaces"]) for row in rows)
     bundles = {bundle.name: bundle for step in add_steps(case.record) or [] for bundle in step.bundles()}
     channels = {channel for bundle in bundles.values() for channel in bundle.annotations.channels}
-    assert found == Counter(
+    assert actual == Counter(
         (channel, *entry)
         for channel in channels
         for entry in skip_patch_entries([b for b in bundles.values() if channel in b.annotations.channels])
@@ -83,7 +83,7 @@ def test_skipped_patches_change_nothing_but_entries(case: Case, tmp_path: Path) 
 
 
 def skip_patch_entries(bundles: list[Bundle]) -> Iterator[tuple[str, int | None, str | None]]:
-    """The (name, depth, replaced name) of a channel by the rule; entries for skips have no depth of their own."""
+    """Yield the expected (name, depth, replaced name) of a channel; depths of skips are None."""
     descending = sorted(bundles, key=lambda bundle: Version.parse(bundle.version), reverse=True)
     minors = [
         [bundle.name for bundle in minor]

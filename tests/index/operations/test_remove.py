@@ -1,4 +1,4 @@
-"""Removing packages."""
+"""Tests of removing packages from databases and file-based catalogs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from hypothesis import strategies as st
 
 from opmkit.index.errors import DatabaseUnavailable, UnknownPackage
 from opmkit.index.operations.add.sqlite import add_bundles
-from opmkit.index.operations.remove import remove_from_database
+from opmkit.index.operations.remove import remove_from_catalog, remove_from_database
 from opmkit.index.sqlite import IndexDatabase, replace_database
 from opmkit.index.sqlite.removal import package_names, remove_bundle
 from opmkit.index.sqlite.schema import create_schema, create_work_indexes
 from tests.index.builders import bundle
+from tests.index.operations.catalogs import TWO_PACKAGES
 from tests.index.recorded_steps import replay
+from tests.kit.edits import catalog
 from tests.kit.shared import Case, cases, needs_shared
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """An index of the packages a, b and c."""
+    """An index with the packages a, b and c."""
     path = tmp_path / "index.db"
     with replace_database(path) as database:
         add_bundles(database, [bundle("1.0.0", package=package) for package in "abc"])
@@ -32,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 @needs_shared
 @pytest.mark.parametrize("case", cases("rm", "add-multi"), ids=str)
-def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:
     replay(case, tmp_path / "index.db")
 
 
@@ -45,7 +47,7 @@ def test_removes_all_rows_of_a_package(path: Path) -> None:
     assert path.read_bytes() == other.read_bytes()
 
 
-def test_one_unknown_package_keeps_all(path: Path) -> None:
+def test_unknown_package_removes_nothing(path: Path) -> None:
     before = path.read_bytes()
     with (
         pytest.raises(UnknownPackage) as failure,
@@ -60,15 +62,15 @@ def test_one_unknown_package_keeps_all(path: Path) -> None:
     assert failure.value.exit_code == 1
 
 
-def test_an_error_stops_before_the_caller_goes_on(path: Path) -> None:
-    """The step itself is undone, so that a caller that catches the error can still keep other changes."""
+def test_error_rolls_back_only_the_removal(path: Path) -> None:
+    """A caller that catches the error can commit its other changes."""
     with replace_database(path) as database:
         with pytest.raises(UnknownPackage):
             remove_from_database(database, ["a", "a"])
         assert package_names(database) == ["a", "b", "c"]
 
 
-def test_permissive_removes_what_is_there(path: Path) -> None:
+def test_permissive_removes_existing_packages(path: Path) -> None:
     with replace_database(path) as database:
         result = remove_from_database(database, ["x", "a", "a"], permissive=True)
         assert package_names(database) == ["b", "c"]
@@ -76,13 +78,13 @@ def test_permissive_removes_what_is_there(path: Path) -> None:
     assert [failure.message.count("no package found") for failure in result.failures] == [2]
 
 
-def test_a_package_without_entries_can_be_removed(path: Path) -> None:
+def test_removes_package_without_entries(path: Path) -> None:
     with replace_database(path) as database:
         database.connection.execute("INSERT INTO package (name) VALUES ('empty')")
         assert remove_from_database(database, ["empty"]).removed == ("empty",)
 
 
-def test_advice_names_some_packages_of_many(path: Path) -> None:
+def test_hint_lists_at_most_20_packages(path: Path) -> None:
     with replace_database(path) as database:
         add_bundles(database, [bundle("1.0.0", package=f"p{number}") for number in range(30)])
         with pytest.raises(UnknownPackage) as failure:
@@ -90,7 +92,7 @@ def test_advice_names_some_packages_of_many(path: Path) -> None:
     assert str(failure.value.hint).endswith("and 13 more")
 
 
-def test_a_missing_database_is_not_made(tmp_path: Path) -> None:
+def test_missing_database_is_not_created(tmp_path: Path) -> None:
     with (
         pytest.raises(DatabaseUnavailable, match="No such file"),
         replace_database(tmp_path / "index.db", must_exist=True) as database,
@@ -103,9 +105,11 @@ USES = st.lists(st.tuples(st.sampled_from(["api_provider", "api_requirer"]), st.
 
 
 @given(uses=USES, deleted=st.permutations(range(1, 5)))
-def test_apis_go_as_the_schema_says(uses: list[tuple[str, str, int]], deleted: list[int]) -> None:
-    """What is done to a working copy for speed does not show in what the triggers leave."""
-    left = []
+def test_work_indexes_do_not_change_the_effect_of_triggers(
+    uses: list[tuple[str, str, int]], deleted: list[int]
+) -> None:
+    """The faster triggers of the work copy delete the same APIs as those of the schema."""
+    results = []
     for prepare in (lambda _: None, create_work_indexes):
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             create_schema(connection, "")
@@ -122,5 +126,30 @@ def test_apis_go_as_the_schema_says(uses: list[tuple[str, str, int]], deleted: l
                     connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4").fetchall()
                     for table in ("api", "api_provider", "api_requirer")
                 ]
-            left.append(states)
-    assert left[0] == left[1]
+            results.append(states)
+    assert results[0] == results[1]
+
+
+def test_removes_all_blobs_of_a_package_from_a_catalog() -> None:
+    result = remove_from_catalog(TWO_PACKAGES, ["", "ape"])
+    assert {blob.package for blob in result.blobs} == {"bee", ""}
+    assert all(any(blob is old for old in TWO_PACKAGES) for blob in result.blobs)
+    assert (result.warnings, result.failures) == ((), ())
+
+
+def test_unknown_package_removes_nothing_from_a_catalog() -> None:
+    with pytest.raises(UnknownPackage) as failure:
+        remove_from_catalog(TWO_PACKAGES, ["ape", "x", "ape"])
+    assert failure.value.message == 'package "x" not found'
+    assert str(failure.value.hint) == "use one of the packages: ape, bee"
+
+
+def test_permissive_removes_existing_packages_from_a_catalog() -> None:
+    result = remove_from_catalog(TWO_PACKAGES, ["x", "ape"], permissive=True)
+    assert result.blobs == remove_from_catalog(TWO_PACKAGES, ["ape"]).blobs
+    assert [type(failure) for failure in result.failures] == [UnknownPackage]
+
+
+def test_removes_package_with_blobs_of_other_schemas_only() -> None:
+    notes = catalog({}, {"schema": "example.com.note", "package": "ape", "name": "note"})
+    assert list(remove_from_catalog(notes, ["ape"]).blobs) == []

@@ -1,4 +1,4 @@
-"""Putting a bundle in the place of the latest one of its name."""
+"""Tests of overwriting the head of a channel in index databases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[IndexDatabase]:
-    """An index with demo 1.0.0 and, in alpha and beta, 1.1.0 that replaces it; and another package."""
+    """An index with demo 1.0.0, demo 1.1.0 that replaces it in alpha and beta, and another package."""
     with replace_database(tmp_path / "index.db") as opened:
         bundles = [
             bundle("1.0.0"),
@@ -37,9 +37,9 @@ def database(tmp_path: Path) -> Iterator[IndexDatabase]:
         yield opened
 
 
-def rebuilt(version: str, **more: str) -> Bundle:
-    package = more.get("package", "demo")
-    return bundle(version, image=f"registry.example.com/{package}:{version}-rebuilt", **more)  # type: ignore[arg-type]
+def rebuilt(version: str, **fields: str) -> Bundle:
+    package = fields.get("package", "demo")
+    return bundle(version, image=f"registry.example.com/{package}:{version}-rebuilt", **fields)  # type: ignore[arg-type]
 
 
 def dump(database: IndexDatabase) -> list[str]:
@@ -55,7 +55,7 @@ def images(database: IndexDatabase, name: str) -> list[str]:
     return [image for (image,) in rows]
 
 
-def test_the_new_bundle_takes_the_place_and_the_channels_are_its_own(database: IndexDatabase) -> None:
+def test_new_bundle_replaces_the_old_one_in_its_own_channels(database: IndexDatabase) -> None:
     newer = rebuilt("1.1.0", channels="beta,gamma", default="gamma", replaces="demo.v1.0.0")
     add_bundles(database, [newer], AddOptions(overwrite_latest=True))
     assert images(database, "demo.v1.1.0") == [newer.image]
@@ -67,7 +67,7 @@ def test_the_new_bundle_takes_the_place_and_the_channels_are_its_own(database: I
     ]
 
 
-def test_bundles_of_several_packages_and_new_ones_come_together(database: IndexDatabase) -> None:
+def test_overwrites_and_adds_bundles_of_several_packages(database: IndexDatabase) -> None:
     added = [
         rebuilt("1.1.0", replaces="demo.v1.0.0"),
         rebuilt("1.0.0", package="other"),
@@ -81,14 +81,14 @@ def test_bundles_of_several_packages_and_new_ones_come_together(database: IndexD
     ]
 
 
-def test_a_name_in_no_channel_is_free(database: IndexDatabase) -> None:
+def test_stranded_bundle_is_overwritten(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("3.0.0", replaces="demo.gone")], AddOptions(permissive=True))
     add_bundles(database, [rebuilt("3.0.0", replaces="demo.v1.1.0")], AddOptions(overwrite_latest=True))
     assert ("demo", "alpha", "demo.v3.0.0") in heads(database)
 
 
 @pytest.mark.parametrize(
-    ("added", "fault"),
+    ("added", "problem"),
     [
         ([rebuilt("1.0.0")], "demo.v1.0.0 of package demo: cannot be overwritten: .* by demo.v1.1.0 in channel alpha"),
         ([rebuilt("1.1.0", replaces="demo.gone")], "replaces demo.gone, which is neither"),
@@ -97,36 +97,34 @@ def test_a_name_in_no_channel_is_free(database: IndexDatabase) -> None:
     ],
 )
 @pytest.mark.parametrize("permissive", [False, True])
-def test_an_error_leaves_everything_in_its_place(
-    database: IndexDatabase, added: list[Bundle], fault: str, permissive: bool
-) -> None:
+def test_error_changes_nothing(database: IndexDatabase, added: list[Bundle], problem: str, permissive: bool) -> None:
     add_bundles(database, [bundle("3.0.0", channels="x"), bundle("2.0.0", channels="y")])
     before = dump(database)
     if permissive:
         result = add_bundles(database, added, AddOptions(overwrite_latest=True, permissive=True))
         assert result.added == ()
-        assert re.search(fault, str(result.failures[0]))
+        assert re.search(problem, str(result.failures[0]))
     else:
-        with pytest.raises(CatalogError, match=fault) as failure:
+        with pytest.raises(CatalogError, match=problem) as failure:
             add_bundles(database, added, AddOptions(overwrite_latest=True))
         assert failure.value.exit_code == 1
     assert dump(database) == before
 
 
-def test_a_bundle_that_came_from_no_image_is_not_overwritten(database: IndexDatabase) -> None:
+def test_rejects_bundle_without_image(database: IndexDatabase) -> None:
     database.connection.execute("DELETE FROM properties")
     database.connection.execute("UPDATE operatorbundle SET bundlepath = ''")
     with pytest.raises(CatalogError, match="the existing bundle has no image"):
         add_bundles(database, [rebuilt("1.1.0")], AddOptions(overwrite_latest=True))
 
 
-def test_the_same_image_is_there_already(database: IndexDatabase) -> None:
+def test_rejects_existing_image(database: IndexDatabase) -> None:
     with pytest.raises(CatalogError, match=r"demo:1.1.0 already exists") as failure:
         add_bundles(database, [bundle("1.1.0")], AddOptions(overwrite_latest=True))
     assert failure.value.exit_code == 2
 
 
-def test_semver_modes_overwrite_nothing(database: IndexDatabase) -> None:
+def test_rejects_semver_modes(database: IndexDatabase) -> None:
     with pytest.raises(CatalogError, match="used by a bundle of the index") as failure:
         add_bundles(database, [rebuilt("1.1.0")], AddOptions(UpdateMode.SEMVER, overwrite_latest=True))
     assert failure.value.exit_code == 1

@@ -1,4 +1,4 @@
-"""Adding bundles: what comes of it, what is refused, and that a refusal changes nothing."""
+"""Tests of adding bundles to index databases, and of their rollback."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[IndexDatabase]:
-    """An index with demo 1.0.0 in it."""
+    """An index with the bundle demo 1.0.0."""
     with replace_database(tmp_path / "index.db") as opened:
         add_bundles(opened, [bundle("1.0.0")])
         yield opened
@@ -38,8 +38,8 @@ def dump(database: IndexDatabase) -> list[str]:
     return list(database.connection.iterdump())
 
 
-def refused(database: IndexDatabase, *bundles: Bundle) -> CatalogError:
-    """The error of an add that fails, having changed nothing."""
+def failed_add(database: IndexDatabase, *bundles: Bundle) -> CatalogError:
+    """Return the error of an add that fails and changes nothing."""
     before = dump(database)
     with pytest.raises(CatalogError) as failure:
         add_bundles(database, bundles)
@@ -47,7 +47,7 @@ def refused(database: IndexDatabase, *bundles: Bundle) -> CatalogError:
     return failure.value
 
 
-def test_a_newer_bundle_heads_its_channel(database: IndexDatabase) -> None:
+def test_newer_bundle_heads_its_channel(database: IndexDatabase) -> None:
     result = add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0")])
     assert [added.name for added in result.added] == ["demo.v1.1.0"]
     assert not result.failures
@@ -55,36 +55,36 @@ def test_a_newer_bundle_heads_its_channel(database: IndexDatabase) -> None:
     assert channel.head == "demo.v1.1.0"
 
 
-def test_the_same_image_is_told_by_its_exit_code(database: IndexDatabase) -> None:
-    error = refused(database, bundle("1.0.0"))
+def test_existing_image_has_its_own_exit_code(database: IndexDatabase) -> None:
+    error = failed_add(database, bundle("1.0.0"))
     assert error.exit_code == 2
     assert "registry.example.com/demo:1.0.0 already exists" in error.message
 
 
-def test_a_new_image_beside_a_present_one_is_refused_too(database: IndexDatabase) -> None:
-    error = refused(database, bundle("1.0.0"), bundle("1.1.0", replaces="demo.v1.0.0"))
+def test_new_image_is_rejected_with_an_existing_one(database: IndexDatabase) -> None:
+    error = failed_add(database, bundle("1.0.0"), bundle("1.1.0", replaces="demo.v1.0.0"))
     assert isinstance(error, AddRejected)
     assert error.exit_code == 2
     assert "demo:1.1.0: not added: registry.example.com/demo:1.0.0 of the same command" in error.message
 
 
-def test_the_same_name_from_another_image_is_told_by_its_exit_code(database: IndexDatabase) -> None:
-    assert refused(database, bundle("1.0.0", image="registry.example.com/demo:again")).exit_code == 3
+def test_existing_name_has_its_own_exit_code(database: IndexDatabase) -> None:
+    assert failed_add(database, bundle("1.0.0", image="registry.example.com/demo:again")).exit_code == 3
 
 
-def test_an_edge_of_another_package_is_refused(database: IndexDatabase) -> None:
-    error = refused(database, bundle("2.0.0", package="other", skips=("demo.v1.0.0",)))
+def test_rejects_edges_to_another_package(database: IndexDatabase) -> None:
+    error = failed_add(database, bundle("2.0.0", package="other", skips=("demo.v1.0.0",)))
     assert "demo.v1.0.0 belongs to package demo in the index" in error.message
     assert error.exit_code == 1
 
 
-def test_the_same_image_twice_in_one_command_counts_once(database: IndexDatabase) -> None:
+def test_duplicate_images_are_added_once(database: IndexDatabase) -> None:
     newer = bundle("1.1.0", replaces="demo.v1.0.0")
     assert len(add_bundles(database, [newer, newer]).added) == 1
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_of_two_images_with_one_name_the_first_by_name_is_kept(database: IndexDatabase, swapped: bool) -> None:
+def test_first_of_two_images_with_the_same_name_is_added(database: IndexDatabase, swapped: bool) -> None:
     pair = [bundle("1.1.0", replaces="demo.v1.0.0", image=f"r.example.com/{letter}") for letter in "ab"]
     result = add_bundles(database, reversed(pair) if swapped else pair, AddOptions(permissive=True))
     assert [type(failure) for failure in result.failures] == [BundleExists]
@@ -93,13 +93,13 @@ def test_of_two_images_with_one_name_the_first_by_name_is_kept(database: IndexDa
     assert paths == [("r.example.com/a",)]
 
 
-def test_a_pruned_bundle_fails_the_add(database: IndexDatabase) -> None:
-    error = refused(database, bundle("2.0.0"), bundle("1.5.0"))
+def test_rejects_pruned_bundle(database: IndexDatabase) -> None:
+    error = failed_add(database, bundle("2.0.0"), bundle("1.5.0"))
     assert isinstance(error, GraphError)
     assert "add prunes bundle demo.v1.5.0" in error.message
 
 
-def test_permissive_keeps_the_graph_there_was_and_the_packages_that_come_out(database: IndexDatabase) -> None:
+def test_permissive_retains_old_graph_and_adds_valid_packages(database: IndexDatabase) -> None:
     result = add_bundles(
         database,
         [bundle("1.2.0", replaces="demo.v1.1.0"), bundle("1.0.0", package="other")],
@@ -117,9 +117,7 @@ def test_permissive_keeps_the_graph_there_was_and_the_packages_that_come_out(dat
 
 
 @pytest.mark.parametrize("mode", list(UpdateMode))
-def test_a_bundle_without_a_package_is_refused_and_skipped_by_permissive(
-    database: IndexDatabase, mode: UpdateMode
-) -> None:
+def test_bundle_without_package(database: IndexDatabase, mode: UpdateMode) -> None:
     before = dump(database)
     nameless = replace(bundle("3.0.0"), annotations=BundleAnnotations("", ("alpha",), ""))
     with pytest.raises(
@@ -134,7 +132,7 @@ def test_a_bundle_without_a_package_is_refused_and_skipped_by_permissive(
     assert ["is missing or empty" in failure.message for failure in result.failures] == [True]
 
 
-def test_permissive_adds_nothing_where_a_bundle_is_there_already(database: IndexDatabase) -> None:
+def test_permissive_adds_nothing_if_a_bundle_exists(database: IndexDatabase) -> None:
     before = dump(database)
     result = add_bundles(database, [bundle("1.0.0"), bundle("1.1.0")], AddOptions(permissive=True))
     assert result.added == ()
@@ -142,18 +140,18 @@ def test_permissive_adds_nothing_where_a_bundle_is_there_already(database: Index
     assert dump(database) == before
 
 
-def test_an_error_while_bundles_come_undoes_those_before(database: IndexDatabase) -> None:
-    def coming() -> Iterator[Bundle]:
+def test_error_while_reading_bundles_rolls_back(database: IndexDatabase) -> None:
+    def bundles() -> Iterator[Bundle]:
         yield bundle("1.1.0", replaces="demo.v1.0.0")
         raise ConnectionResetError
 
     before = dump(database)
     with pytest.raises(ConnectionResetError):
-        add_bundles(database, coming())
+        add_bundles(database, bundles())
     assert dump(database) == before
 
 
-def test_a_deprecated_bundle_stays_so_when_added_again(database: IndexDatabase) -> None:
+def test_bundle_remains_deprecated_when_added_again(database: IndexDatabase) -> None:
     database.connection.execute("INSERT INTO deprecated VALUES ('demo.v1.1.0')")
     newer = bundle("1.2.0", replaces="demo.v1.1.0")
     add_bundles(database, [newer, bundle("1.1.0", replaces="demo.v1.0.0")], AddOptions(permissive=True))
@@ -163,7 +161,7 @@ def test_a_deprecated_bundle_stays_so_when_added_again(database: IndexDatabase) 
     assert {name: entry.replaces for name, entry in entries.items()} == {"demo.v1.2.0": "demo.v1.1.0"}
 
 
-def test_the_first_plural_of_an_api_by_version_stays(database: IndexDatabase) -> None:
+def test_plural_of_the_lowest_version_is_stored(database: IndexDatabase) -> None:
     plurals = {"1.1.0": "widgets", "1.2.0": "widgetz"}
     bundles = [
         _with_api(bundle(version, skips=("demo.v1.0.0", "demo.v1.1.0")), plurals[version]) for version in plurals
@@ -172,57 +170,57 @@ def test_the_first_plural_of_an_api_by_version_stays(database: IndexDatabase) ->
     assert database.connection.execute("SELECT plural FROM api").fetchall() == [("widgets",)]
 
 
-def _with_api(made: Bundle, plural: str) -> Bundle:
-    return replace(made, provided_apis=(ApiKey("example.com", "v1", "Widget", plural),))
+def _with_api(parsed: Bundle, plural: str) -> Bundle:
+    return replace(parsed, provided_apis=(ApiKey("example.com", "v1", "Widget", plural),))
 
 
-def test_a_bundle_that_substitutes_another_is_refused(database: IndexDatabase) -> None:
+def test_rejects_substitutes_without_alpha_features(database: IndexDatabase) -> None:
     newer = bundle("1.1.0", replaces="demo.v1.0.0")
-    error = refused(database, replace(newer, csv=replace(newer.csv, substitutes_for="demo.v1.0.0")))
+    error = failed_add(database, replace(newer, csv=replace(newer.csv, substitutes_for="demo.v1.0.0")))
     assert "it substitutes demo.v1.0.0" in error.message
 
 
-def test_a_package_with_a_bundle_of_no_image_is_not_checked(database: IndexDatabase) -> None:
-    """As in the reference: the same bundle is then refused for its name alone, with another exit code."""
+def test_package_with_a_bundle_without_image_is_not_checked(database: IndexDatabase) -> None:
+    """As in operator-registry, the existing image is then rejected only for its name, with another exit code."""
     database.connection.execute("DELETE FROM properties")
     database.connection.execute("UPDATE operatorbundle SET bundlepath = ''")
-    error = refused(database, bundle("1.0.0"))
+    error = failed_add(database, bundle("1.0.0"))
     assert isinstance(error, BundleExists)
     assert error.exit_code == 1
 
 
-def test_a_bundle_that_the_index_skips_can_not_be_added_above_it(database: IndexDatabase) -> None:
+def test_rejects_head_that_the_index_skips(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0", skips=("demo.v2.0.0",))])
-    error = refused(database, bundle("2.0.0", replaces="demo.v1.1.0"))
+    error = failed_add(database, bundle("2.0.0", replaces="demo.v1.1.0"))
     assert str(error.hint).startswith("give the new bundle another name")
 
 
-def test_a_channel_that_is_deprecated_takes_no_bundles(database: IndexDatabase) -> None:
+def test_rejects_bundle_in_channel_with_deprecated_head(database: IndexDatabase) -> None:
     database.connection.execute("INSERT INTO deprecated VALUES ('demo.v1.1.0')")
     older = bundle("1.1.0", channels="beta", replaces="demo.v1.0.0")
-    error = refused(database, bundle("1.2.0", default="alpha", replaces="demo.v1.1.0"), older)
+    error = failed_add(database, bundle("1.2.0", default="alpha", replaces="demo.v1.1.0"), older)
     assert "channel beta, which the package does not have: its head is deprecated" in error.message
 
 
 @pytest.mark.parametrize("csv", ["null", "[]", '{"spec": []}', '{"spec": {"displayName": 1}}', "{"])
-def test_a_package_without_a_readable_display_name_is_listed(database: IndexDatabase, csv: str) -> None:
+def test_package_without_valid_display_name_is_listed(database: IndexDatabase, csv: str) -> None:
     assert load_catalog(database).packages["demo"].display_name == "Demo 1.0.0"
     database.connection.execute("UPDATE operatorbundle SET csv = ?", (csv,))
     assert load_catalog(database).packages["demo"].display_name == ""
 
 
-def test_nothing_to_add_is_fine(database: IndexDatabase) -> None:
+def test_no_bundles(database: IndexDatabase) -> None:
     assert add_bundles(database, []).added == ()
 
 
-def test_modes_are_named_in_any_case() -> None:
+def test_modes_are_case_insensitive() -> None:
     assert UpdateMode.parse("SemVer-SkipPatch") is UpdateMode.SEMVER_SKIPPATCH
     with pytest.raises(CatalogError, match='invalid update mode "other"') as failure:
         UpdateMode.parse("other")
     assert str(failure.value.hint) == "use one of: replaces, semver, semver-skippatch"
 
 
-def test_all_that_breaks_the_rules_of_catalogs_is_told(database: IndexDatabase) -> None:
+def test_load_catalog_reports_all_findings(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.1.0", replaces="demo.v1.0.0")])
     database.connection.execute(
         "UPDATE properties SET value = '{\"packageName\": \"demo\"}' WHERE value LIKE '%1.1.0%'"
@@ -238,7 +236,7 @@ def test_all_that_breaks_the_rules_of_catalogs_is_told(database: IndexDatabase) 
     ]
 
 
-def test_a_property_that_is_no_json_is_told(database: IndexDatabase) -> None:
+def test_load_catalog_reports_invalid_json(database: IndexDatabase) -> None:
     add_bundles(database, [bundle("1.1.0")])
     database.connection.execute("UPDATE properties SET value = '{' WHERE type = 'olm.package'")
     with pytest.raises(InvalidCatalog, match=r'bundle "demo.v1.1.0": parse property\[\d\] of type "olm.package"'):

@@ -1,4 +1,4 @@
-"""Parts of catalogs: what is wanted is there, the graphs are valid, and nothing stays without a reason."""
+"""Tests of filtering file-based catalogs: results contain the selected bundles, are valid and are minimal."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Entries = dict[str, tuple[str, str]]
-"""By names, what entries replace and skip; skipped names are parted by blanks."""
+"""Replaced and skipped names of entries, by name; skipped names are separated by blanks."""
 
 
 def package(name: str, channels: dict[str, Entries], *more: dict[str, Any], requires: Any = None) -> list[Any]:
-    """A package of which the first channel is the default one; names of bundles are versions without the zeros."""
+    """Return a package whose first channel is the default; names of bundles are versions without the patch."""
     documents: list[Any] = [{"schema": "olm.package", "name": name, "defaultChannel": next(iter(channels))}]
     for channel, entries in channels.items():
-        listed = [{"name": one, "replaces": edges[0], "skips": edges[1].split()} for one, edges in entries.items()]
+        listed = [{"name": entry, "replaces": edges[0], "skips": edges[1].split()} for entry, edges in entries.items()]
         documents.append({"schema": "olm.channel", "package": name, "name": channel, "entries": listed})
     for bundle in dict.fromkeys(bundle for entries in channels.values() for bundle in entries):
         value = {"packageName": name, "version": f"{bundle}.0"}
@@ -44,13 +44,13 @@ def package(name: str, channels: dict[str, Entries], *more: dict[str, Any], requ
 
 
 def catalog(*documents: Iterable[Any]) -> Blobs:
-    blobs = parse_blobs("".join(json.dumps(one) for group in documents for one in group).encode(), "catalog")
+    blobs = parse_blobs("".join(json.dumps(document) for group in documents for document in group).encode(), "catalog")
     assert not check_blobs(blobs)
     return blobs
 
 
 def chain(*names: str) -> Entries:
-    """Entries of which each replaces the one before."""
+    """Return entries that each replace the previous one."""
     return {name: (below, "") for name, below in zip(names, ["", *names], strict=False)}
 
 
@@ -59,57 +59,60 @@ NOTES = {"schema": "notes", "package": "reef", "name": "n"}
 REEF = package("reef", {"stable": chain("1.0")}, NOTES)
 
 
-def filtered(blobs: Blobs, *texts: str, **options: Any) -> FilterResult:
+def filter_catalog(blobs: Blobs, *texts: str, **options: Any) -> FilterResult:
     return filter_blobs(blobs, [PackageFilter.parse(text) for text in texts], **options)
 
 
 def names(found: FilterResult) -> dict[str, list[str]]:
-    """The entries that are left by their channels, and the bundles; the result is valid."""
+    """Return the remaining entries by channel; check that the result is valid."""
     assert not check_blobs(found.blobs)
-    channels = {f"{one.package}/{one.name}": [entry.name for entry in one.entries] for one in found.blobs.channels}
+    channels = {
+        f"{channel.package}/{channel.name}": [entry.name for entry in channel.entries]
+        for channel in found.blobs.channels
+    }
     assert {bundle.name for bundle in found.blobs.bundles} == {
         name for entries in channels.values() for name in entries
     }
     return channels
 
 
-def test_packages_are_kept_whole_with_all_that_is_theirs() -> None:
+def test_keeps_whole_packages_with_all_their_blobs() -> None:
     loose = OtherBlob("loose", "", "", {"schema": "loose"})
     blobs = catalog(LAGOON, REEF) + Blobs.from_blobs([loose])
-    found = filtered(blobs, "reef")
+    found = filter_catalog(blobs, "reef")
     assert names(found) == {"reef/stable": ["1.0"]}
-    assert [one.schema for one in found.blobs.others] == ["notes", "loose"]
+    assert [blob.schema for blob in found.blobs.others] == ["notes", "loose"]
     assert found.removed == RemovedCounts(1, 2, 5)
     assert found.channels == (RetainedChannel("reef", "stable", 1, 1, "1.0", "1.0"),)
-    kept = {id(blob) for blob in blobs}
-    assert all(id(blob) in kept for blob in found.blobs)
+    ids = {id(blob) for blob in blobs}
+    assert all(id(blob) in ids for blob in found.blobs)
 
 
-def test_channels_alone() -> None:
-    assert names(filtered(catalog(LAGOON), "lagoon:alpha")) == {"lagoon/alpha": ["1.0", "1.1", "1.2", "2.0"]}
+def test_selects_channels() -> None:
+    assert names(filter_catalog(catalog(LAGOON), "lagoon:alpha")) == {"lagoon/alpha": ["1.0", "1.1", "1.2", "2.0"]}
 
 
-def test_a_range_moves_the_head_down_and_cuts_the_tail() -> None:
-    found = filtered(catalog(LAGOON), "lagoon:alpha@>=1.1.0 <2.0.0")
+def test_range_removes_bundles_at_both_ends() -> None:
+    found = filter_catalog(catalog(LAGOON), "lagoon:alpha@>=1.1.0 <2.0.0")
     assert names(found) == {"lagoon/alpha": ["1.1", "1.2"]}
     assert found.blobs.channels[0].entries[0].replaces == "1.0"
     assert found.retained == ()
     assert found.channels == (RetainedChannel("lagoon", "alpha", 2, 4, "1.2", "2.0"),)
 
 
-def test_a_range_of_a_package_is_one_of_all_its_channels() -> None:
+def test_range_of_a_package_applies_to_all_channels() -> None:
     blobs = catalog(LAGOON)
-    assert names(filtered(blobs, "lagoon@2.x")) == {"lagoon/alpha": ["2.0"], "lagoon/beta": ["2.0", "2.1"]}
-    assert names(filtered(blobs, "lagoon@<2.0.0")) == {"lagoon/alpha": ["1.0", "1.1", "1.2"]}
+    assert names(filter_catalog(blobs, "lagoon@2.x")) == {"lagoon/alpha": ["2.0"], "lagoon/beta": ["2.0", "2.1"]}
+    assert names(filter_catalog(blobs, "lagoon@<2.0.0")) == {"lagoon/alpha": ["1.0", "1.1", "1.2"]}
 
 
-def test_what_is_wanted_of_one_package_adds_up() -> None:
-    found = filtered(catalog(LAGOON), "lagoon@<1.1.0", "lagoon:beta", "lagoon:alpha@1.1.0")
+def test_several_filters_of_a_package_are_combined() -> None:
+    found = filter_catalog(catalog(LAGOON), "lagoon@<1.1.0", "lagoon:beta", "lagoon:alpha@1.1.0")
     assert names(found) == {"lagoon/alpha": ["1.0", "1.1"], "lagoon/beta": ["2.0", "2.1"]}
 
 
-def test_what_lies_between_stays() -> None:
-    found = filtered(catalog(LAGOON), "lagoon:alpha@1.0.0 || 2.0.0")
+def test_retains_bundles_between_selected_ones() -> None:
+    found = filter_catalog(catalog(LAGOON), "lagoon:alpha@1.0.0 || 2.0.0")
     assert names(found) == {"lagoon/alpha": ["1.0", "1.1", "1.2", "2.0"]}
     between = "it lies between 2.0 and 1.0 on the replaces chain"
     assert found.retained == (
@@ -119,7 +122,7 @@ def test_what_lies_between_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "left", "why"),
+    ("version_range", "expected", "reasons"),
     [
         ("1.0.0", ["1.0"], {}),
         ("<1.2.0", ["1.0", "1.1", "1.2"], {"1.2": "nothing else that stays replaces or skips 1.0, 1.1"}),
@@ -133,7 +136,9 @@ def test_what_lies_between_stays() -> None:
         ),
     ],
 )
-def test_the_lowest_that_skips_them_joins_what_is_skipped(wanted: str, left: list[str], why: dict[str, str]) -> None:
+def test_retains_the_lowest_bundle_that_skips_selected_ones(
+    version_range: str, expected: list[str], reasons: dict[str, str]
+) -> None:
     entries = {
         "1.0": ("", ""),
         "1.1": ("", ""),
@@ -141,42 +146,42 @@ def test_the_lowest_that_skips_them_joins_what_is_skipped(wanted: str, left: lis
         "1.3": ("1.2", "1.0 1.1"),
         "1.4": ("1.3", ""),
     }
-    found = filtered(catalog(package("lagoon", {"alpha": entries})), f"lagoon@{wanted}")
-    assert names(found) == {"lagoon/alpha": left}
-    assert {kept.bundle: kept.reason for kept in found.retained} == why
+    found = filter_catalog(catalog(package("lagoon", {"alpha": entries})), f"lagoon@{version_range}")
+    assert names(found) == {"lagoon/alpha": expected}
+    assert {bundle.bundle: bundle.reason for bundle in found.retained} == reasons
 
 
-def test_entries_that_skip_each_other_stay_with_the_head() -> None:
+def test_retains_head_for_entries_that_skip_themselves() -> None:
     entries = {"1.0": ("", "1.0"), "1.1": ("", "")}
-    found = filtered(catalog(package("lagoon", {"alpha": entries})), "lagoon@1.0.0")
-    assert [(kept.bundle, kept.reason) for kept in found.retained] == [
+    found = filter_catalog(catalog(package("lagoon", {"alpha": entries})), "lagoon@1.0.0")
+    assert [(bundle.bundle, bundle.reason) for bundle in found.retained] == [
         ("1.1", "without it: no channel head found in graph")
     ]
 
 
-def test_a_default_channel_that_would_go_is_refused() -> None:
+def test_rejects_removal_of_the_default_channel() -> None:
     blobs = catalog(LAGOON)
     with pytest.raises(CatalogError, match='package "lagoon": its default channel "alpha" would be removed') as caught:
-        filtered(blobs, "lagoon:beta")
+        filter_catalog(blobs, "lagoon:beta")
     assert "default_channel=lagoon=beta" in str(caught.value.hint)
-    found = filtered(blobs, "lagoon:beta", default_channels={"lagoon": "beta"})
+    found = filter_catalog(blobs, "lagoon:beta", default_channels={"lagoon": "beta"})
     assert names(found) == {"lagoon/beta": ["2.0", "2.1"]}
     assert found.blobs.packages[0].default_channel == "beta"
 
 
-def test_deprecations_of_what_is_gone_go() -> None:
-    def about(schema: str, name: str) -> dict[str, Any]:
+def test_removes_deprecations_of_removed_objects() -> None:
+    def deprecation(schema: str, name: str) -> dict[str, Any]:
         return {"reference": {"schema": schema, "name": name} if name else {"schema": schema}, "message": "old"}
 
-    told = [
-        about("olm.package", ""),
-        about("olm.channel", "beta"),
-        about("olm.bundle", "1.0"),
-        about("olm.bundle", "2.0"),
+    entries = [
+        deprecation("olm.package", ""),
+        deprecation("olm.channel", "beta"),
+        deprecation("olm.bundle", "1.0"),
+        deprecation("olm.bundle", "2.0"),
     ]
-    blobs = catalog(LAGOON, [{"schema": "olm.deprecations", "package": "lagoon", "entries": told}])
-    (left,) = filtered(blobs, "lagoon:alpha@>=1.1.0").blobs.deprecations
-    assert [(one.schema, one.name) for one in left.entries] == [("olm.package", ""), ("olm.bundle", "2.0")]
+    blobs = catalog(LAGOON, [{"schema": "olm.deprecations", "package": "lagoon", "entries": entries}])
+    (remaining,) = filter_catalog(blobs, "lagoon:alpha@>=1.1.0").blobs.deprecations
+    assert [(entry.schema, entry.name) for entry in remaining.entries] == [("olm.package", ""), ("olm.bundle", "2.0")]
 
 
 API = {"group": "g", "version": "v1", "kind": "K"}
@@ -191,7 +196,7 @@ def constraint(form: str, *constraints: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("requirement", "told"),
+    ("requirement", "text"),
     [
         ({"type": "olm.gvk.required", "value": API}, "the API g/v1 K"),
         (
@@ -211,24 +216,24 @@ def constraint(form: str, *constraints: Any) -> dict[str, Any]:
         (constraint("any", GVK, {"package": {"packageName": "lagoon", "versionRange": "1.x"}}), ""),
     ],
 )
-def test_requirements_that_are_left_out(requirement: dict[str, Any], told: str) -> None:
+def test_requirements_of_removed_bundles(requirement: dict[str, Any], text: str) -> None:
     entries = chain("1.0", "1.1")
     blobs = catalog(
         package("lagoon", {"a": entries}, requires={name: [requirement] for name in entries}), PROVIDER, REEF
     )
-    loss = f"1.0 and 1 more of package lagoon require {told}"
-    found = filtered(blobs, "lagoon")
-    assert found.warnings == ((f"{loss}, which is left out: tide had it",) if told else ())
-    followed = filtered(blobs, "lagoon", with_dependencies=True)
-    assert followed.retained == ((RetainedBundle("tide", "", "", loss),) if told else ())
-    assert followed.warnings == ()
-    assert [one.name for one in followed.blobs.packages] == ["lagoon", "tide"] if told else ["lagoon"]
-    limited = filtered(blobs, "lagoon", "tide@2.x", with_dependencies=True)
+    unmet = f"1.0 and 1 more of package lagoon require {text}"
+    found = filter_catalog(blobs, "lagoon")
+    assert found.warnings == ((f"{unmet}, which is left out: tide had it",) if text else ())
+    with_dependencies = filter_catalog(blobs, "lagoon", with_dependencies=True)
+    assert with_dependencies.retained == ((RetainedBundle("tide", "", "", unmet),) if text else ())
+    assert with_dependencies.warnings == ()
+    assert [package.name for package in with_dependencies.blobs.packages] == ["lagoon", "tide"] if text else ["lagoon"]
+    limited = filter_catalog(blobs, "lagoon", "tide@2.x", with_dependencies=True)
     assert limited.warnings == found.warnings
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("lagoon", PackageFilter("lagoon")),
         ("lagoon:alpha", PackageFilter("lagoon", ("alpha",))),
@@ -237,13 +242,13 @@ def test_requirements_that_are_left_out(requirement: dict[str, Any], told: str) 
         ("lagoon:a-1.x@1.x || >3.0.0", PackageFilter("lagoon", ("a-1.x",), "1.x || >3.0.0")),
     ],
 )
-def test_reading_what_is_wanted(text: str, wanted: PackageFilter) -> None:
-    assert PackageFilter.parse(text) == wanted
-    assert PackageFilter.parse(str(wanted)) == wanted
+def test_parses_filters(text: str, expected: PackageFilter) -> None:
+    assert PackageFilter.parse(text) == expected
+    assert PackageFilter.parse(str(expected)) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "problem"),
+    ("text", "position", "problem"),
     [
         ("", 1, "missing package name"),
         (":alpha", 1, "missing package name"),
@@ -256,14 +261,14 @@ def test_reading_what_is_wanted(text: str, wanted: PackageFilter) -> None:
         ("lagoon@1.0.0 || || 2.0.0", 8, "alternative without a version"),
     ],
 )
-def test_what_can_not_be_read_is_told_with_its_place(text: str, place: int, problem: str) -> None:
-    with pytest.raises(CatalogError, match=f"at position {place}: .*{problem}") as caught:
+def test_reports_the_position_of_errors(text: str, position: int, problem: str) -> None:
+    with pytest.raises(CatalogError, match=f"at position {position}: .*{problem}") as caught:
         PackageFilter.parse(text)
     assert "PACKAGE[:CHANNEL" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
-    ("texts", "error", "told", "advice"),
+    ("texts", "error", "message", "hint"),
     [
         (["lagon"], UnknownPackage, 'package "lagon" not found', "did you mean lagoon?"),
         (["zz"], UnknownPackage, 'package "zz" not found', "use one of the packages: lagoon, reef"),
@@ -280,35 +285,37 @@ def test_what_can_not_be_read_is_told_with_its_place(text: str, place: int, prob
         (["lagoon@9.x", "reef:x"], CatalogError, 'range "9.x"\npackage "reef": channel "x" not found', "stable"),
     ],
 )
-def test_what_is_not_there_is_told(texts: list[str], error: type[CatalogError], told: str, advice: str) -> None:
+def test_rejects_unknown_names_and_versions(
+    texts: list[str], error: type[CatalogError], message: str, hint: str
+) -> None:
     with pytest.raises(error) as caught:
-        filtered(catalog(LAGOON, REEF), *texts)
-    assert told in caught.value.message
-    assert advice in str(caught.value.hint)
+        filter_catalog(catalog(LAGOON, REEF), *texts)
+    assert message in caught.value.message
+    assert hint in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
-    ("defaults", "told"),
+    ("defaults", "message"),
     [({"lagoon": "alpa"}, 'channel "alpa" not found'), ({"ref": "stable"}, 'package "ref": default channel given')],
 )
-def test_default_channels_that_are_not_there(defaults: dict[str, str], told: str) -> None:
-    with pytest.raises(CatalogError, match=told) as caught:
-        filtered(catalog(LAGOON, REEF), "lagoon", "reef", default_channels=defaults)
+def test_rejects_unknown_default_channels(defaults: dict[str, str], message: str) -> None:
+    with pytest.raises(CatalogError, match=message) as caught:
+        filter_catalog(catalog(LAGOON, REEF), "lagoon", "reef", default_channels=defaults)
     assert "did you mean" in str(caught.value.hint)
 
 
-def test_a_broken_package_is_refused_if_it_is_wanted() -> None:
+def test_rejects_invalid_selected_package() -> None:
     blobs = catalog(LAGOON, REEF)
     broken = Blobs.from_blobs([blob for blob in blobs if not (isinstance(blob, BundleBlob) and blob.package == "reef")])
-    assert names(filtered(broken, "lagoon:alpha"))
+    assert names(filter_catalog(broken, "lagoon:alpha"))
     with pytest.raises(InvalidCatalog, match=r"no olm\.bundle blob found"):
-        filtered(broken, "lagoon", "reef")
+        filter_catalog(broken, "lagoon", "reef")
 
 
-def test_what_is_told() -> None:
+def test_report() -> None:
     requirement = {"type": "olm.package.required", "value": {"packageName": "reef", "versionRange": "1.x"}}
     documents = package("lagoon", {"alpha": chain("1.0", "1.1", "1.2", "2.0")}, requires={"1.1": [requirement]})
-    found = filtered(catalog(documents, REEF), "lagoon@1.0.0 || 1.2.0", with_dependencies=True)
+    found = filter_catalog(catalog(documents, REEF), "lagoon@1.0.0 || 1.2.0", with_dependencies=True)
     assert (
         "\n".join(found.lines())
         == """\
@@ -327,15 +334,15 @@ left out: 0 packages, 0 channels, 1 bundle"""
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_parts_of_random_catalogs(seed: int) -> None:
-    dice = random.Random(seed)
-    blobs = catalog(random_catalog(dice, packages=3, bundles=8))
+def test_random_catalogs(seed: int) -> None:
+    rng = random.Random(seed)
+    blobs = catalog(random_catalog(rng, packages=3, bundles=8))
     wanted = []
-    for one in dice.sample(blobs.packages, dice.randint(1, len(blobs.packages))):
+    for one in rng.sample(blobs.packages, rng.randint(1, len(blobs.packages))):
         (default,) = (each for each in blobs.channels if (each.package, each.name) == (one.name, one.default_channel))
-        low, high = sorted(dice.choice(default.entries).name.partition(".v")[2] for _ in range(2))
-        version_range = dice.choice(["", f">={low} <={high}", f"{low} || {high}"])
-        wanted.append(PackageFilter(one.name, dice.choice([(), (default.name,)]), version_range))
+        low, high = sorted(rng.choice(default.entries).name.partition(".v")[2] for _ in range(2))
+        version_range = rng.choice(["", f">={low} <={high}", f"{low} || {high}"])
+        wanted.append(PackageFilter(one.name, rng.choice([(), (default.name,)]), version_range))
     found = filter_blobs(blobs, wanted)
     assert not check_blobs(found.blobs)
     assert filter_blobs(found.blobs, wanted).blobs == found.blobs
@@ -347,42 +354,42 @@ def test_parts_of_random_catalogs(seed: int) -> None:
 
 
 def _in_range(blobs: Blobs, wanted: PackageFilter) -> set[tuple[str, str, str]]:
-    versions = {(one.package, one.name): strict_version(bundle_version(one)) for one in blobs.bundles}
-    kept = VersionRange.parse(wanted.version_range or ">=0.0.0")
+    versions = {(bundle.package, bundle.name): strict_version(bundle_version(bundle)) for bundle in blobs.bundles}
+    version_range = VersionRange.parse(wanted.version_range or ">=0.0.0")
     return {
         (channel.package, channel.name, entry.name)
         for channel in blobs.channels
         for entry in channel.entries
         if channel.package == wanted.package
         and channel.name in (wanted.channels or (channel.name,))
-        and versions[channel.package, entry.name] in kept
+        and versions[channel.package, entry.name] in version_range
     }
 
 
-def test_no_entry_that_is_needed_can_be_spared() -> None:
+def test_needed_entries_are_minimal() -> None:
     for seed in range(400):
-        dice = random.Random(seed)
-        entries = _random_graph(dice)
-        chosen = set(dice.sample([entry.name for entry in entries], dice.randint(1, len(entries))))
+        rng = random.Random(seed)
+        entries = _random_graph(rng)
+        chosen = set(rng.sample([entry.name for entry in entries], rng.randint(1, len(entries))))
         needed = needed_entries(entries, chosen)
         assert not needed.keys() & chosen, seed
         assert all(needed.values()), seed
-        left = [entry for entry in entries if entry.name in chosen | needed.keys()]
-        assert not check_graph(left), seed
+        remaining = [entry for entry in entries if entry.name in chosen | needed.keys()]
+        assert not check_graph(remaining), seed
         for name in needed:
-            assert check_graph([entry for entry in left if entry.name != name]), (seed, name)
-        assert needed_entries(left, chosen) == needed, seed
+            assert check_graph([entry for entry in remaining if entry.name != name]), (seed, name)
+        assert needed_entries(remaining, chosen) == needed, seed
 
 
-def _random_graph(dice: random.Random) -> list[EntryBlob]:
-    """A valid graph, more often of the strange kind: with skips across, upwards and in circles."""
+def _random_graph(rng: random.Random) -> list[EntryBlob]:
+    """Return a valid graph; half of them have skips in any direction, including cycles."""
     while True:
-        listed = [f"v{number}" for number in range(dice.randint(1, 8))]
-        odd = dice.random() < 0.5
+        names_by_age = [f"v{number}" for number in range(rng.randint(1, 8))]
+        odd = rng.random() < 0.5
         entries = []
-        for number, name in enumerate(listed):
-            below = listed if odd else listed[:number]
-            skips = dice.sample(below, min(len(below), dice.choice([0, 0, 1, 2, 3])))
-            entries.append(EntryBlob(name, dice.choice([*below[-2:], "", "gone"]), tuple(skips)))
+        for number, name in enumerate(names_by_age):
+            below = names_by_age if odd else names_by_age[:number]
+            skips = rng.sample(below, min(len(below), rng.choice([0, 0, 1, 2, 3])))
+            entries.append(EntryBlob(name, rng.choice([*below[-2:], "", "gone"]), tuple(skips)))
         if not check_graph(entries):
             return entries

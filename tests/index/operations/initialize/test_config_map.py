@@ -1,4 +1,4 @@
-"""Databases from ConfigMaps."""
+"""Tests of loading ConfigMaps into index databases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "olm/catalog"
 
 
 def csv(name: str, *owned: tuple[str, str], **spec: Any) -> dict[str, Any]:
-    """A ClusterServiceVersion that owns CRDs of example.com: plural and version of each."""
+    """Return a ClusterServiceVersion that owns (plural, version) CRDs of example.com."""
     definitions = [{"name": f"{plural}.example.com", "version": version, "kind": "Thing"} for plural, version in owned]
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -33,7 +33,7 @@ def csv(name: str, *owned: tuple[str, str], **spec: Any) -> dict[str, Any]:
 
 
 def crd(plural: str, *versions: str, **spec: Any) -> dict[str, Any]:
-    """A CRD of example.com."""
+    """Return a CRD of example.com."""
     served = [{"name": version, "served": True, "storage": version == versions[0]} for version in versions]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -48,12 +48,12 @@ def package(name: str, **heads: str) -> dict[str, Any]:
 
 
 def data(crds: list[Any], csvs: list[Any], packages: list[Any]) -> dict[str, str]:
-    """What the ConfigMap has."""
+    """Return the data of a ConfigMap."""
     lists = {"customResourceDefinitions": crds, "clusterServiceVersions": csvs, "packages": packages}
     return {key: yaml.safe_dump(values) for key, values in lists.items()}
 
 
-SOUND = data(
+VALID = data(
     [crd("things", "v1", "v2"), crd("others", "v1"), crd("foreign", "v1")],
     [csv("demo.v1", ("things", "v1")), csv("demo.v2", ("things", "v1"), ("others", "v1"), replaces="demo.v1")],
     [package("demo", stable="demo.v2")],
@@ -70,16 +70,16 @@ def rows(directory: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 def manifests(directory: Path, bundle: str) -> list[dict[str, Any]]:
-    """The objects that the database has of a bundle."""
+    """Return the stored objects of a bundle."""
     [(text,)] = rows(directory, f"SELECT CAST(bundle AS TEXT) FROM operatorbundle WHERE name = '{bundle}'")
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_bundles_are_versions_with_the_crds_that_they_own(tmp_path: Path) -> None:
-    result = load(SOUND, tmp_path)
+def test_bundle_consists_of_csv_and_owned_crds(tmp_path: Path) -> None:
+    result = load(VALID, tmp_path)
     assert (result.bundles, result.packages, result.failures) == (("demo.v1", "demo.v2"), ("demo",), ())
     assert manifests(tmp_path, "demo.v1") == [csv("demo.v1", ("things", "v1")), crd("things", "v1", "v2")]
-    assert [each["metadata"]["name"] for each in manifests(tmp_path, "demo.v2")] == [
+    assert [manifest["metadata"]["name"] for manifest in manifests(tmp_path, "demo.v2")] == [
         *("demo.v2", "things.example.com", "others.example.com")
     ]
     assert rows(tmp_path, "SELECT operatorbundle_name, depth FROM channel_entry ORDER BY depth") == [
@@ -91,7 +91,7 @@ def test_bundles_are_versions_with_the_crds_that_they_own(tmp_path: Path) -> Non
     assert rows(tmp_path, "SELECT DISTINCT bundlepath FROM operatorbundle") in ([("",)], [(None,)])
 
 
-def test_manifests_stay_as_they_are_written(tmp_path: Path) -> None:
+def test_manifests_are_stored_unmodified(tmp_path: Path) -> None:
     webhook = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
     definition = crd("things", "v1", conversion=webhook)
     version = csv("demo.v1", ("things", "v1"))
@@ -99,20 +99,20 @@ def test_manifests_stay_as_they_are_written(tmp_path: Path) -> None:
     assert manifests(tmp_path, "demo.v1") == [version, definition]
 
 
-def test_a_crd_of_which_two_versions_are_owned_is_there_once(tmp_path: Path) -> None:
+def test_crd_with_two_owned_versions_is_stored_once(tmp_path: Path) -> None:
     owner = csv("demo.v1", ("things", "v1"), ("things", "v2"))
     load(data([crd("things", "v1", "v2")], [owner], [package("demo", stable="demo.v1")]), tmp_path)
     assert len(manifests(tmp_path, "demo.v1")) == 2
 
 
 @pytest.mark.parametrize("empty", ["", "[]", "null", "# nothing\n"])
-def test_lists_may_be_empty(empty: str, tmp_path: Path) -> None:
-    assert load(dict.fromkeys(SOUND, empty), tmp_path).bundles == ()
+def test_empty_lists(empty: str, tmp_path: Path) -> None:
+    assert load(dict.fromkeys(VALID, empty), tmp_path).bundles == ()
     assert rows(tmp_path, "SELECT name FROM package") == []
 
 
-def test_lists_may_be_json(tmp_path: Path) -> None:
-    assert load({key: json.dumps(yaml.safe_load(text)) for key, text in SOUND.items()}, tmp_path).packages == ("demo",)
+def test_json_lists(tmp_path: Path) -> None:
+    assert load({key: json.dumps(yaml.safe_load(text)) for key, text in VALID.items()}, tmp_path).packages == ("demo",)
 
 
 BROKEN = [
@@ -159,10 +159,10 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("key", "text", "message", "bundles", "packages"), BROKEN)
-def test_what_is_wrong_is_told_with_its_place(
+def test_reports_errors_with_their_location(
     key: str, text: str | None, message: str, bundles: int, packages: int, tmp_path: Path
 ) -> None:
-    content = {**SOUND, key: text} if text is not None else {name: SOUND[name] for name in SOUND if name != key}
+    content = {**VALID, key: text} if text is not None else {name: VALID[name] for name in VALID if name != key}
     with pytest.raises(CatalogError, match=rf"ConfigMap olm/catalog: {message}") as failure:
         load(content, tmp_path)
     assert str(failure.value.hint)
@@ -172,24 +172,24 @@ def test_what_is_wrong_is_told_with_its_place(
     assert result.failures
 
 
-def test_a_failure_leaves_the_database_that_was_there(tmp_path: Path) -> None:
-    load(SOUND, tmp_path)
+def test_failure_retains_the_existing_database(tmp_path: Path) -> None:
+    load(VALID, tmp_path)
     before = (tmp_path / "index.db").read_bytes()
     with pytest.raises(CatalogError):
         load({}, tmp_path)
     assert (tmp_path / "index.db").read_bytes() == before
 
 
-def test_the_database_is_made_anew_each_time(tmp_path: Path) -> None:
-    load(SOUND, tmp_path)
+def test_replaces_the_existing_database(tmp_path: Path) -> None:
+    load(VALID, tmp_path)
     first = (tmp_path / "index.db").read_bytes()
     load(data([], [csv("other.v1")], [package("other", stable="other.v1")]), tmp_path)
     assert rows(tmp_path, "SELECT name FROM operatorbundle") == [("other.v1",)]
-    load(SOUND, tmp_path)
+    load(VALID, tmp_path)
     assert (tmp_path / "index.db").read_bytes() == first
 
 
-def test_a_version_that_is_there_twice(tmp_path: Path) -> None:
+def test_duplicate_bundle(tmp_path: Path) -> None:
     twice = data([], [csv("demo.v1"), csv("demo.v1", version="1.0.1")], [package("demo", stable="demo.v1")])
     with pytest.raises(BundleExists, match=r"clusterServiceVersions\[1\]: bundle demo.v1 already exists"):
         load(twice, tmp_path)

@@ -1,4 +1,4 @@
-"""Databases from directories of manifests."""
+"""Tests of loading directories of package manifests into index databases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kit.shared import SHARED, Case, assert_equal_index, cases, needs_shar
 
 @needs_shared
 @pytest.mark.parametrize("case", cases("initializer"), ids=str)
-def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:
     manifests, path = tmp_path / "manifests", tmp_path / "index.db"
     manifests.mkdir()
     for source in case.record["manifests_dirs"]:
@@ -35,7 +35,7 @@ def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
 
 
 def write(directory: Path, name: str, **spec: Any) -> Path:
-    """Write the ClusterServiceVersion ``name``; annotations apart, the keywords are its spec."""
+    """Write the ClusterServiceVersion ``name``; keyword arguments are annotations and fields of its spec."""
     directory.mkdir(parents=True, exist_ok=True)
     annotations = spec.pop("annotations", {})
     path = directory / f"{name}.yaml"
@@ -53,7 +53,7 @@ def describe(path: Path, default: str = "", **heads: str) -> None:
 
 @pytest.fixture
 def manifests(tmp_path: Path) -> Path:
-    """Version 2 replaces version 1, and heads the channel stable."""
+    """Manifests of demo: version 2 replaces version 1 and heads the channel stable."""
     directory = tmp_path / "manifests"
     write(directory / "1", "demo.v1", version="1.0.0")
     write(directory / "2", "demo.v2", version="no version", replaces="demo.v1")
@@ -62,7 +62,7 @@ def manifests(tmp_path: Path) -> Path:
 
 
 def load(manifests: Path, *, permissive: bool = False) -> tuple[InitializeResult, list[tuple[Any, ...]]]:
-    """The result and the entries of the channels."""
+    """Load the directory; return the result and the channel entries."""
     with replace_database(manifests.parent / "index.db") as database:
         result = initialize(database, manifests, permissive=permissive)
         return result, entries(database)
@@ -74,20 +74,20 @@ def entries(database: IndexDatabase) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
-def test_versions_do_not_matter_where_heads_are_given(manifests: Path) -> None:
-    result, found = load(manifests)
+def test_versions_need_not_be_valid(manifests: Path) -> None:
+    result, loaded = load(manifests)
     assert result == InitializeResult(("demo.v1", "demo.v2"), ("demo",))
-    assert found == [("stable", "demo.v2", 0), ("stable", "demo.v1", 1)]
+    assert loaded == [("stable", "demo.v2", 0), ("stable", "demo.v1", 1)]
 
 
-def test_hidden_files_are_passed_over(manifests: Path) -> None:
+def test_ignores_hidden_files(manifests: Path) -> None:
     write(manifests / ".git", "demo.v3")
     (manifests / "1" / ".notes").write_text("{")
     (manifests / "link").symlink_to(manifests / "1")
     assert load(manifests)[0].bundles == ("demo.v1", "demo.v2")
 
 
-def test_the_last_file_for_a_package_counts(manifests: Path) -> None:
+def test_last_file_for_a_package_is_used(manifests: Path) -> None:
     describe(manifests / "1" / "demo.yaml", beta="demo.v1")
     assert {channel for channel, *_ in load(manifests)[1]} == {"stable"}
     describe(manifests / "z.yaml", default="fast", fast="demo.v1", slow="demo.v1")
@@ -95,7 +95,7 @@ def test_the_last_file_for_a_package_counts(manifests: Path) -> None:
     assert load(manifests)[1] == [("fast", "demo.v1", 0), ("slow", "demo.v1", 0)]
 
 
-def spoil(manifests: Path, how: str) -> None:
+def corrupt(manifests: Path, how: str) -> None:
     match how:
         case "head":
             describe(manifests / "demo.package.yaml", stable="demo.v9")
@@ -128,8 +128,8 @@ def spoil(manifests: Path, how: str) -> None:
         ("channels", r"x.yaml: channels is a string, not a list"),
     ],
 )
-def test_packages_that_cannot_be_stored(manifests: Path, how: str, message: str) -> None:
-    spoil(manifests, how)
+def test_invalid_packages(manifests: Path, how: str, message: str) -> None:
+    corrupt(manifests, how)
     with pytest.raises(CatalogError, match=message) as failure:
         load(manifests)
     assert str(failure.value.hint)
@@ -139,23 +139,23 @@ def test_packages_that_cannot_be_stored(manifests: Path, how: str, message: str)
     assert len(result.failures) == 1
 
 
-def test_a_package_keeps_the_graph_it_had_where_a_new_one_fails(manifests: Path) -> None:
+def test_invalid_package_retains_the_old_graph(manifests: Path) -> None:
     load(manifests)
     shutil.rmtree(manifests / "1")
     shutil.rmtree(manifests / "2")
-    spoil(manifests, "head")
-    result, found = load(manifests, permissive=True)
+    corrupt(manifests, "head")
+    result, loaded = load(manifests, permissive=True)
     assert isinstance(result.failures[0], GraphError)
-    assert len(found) == 2
+    assert len(loaded) == 2
 
 
-def test_a_name_that_is_taken(manifests: Path) -> None:
+def test_duplicate_name(manifests: Path) -> None:
     write(manifests / "3", "demo.v1", version="1.0.1")
     with pytest.raises(BundleExists, match=r"3/demo\.v1\.yaml: bundle demo\.v1 already exists"):
         load(manifests)
 
 
-def test_a_bundle_that_lacks_its_crds_is_told_and_stored(manifests: Path) -> None:
+def test_bundle_with_missing_crds_is_a_failure_and_is_stored(manifests: Path) -> None:
     owned = [{"name": "things.example.com", "version": "v1", "kind": "Thing"}]
     write(manifests / "3", "demo.v3", customresourcedefinitions={"owned": owned})
     with pytest.raises(CatalogError, match=r"missing CRDs owned by demo\.v3: example\.com/v1/Thing \(things\)"):
@@ -163,7 +163,7 @@ def test_a_bundle_that_lacks_its_crds_is_told_and_stored(manifests: Path) -> Non
     assert load(manifests, permissive=True)[0].bundles == ("demo.v1", "demo.v2", "demo.v3")
 
 
-def test_bundles_that_no_catalog_can_hold(manifests: Path) -> None:
+def test_invalid_bundles(manifests: Path) -> None:
     write(manifests / "3", "demo.v3", version=["3"])
     write(manifests / "4", "demo.v4", annotations={"olm.substitutesFor": "demo.v1"})
     (write(manifests / "5", "demo.v5").parent / "crd.yaml").write_text(
@@ -175,7 +175,7 @@ def test_bundles_that_no_catalog_can_hold(manifests: Path) -> None:
     assert [problem in str(error) for problem, error in zip(problems, result.failures, strict=True)] == [True] * 3
 
 
-def test_several_versions_in_one_directory_share_its_other_objects(tmp_path: Path) -> None:
+def test_bundles_in_one_directory_share_its_other_objects(tmp_path: Path) -> None:
     flat = tmp_path / "manifests"
     write(flat, "demo.v1")
     write(flat, "demo.v2")
@@ -191,7 +191,7 @@ def test_several_versions_in_one_directory_share_its_other_objects(tmp_path: Pat
     ]
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_directory(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match="none: not a directory"), replace_database(tmp_path / "x.db") as database:
         initialize(database, tmp_path / "none")
     assert list(tmp_path.iterdir()) == []

@@ -1,11 +1,11 @@
-"""The manifests that put an index to use, from values, from databases and on the command line."""
+"""Tests of ``index manifests``."""
 
 from __future__ import annotations
 
 import base64
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -32,13 +32,12 @@ from tests.reference.samples import Sample
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from opmkit.bundle.json_value import JsonValue
     from tests.kit.registry import Registry
 
 SOURCE = CatalogSource("catalog", "olm", image=Reference.parse("quay.io/me/catalog:1"))
 SHELF = Installation("shelf", "shelf")
 MODES = ("AllNamespaces", "OwnNamespace", "SingleNamespace", "MultiNamespace")
-OWN_ONLY = {
+OWN_ONLY: dict[str, Any] = {
     "apiVersion": "operators.coreos.com/v1alpha1",
     "kind": "ClusterServiceVersion",
     "metadata": {"name": "shelf.v1.0.0"},
@@ -56,10 +55,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def kinds(objects: list[dict[str, Any]]) -> list[str]:
-    return [one["kind"] for one in objects]
+    return [manifest["kind"] for manifest in objects]
 
 
-def test_a_catalog_source_of_an_image_with_all_that_it_may_say() -> None:
+def test_catalog_source_of_an_image_with_all_fields() -> None:
     source = replace(
         SOURCE,
         display_name="My Catalog",
@@ -86,12 +85,12 @@ def test_a_catalog_source_of_an_image_with_all_that_it_may_say() -> None:
     ]
 
 
-def test_a_catalog_source_of_an_address() -> None:
+def test_catalog_source_of_an_address() -> None:
     source = CatalogSource("catalog", "olm", address=parse_address("catalog.olm.svc:50051"))
     assert build_manifests(source)[0]["spec"] == {"sourceType": "grpc", "address": "catalog.olm.svc:50051"}
 
 
-def test_what_installs_a_package_in_a_namespace_of_its_own() -> None:
+def test_installation_in_a_new_namespace() -> None:
     installation = Installation("my_shelf", "shelves", "stable", "shelf.v1", "Manual", targets=("a", "b"))
     source, namespace, operators, subscription = build_manifests(SOURCE, installation)
     assert source == build_manifests(SOURCE)[0]
@@ -117,25 +116,25 @@ def test_what_installs_a_package_in_a_namespace_of_its_own() -> None:
     }
 
 
-def test_a_namespace_that_has_its_operator_group_gets_none() -> None:
+def test_existing_namespace_gets_no_operator_group() -> None:
     assert kinds(build_manifests(SOURCE, SHELF)) == ["CatalogSource", "Namespace", "OperatorGroup", "Subscription"]
     for installation in (replace(SHELF, existing=True), replace(SHELF, namespace="operators")):
         assert kinds(build_manifests(SOURCE, installation)) == ["CatalogSource", "Subscription"]
 
 
-def test_the_index_tells_the_default_channel(library: Path) -> None:
+def test_database_determines_the_channel(library: Path) -> None:
     with open_database(library) as database:
         assert resolve_in_database(SHELF, database).channel == "beta"
         assert resolve_in_database(replace(SHELF, channel="alpha"), database).channel == "alpha"
 
 
-def test_a_catalog_tells_the_default_channel_and_the_install_modes() -> None:
+def test_catalog_determines_channel_and_install_modes() -> None:
     for name, spec in (
         (
             "objects",
             BlobProperty("olm.bundle.object", {"data": base64.b64encode(json.dumps(OWN_ONLY).encode()).decode()}),
         ),
-        ("metadata", BlobProperty("olm.csv.metadata", cast("JsonValue", OWN_ONLY["spec"]))),
+        ("metadata", BlobProperty("olm.csv.metadata", OWN_ONLY["spec"])),
     ):
         version = BlobProperty("olm.package", {"packageName": "shelf", "version": "1.0.0"})
         blobs = Blobs(
@@ -143,13 +142,13 @@ def test_a_catalog_tells_the_default_channel_and_the_install_modes() -> None:
             (ChannelBlob("beta", "shelf", (EntryBlob("shelf.v1.0.0"),)),),
             (BundleBlob("shelf.v1.0.0", "shelf", "quay.io/me/shelf:1", (version, spec)),),
         )
-        found = resolve_in_catalog(SHELF, blobs)
-        assert (found.channel, found.targets) == ("beta", (SHELF.namespace,)), name
+        resolved = resolve_in_catalog(SHELF, blobs)
+        assert (resolved.channel, resolved.targets) == ("beta", (SHELF.namespace,)), name
         with pytest.raises(CatalogError, match="unsupported install mode MultiNamespace"):
             resolve_in_catalog(replace(SHELF, targets=("a", "b")), blobs)
 
 
-def test_what_the_index_does_not_have_is_an_error_that_tells_what_it_has(library: Path) -> None:
+def test_rejects_unknown_names(library: Path) -> None:
     with open_database(library) as database:
         with pytest.raises(UnknownPackage, match='"nix" not found') as caught:
             resolve_in_database(Installation("nix", "nix"), database)
@@ -163,7 +162,7 @@ def test_what_the_index_does_not_have_is_an_error_that_tells_what_it_has(library
 
 
 def _index_of_modes(path: Path, *supported: str) -> Path:
-    """An index of the package ``shelf``, whose head supports these install modes alone."""
+    """Write an index of the package ``shelf`` whose head supports only these install modes."""
     files = Sample("shelf", "1.0.0", default="alpha").files()
     csv = json.loads(files["manifests/csv.yaml"])
     csv["spec"]["installModes"] = [{"type": mode, "supported": mode in supported} for mode in MODES]
@@ -184,7 +183,7 @@ def _index_of_modes(path: Path, *supported: str) -> Path:
         (("AllNamespaces",), (), ()),
     ],
 )
-def test_targets_that_the_operator_supports(
+def test_selects_supported_targets(
     supported: tuple[str, ...], given: tuple[str, ...] | None, targets: tuple[str, ...] | None, tmp_path: Path
 ) -> None:
     with open_database(_index_of_modes(tmp_path / "index.db", *supported)) as database:
@@ -202,7 +201,7 @@ def test_targets_that_the_operator_supports(
         (("SingleNamespace",), SHELF, "AllNamespaces"),
     ],
 )
-def test_targets_that_the_operator_does_not_support(
+def test_rejects_unsupported_targets(
     supported: tuple[str, ...], installation: Installation, mode: str, tmp_path: Path
 ) -> None:
     with (
@@ -213,13 +212,13 @@ def test_targets_that_the_operator_does_not_support(
     assert supported[0] in str(caught.value.hint)
 
 
-def test_nothing_is_known_of_an_operator_group_that_exists(tmp_path: Path) -> None:
+def test_targets_of_existing_namespace_are_not_selected(tmp_path: Path) -> None:
     with open_database(_index_of_modes(tmp_path / "index.db", "OwnNamespace")) as database:
         assert resolve_in_database(replace(SHELF, existing=True), database).targets is None
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "message"),
     [
         ({"name": "1st"}, "catalog source name '1st'.*letter first"),
         ({"name": "my.catalog"}, "catalog source name"),
@@ -239,14 +238,14 @@ def test_nothing_is_known_of_an_operator_group_that_exists(tmp_path: Path) -> No
         ),
     ],
 )
-def test_sources_that_a_cluster_would_refuse_or_ignore(wrong: dict[str, Any], says: str) -> None:
-    with pytest.raises(CatalogError, match=says) as caught:
+def test_rejects_invalid_catalog_sources(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(CatalogError, match=message) as caught:
         replace(SOURCE, **wrong)
     assert str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "message"),
     [
         ({"package": "___"}, "cannot derive the name of an object"),
         ({"namespace": "a.b"}, "install namespace 'a.b'"),
@@ -256,13 +255,13 @@ def test_sources_that_a_cluster_would_refuse_or_ignore(wrong: dict[str, Any], sa
         ({"targets": ("a",), "namespace": "openshift-operators"}, "its OperatorGroup already exists"),
     ],
 )
-def test_installations_that_a_cluster_would_refuse(wrong: dict[str, Any], says: str) -> None:
-    with pytest.raises(CatalogError, match=says) as caught:
+def test_rejects_invalid_installations(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(CatalogError, match=message) as caught:
         replace(SHELF, **wrong)
     assert str(caught.value.hint)
 
 
-def test_where_a_catalog_is_offered() -> None:
+def test_availability_in_namespaces() -> None:
     assert is_available(SOURCE, SHELF)
     assert is_available(replace(SOURCE, namespace="openshift-marketplace"), SHELF)
     assert is_available(replace(SOURCE, namespace="shelf"), SHELF)
@@ -272,7 +271,7 @@ def test_where_a_catalog_is_offered() -> None:
 @pytest.mark.parametrize(
     ("text", "label"), [("My_Shelf.v2", "my-shelf-v2"), ("-a-", "a"), ("", ""), ("é", ""), ("a" * 62 + ".b", "a" * 62)]
 )
-def test_names_made_of_others(text: str, label: str) -> None:
+def test_names_are_converted_to_labels(text: str, label: str) -> None:
     assert as_label(text) == label
 
 
@@ -281,28 +280,28 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, s
     return capsys.readouterr()
 
 
-def test_the_command_prints_yaml_documents_or_a_list(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    question = (str(library), "--address", "catalog.olm.svc:50051", "--package", "shelf", "--approval", "manual")
-    documents, warnings = printed(capsys, *question)
+def test_command_prints_yaml_or_json(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (str(library), "--address", "catalog.olm.svc:50051", "--package", "shelf", "--approval", "manual")
+    documents, warnings = printed(capsys, *arguments)
     objects = list(yaml.safe_load_all(documents))
     assert kinds(objects) == ["CatalogSource", "Namespace", "OperatorGroup", "Subscription"]
     assert objects[0]["metadata"]["name"] == "catalog"
     assert objects[3]["spec"]["channel"] == "beta"
     assert objects[3]["spec"]["installPlanApproval"] == "Manual"
     assert warnings == ""
-    listed = json.loads(printed(capsys, *question, "--output", "json")[0])
+    listed = json.loads(printed(capsys, *arguments, "--output", "json")[0])
     assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
     assert listed["items"] == objects
 
 
-def test_the_command_writes_out_the_image_and_names_the_source_after_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_normalizes_the_image_and_derives_the_name(capsys: pytest.CaptureFixture[str]) -> None:
     text, _ = printed(capsys, "quay.io/me/my_catalog", "--poll-interval", "30m")
     (source,) = yaml.safe_load_all(text)
     assert source["metadata"] == {"name": "my-catalog", "namespace": "olm"}
     assert source["spec"]["image"] == "quay.io/me/my_catalog:latest"
 
 
-def test_the_index_image_is_looked_into(registry: Registry, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_reads_the_index_image(registry: Registry, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     client = RegistryClient(RegistryOptions(plain_http=True))
     with open_database(library) as database:
         catalog = to_json(database_to_blobs(database))
@@ -331,7 +330,7 @@ def test_the_index_image_is_looked_into(registry: Registry, library: Path, capsy
     assert "not an index image" in errors
 
 
-def test_an_index_that_can_not_be_read_is_left_to_olm(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_index_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     image = "127.0.0.1:1/me/catalog:1"
     text, warnings = printed(capsys, image, "--package", "shelf", "--use-http")
     subscription = list(yaml.safe_load_all(text))[-1]
@@ -339,13 +338,13 @@ def test_an_index_that_can_not_be_read_is_left_to_olm(capsys: pytest.CaptureFixt
     assert warnings.startswith("Warning: package, channel and install modes are not checked: ")
 
 
-def test_a_catalog_that_is_not_offered_there_is_warned_of(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    question = (str(library), "--address", "c:50051", "--package", "shelf", "--namespace", "elsewhere")
-    assert "only in its namespace elsewhere, not in shelf" in printed(capsys, *question)[1]
+def test_warns_about_unavailable_catalog(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = (str(library), "--address", "c:50051", "--package", "shelf", "--namespace", "elsewhere")
+    assert "offers a catalog only in its namespace elsewhere, not in shelf" in printed(capsys, *arguments)[1]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ((), "no index: pass REF or --address"),
         (("oci:catalog:1",), "clusters cannot pull this index"),
@@ -358,10 +357,10 @@ def test_a_catalog_that_is_not_offered_there_is_warned_of(library: Path, capsys:
         (("{library}", "--address", "c:1", "--package", "nix"), '"nix" not found'),
     ],
 )
-def test_wrong_command_lines(
-    arguments: tuple[str, ...], says: str, library: Path, capsys: pytest.CaptureFixture[str]
+def test_invalid_command_lines(
+    arguments: tuple[str, ...], message: str, library: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["index", "manifests", *(one.replace("{library}", str(library)) for one in arguments)]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert says in told.err
+    assert run(["index", "manifests", *(argument.replace("{library}", str(library)) for argument in arguments)]) == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert message in output.err

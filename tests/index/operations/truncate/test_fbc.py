@@ -1,4 +1,4 @@
-"""Deprecating bundles of a catalog, so that updates end with them."""
+"""Tests of deprecatetruncate in file-based catalogs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def names(blobs: Blobs) -> list[str]:
     return [bundle.name for bundle in blobs.bundles if bundle.package == "demo"]
 
 
-def test_what_lies_below_goes_and_channels_that_it_heads() -> None:
+def test_removes_bundles_below_and_headed_channels() -> None:
     result = truncate_bundles(CATALOG, [image("1.1.0")]).blobs
     assert shown(result, "demo") == {
         "alpha": ["demo.v1.1.0 < <1.1.0", "demo.v1.2.0 > demo.v1.1.0", "demo.v1.3.0 > demo.v1.2.0"],
@@ -59,35 +59,39 @@ def test_what_lies_below_goes_and_channels_that_it_heads() -> None:
     assert result.deprecations[0].location == CATALOG.deprecations[0].location
     assert not check_blobs(result)
     untouched = [blob for blob in CATALOG if blob.package == "other"]
-    assert all(any(blob is one for one in result) for blob in untouched)
+    assert all(any(blob is new for new in result) for blob in untouched)
 
 
-def test_a_bundle_that_another_channel_has_stays_there() -> None:
+def test_bundle_of_another_channel_is_retained() -> None:
     result = truncate_bundles(LONG, [image("1.2.0")]).blobs
     assert shown(result, "demo") == {"alpha": ["demo.v1.2.0", "demo.v1.3.0 > demo.v1.2.0"], "beta": ALPHA[:2]}
     assert result.channels[1] is LONG.channels[1]
     assert names(result) == names(LONG)
 
 
-def test_one_that_an_earlier_one_made_go_is_passed_over() -> None:
+def test_skips_removed_bundles() -> None:
     once = truncate_bundles(LONG, [image("1.1.0")])
     assert truncate_bundles(LONG, [image("1.1.0"), image("1.0.0"), image("1.1.0")]) == once
 
 
-def test_what_is_deprecated_again_is_marked_once() -> None:
+def test_deprecating_again_changes_nothing() -> None:
     once = truncate_bundles(LONG, [image("1.2.0")]).blobs
     assert truncate_bundles(once, [image("1.2.0")]).blobs == once
 
 
-def test_properties_come_before_objects() -> None:
+def test_property_is_inserted_before_objects() -> None:
     (old, new) = LONG.bundles[:2]
     packed = replace(old, properties=(*old.properties, BlobProperty("olm.bundle.object", {"data": "e30="})))
     result = truncate_bundles(replace(LONG, bundles=(packed, new, *LONG.bundles[2:])), [image("1.0.0")]).blobs
-    assert [one.type for one in result.bundles[0].properties] == ["olm.package", "olm.deprecated", "olm.bundle.object"]
+    assert [prop.type for prop in result.bundles[0].properties] == [
+        "olm.package",
+        "olm.deprecated",
+        "olm.bundle.object",
+    ]
 
 
 @pytest.mark.parametrize("permissive", [False, True])
-def test_the_default_channel_stays(*, permissive: bool) -> None:
+def test_rejects_removal_of_the_default_channel(*, permissive: bool) -> None:
     images = [image("1.3.0"), image("1.1.0"), image("9.9.9")]
     if not permissive:
         with pytest.raises(CatalogError, match="causing default channel removal: it is the head") as failure:
@@ -100,20 +104,20 @@ def test_the_default_channel_stays(*, permissive: bool) -> None:
         assert [isinstance(failure, GraphError) for failure in result.failures] == [False, True]
 
 
-def test_the_head_of_the_default_channel_may_lie_below() -> None:
+def test_rejects_default_head_below_the_target() -> None:
     blobs = catalog({"demo": {"beta": ALPHA[:2], "alpha": ALPHA}})
     with pytest.raises(GraphError, match=r"it leads to demo\.v1\.1\.0, the head"):
         truncate_bundles(blobs, [image("1.2.0")])
 
 
-def test_a_package_goes_with_all_its_heads() -> None:
+def test_removes_package_with_all_heads() -> None:
     result = truncate_bundles(LONG, [image("1.1.0"), image("1.3.0"), image("1.2.0")], allow_package_removal=True)
     assert {blob.package for blob in result.blobs} == {"other"}
     with pytest.raises(CatalogError, match="passed twice"):
         truncate_bundles(LONG, [image("1.3.0"), image("1.1.0"), image("1.3.0")], allow_package_removal=True)
 
 
-def test_a_package_does_not_go_without_all_its_heads() -> None:
+def test_rejects_package_removal_without_all_heads() -> None:
     with pytest.raises(CatalogError, match=rf"must deprecate {image('1.1.0')}, head of channel beta"):
         truncate_bundles(LONG, [image("1.3.0")], allow_package_removal=True)
     result = truncate_bundles(LONG, [image("1.3.0"), image("1.2.0")], allow_package_removal=True, permissive=True)
@@ -121,25 +125,25 @@ def test_a_package_does_not_go_without_all_its_heads() -> None:
     assert len(result.failures) == 2
 
 
-def test_a_bundle_that_heads_all_its_channels_goes_with_them() -> None:
+def test_bundle_that_heads_all_its_channels_is_removed() -> None:
     blobs = catalog({"demo": {"alpha": ["demo.v1.1.0"], "beta": ["demo.v1.0.0"]}})
     result = truncate_bundles(blobs, [image("1.0.0")]).blobs
     assert (shown(result, "demo"), names(result)) == ({"alpha": ["demo.v1.1.0"]}, ["demo.v1.1.0"])
 
 
-def test_what_is_replaced_outside_of_the_channel_is_found_in_others() -> None:
+def test_tail_includes_edges_of_other_channels() -> None:
     minors = {"v1.1": ["demo.v1.1.0 > demo.v1.0.0", "demo.v1.1.1 > demo.v1.1.0"], "v1.0": ["demo.v1.0.0"]}
     result = truncate_bundles(catalog({"demo": minors}), [image("1.1.0")]).blobs
     assert shown(result, "demo") == {"v1.1": ["demo.v1.1.0", "demo.v1.1.1 > demo.v1.1.0"], "v1.0": ["demo.v1.0.0"]}
 
 
-def test_a_package_without_default_channel_ends_it() -> None:
+def test_rejects_package_without_default_channel() -> None:
     broken = catalog({"demo": {"": ["demo.v9.0.0"], "alpha": ALPHA}, "other": {"alpha": ["other.v1.0.0"]}})
     with pytest.raises(GraphError, match=r"bundle demo\.v1\.1\.0: it is in no package that has a default channel"):
         truncate_bundles(broken, [image("1.1.0")])
 
 
-def test_what_is_wrong_elsewhere_is_told_and_what_is_wrong_here_refused() -> None:
+def test_warns_about_other_packages_and_rejects_invalid_changed_ones() -> None:
     two_heads = catalog({"other": {"alpha": ["other.v1.0.0", "other.v1.1.0"]}})
     demo = Blobs.from_blobs(blob for blob in LONG if blob.package == "demo")
     result = truncate_bundles(demo + two_heads, [image("1.1.0")])
@@ -151,11 +155,11 @@ def test_what_is_wrong_elsewhere_is_told_and_what_is_wrong_here_refused() -> Non
         truncate_bundles(same_version, [image("1.1.0")])
 
 
-def test_an_empty_catalog_stays() -> None:
+def test_empty_catalog() -> None:
     assert truncate_bundles(Blobs(), [image("1.0.0")]).blobs == Blobs()
 
 
-def test_what_is_truncated_can_be_read_again() -> None:
+def test_result_can_be_written_and_read() -> None:
     result = truncate_bundles(CATALOG, [image("1.1.0")]).blobs
     assert Blobs.from_blobs(sort_blobs(parse_blobs(to_json(sort_blobs(result)), "x"))) == Blobs.from_blobs(
         sort_blobs(result)

@@ -1,4 +1,4 @@
-"""Deprecating bundles."""
+"""Tests of deprecatetruncate in index databases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IMAGE = "registry.example.com/demo:"
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[IndexDatabase]:
-    """Channel alpha of 1.0.0 <- 1.1.0 <- 1.2.0 <- 1.3.0, beta up to 1.1.0; and a package that is not concerned."""
+    """Channel alpha with 1.0.0 <- 1.1.0 <- 1.2.0 <- 1.3.0, beta up to 1.1.0, and another package."""
     with replace_database(tmp_path / "index.db") as opened:
         chain = [
             bundle("1.0.0", channels="alpha,beta", default="alpha"),
@@ -40,7 +40,7 @@ def database(tmp_path: Path) -> Iterator[IndexDatabase]:
 
 @needs_shared
 @pytest.mark.parametrize("case", cases("deprecatetruncate"), ids=str)
-def test_database_equals_the_record(case: Case, tmp_path: Path) -> None:
+def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:
     replay(case, tmp_path / "index.db")
 
 
@@ -54,13 +54,13 @@ def stored(database: IndexDatabase) -> list[str]:
     return [name for (name,) in database.connection.execute("SELECT name FROM operatorbundle ORDER BY name")]
 
 
-def test_what_lies_below_goes(database: IndexDatabase) -> None:
+def test_removes_bundles_below(database: IndexDatabase) -> None:
     assert truncate_bundles(database, [f"{IMAGE}1.1.0"]) == TruncateResult(("demo.v1.1.0",))
     assert entries(database) == [("alpha", f"demo.v1.{minor}.0") for minor in (1, 2, 3)]
     assert stored(database) == ["demo.v1.1.0", "demo.v1.2.0", "demo.v1.3.0", "other.v1.0.0"]
 
 
-def test_a_bundle_that_another_channel_needs_stays_there(database: IndexDatabase) -> None:
+def test_bundle_of_another_channel_is_retained(database: IndexDatabase) -> None:
     truncate_bundles(database, [f"{IMAGE}1.2.0"])
     assert entries(database) == [
         ("alpha", "demo.v1.2.0"),
@@ -70,13 +70,13 @@ def test_a_bundle_that_another_channel_needs_stays_there(database: IndexDatabase
     ]
 
 
-def test_one_that_an_earlier_one_made_go_is_passed_over(database: IndexDatabase) -> None:
+def test_skips_removed_bundles(database: IndexDatabase) -> None:
     images = [f"{IMAGE}1.1.0", f"{IMAGE}1.0.0"]
     assert truncate_bundles(database, images) == TruncateResult(("demo.v1.1.0",))
 
 
 @pytest.mark.parametrize("permissive", [False, True])
-def test_the_default_channel_stays(database: IndexDatabase, *, permissive: bool) -> None:
+def test_rejects_removal_of_the_default_channel(database: IndexDatabase, *, permissive: bool) -> None:
     before = entries(database)
     images = [f"{IMAGE}1.3.0", f"{IMAGE}1.1.0", f"{IMAGE}9.9.9"]
     if not permissive:
@@ -92,14 +92,14 @@ def test_the_default_channel_stays(database: IndexDatabase, *, permissive: bool)
         assert len(entries(database)) == 3
 
 
-def test_a_package_goes_with_all_its_heads(database: IndexDatabase) -> None:
+def test_removes_package_with_all_heads(database: IndexDatabase) -> None:
     heads = [f"{IMAGE}1.1.0", f"{IMAGE}1.3.0"]
     result = truncate_bundles(database, [*heads, f"{IMAGE}1.2.0"], allow_package_removal=True)
     assert result == TruncateResult((), ("demo",))
     assert stored(database) == ["other.v1.0.0"]
 
 
-def test_a_package_is_removed_once_however_often_its_head_is_named(database: IndexDatabase) -> None:
+def test_repeated_head_removes_the_package_once(database: IndexDatabase) -> None:
     heads = [f"{IMAGE}1.3.0", f"{IMAGE}1.1.0", f"{IMAGE}1.3.0"]
     with pytest.raises(CatalogError, match="passed twice"):
         truncate_bundles(database, heads, allow_package_removal=True)
@@ -108,21 +108,21 @@ def test_a_package_is_removed_once_however_often_its_head_is_named(database: Ind
     assert (result.removed_packages, len(result.failures)) == (("demo",), 1)
 
 
-def test_a_package_does_not_go_without_all_its_heads(database: IndexDatabase) -> None:
+def test_rejects_package_removal_without_all_heads(database: IndexDatabase) -> None:
     with pytest.raises(CatalogError, match=rf"must deprecate {IMAGE}1\.1\.0, head of channel beta"):
         truncate_bundles(database, [f"{IMAGE}1.3.0"], allow_package_removal=True)
     result = truncate_bundles(database, [f"{IMAGE}1.3.0", f"{IMAGE}1.2.0"], allow_package_removal=True, permissive=True)
     assert (result.deprecated, result.removed_packages, len(result.failures)) == (("demo.v1.2.0",), (), 2)
 
 
-def test_a_package_without_default_channel_is_told(database: IndexDatabase) -> None:
+def test_rejects_package_without_default_channel(database: IndexDatabase) -> None:
     database.connection.execute("UPDATE package SET default_channel = NULL WHERE name = 'demo'")
     with pytest.raises(GraphError, match=r"bundle demo\.v1\.1\.0: it is in no package that has a default channel"):
         truncate_bundles(database, [f"{IMAGE}1.1.0"])
 
 
-def test_a_thousand_bundles_at_once(tmp_path: Path) -> None:
-    """As many as callers pass; each image is one entry of a chain of its own package."""
+def test_many_bundles(tmp_path: Path) -> None:
+    """Callers pass up to a thousand images."""
     packages = [f"p{number}" for number in range(334)]
     with replace_database(tmp_path / "many.db") as opened:
         for package in packages:
@@ -134,7 +134,7 @@ def test_a_thousand_bundles_at_once(tmp_path: Path) -> None:
         assert len(stored(opened)) == len(images)
 
 
-def test_a_package_without_default_channel_ends_a_permissive_deprecation(database: IndexDatabase) -> None:
+def test_package_without_default_channel_ends_permissive_operation(database: IndexDatabase) -> None:
     database.connection.execute("UPDATE package SET default_channel = NULL WHERE name = 'demo'")
     add_bundles(database, [bundle("2.0.0", package="other", replaces="other.v1.0.0")])
     images = ["registry.example.com/other:1.0.0", f"{IMAGE}1.1.0", f"{IMAGE}1.0.0"]
