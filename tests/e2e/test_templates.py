@@ -62,12 +62,12 @@ def test_catalog_is_converted_to_a_basic_template_that_renders_to_it(opm_with_bu
     [
         (("nonsense", "semver.yaml"), 'invalid template type "nonsense"'),
         (("semver.yaml", "--migrate-level", "far"), 'unknown level "far"'),
-        (("semver.yaml", "--allow-programs"), "--allow-programs is for the type composite only"),
-        (("composite", "-o", "mermaid"), "a composite template is written to files"),
+        (("semver.yaml", "--allow-programs"), "--allow-programs requires the type composite"),
+        (("composite", "-o", "mermaid"), "unsupported for composite templates"),
         (("missing.yaml",), "missing.yaml"),
         (("basic", "semver.yaml"), "semver.yaml:1: the schema is 'olm.semver', not 'olm.template.basic'"),
         (("composite", "-f", "semver.yaml"), "not 'olm.composite.catalogs'"),
-        (("composite", "-f", "http://127.0.0.1:9/catalogs.yaml"), "can't be fetched"),
+        (("composite", "-f", "http://127.0.0.1:9/catalogs.yaml"), "download failed"),
     ],
 )
 def test_errors_are_short(opm: Opm, words: tuple[str, ...], problem: str) -> None:

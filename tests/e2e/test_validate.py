@@ -196,7 +196,7 @@ def test_names_and_contents_that_are_no_text_are_told(opm: Opm) -> None:
         (("x", "--select-optional", "name=none"), "selects no optional validator"),
         (("x", "--optional-values", "k9s=1"), "k9s"),
         (("x", "--tag", "y", "-o", "bundle-object"), "unknown optional validator 'bundle-object'"),
-        (("x", "y", "-o", "json-alpha1"), "room for one bundle"),
+        (("x", "y", "-o", "json-alpha1"), "unsupported for several bundles"),
         (("x", "--config", "gone.yaml"), "gone.yaml"),
         (("x", "--baseline", "gone.json"), "gone.json"),
     ],
