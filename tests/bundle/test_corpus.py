@@ -46,6 +46,7 @@ def stored(group: str) -> list[Case]:
     return [case for case in cases(group) if case.record.get("compare") == "exact" and case.record["index"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -56,6 +56,7 @@ def test_unsigned_integers() -> None:
     assert encode([2**64 - 1, 2**63, -1], UINT64) == b"[18446744073709551615,9223372036854775808,-1]"
 
 
+@pytest.mark.slow
 @given(_VALUES)
 def test_values_survive_a_round_trip(value: Any) -> None:
     assert json.loads(encode(value)) == value

@@ -37,11 +37,13 @@ def test_other_text_than_a_list_is_rejected(text: str) -> None:
         elements(text)
 
 
+@pytest.mark.slow
 @given(_JSON, st.sampled_from([None, 1, 3]))
 def test_compact_keeps_the_value(value: object, indent: int | None) -> None:
     assert json.loads(compact(json.dumps(value, indent=indent))) == value
 
 
+@pytest.mark.slow
 @given(st.lists(_JSON), st.dictionaries(st.text(), _JSON))
 def test_parts_have_the_same_values(items: list[object], mapping: dict[str, object]) -> None:
     assert [json.loads(part) for part in elements(json.dumps(items, indent=2))] == items

@@ -113,6 +113,7 @@ def strings(path: Path) -> Iterator[str]:
             yield node.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["imagetools", "bundle", "index"])
 def test_the_library_names_no_flag(package: str) -> None:
     known = frozenset().union(*flags_by_command().values())

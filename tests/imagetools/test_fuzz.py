@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -114,6 +115,7 @@ TEXTS = st.lists(st.sampled_from([*WORDS.split(" "), " ", "\n", "0" * 64]) | st.
 )
 
 
+@pytest.mark.slow
 @given(TEXTS)
 @example("oci:a:b/")
 @example(f"oci:a@sha256:{'0' * 64}/:1")
@@ -193,6 +195,7 @@ def damaged_documents(document: object) -> st.SearchStrategy[bytes]:
 TYPES = st.sampled_from([None, "text/html", MANIFEST["mediaType"], INDEX["mediaType"]])
 
 
+@pytest.mark.slow
 @given(damaged_documents(MANIFEST) | damaged_documents(INDEX), TYPES)
 @examples(300)
 def test_manifests(raw: bytes, media_type: str | None) -> None:
@@ -205,6 +208,7 @@ def test_manifests(raw: bytes, media_type: str | None) -> None:
             assert parsed.select() in parsed.manifests
 
 
+@pytest.mark.slow
 @given(damaged_documents(SETTINGS))
 @examples(200)
 def test_configurations(raw: bytes) -> None:
@@ -261,6 +265,7 @@ def read_in_scratch(read: Any) -> None:
         shutil.rmtree(scratch)
 
 
+@pytest.mark.slow
 @given(
     damaged_tar(ARCHIVE)
     | damaged_bytes(ARCHIVE)
@@ -313,6 +318,7 @@ AUTHS = {
 }
 
 
+@pytest.mark.slow
 @given(damaged_documents(AUTHS), st.sampled_from(["config.json", ".dockercfg"]))
 @examples(200)
 def test_credentials_files(content: bytes, name: str) -> None:
@@ -383,6 +389,7 @@ def damaged_toml(draw: st.DrawFn) -> bytes:
     return "\n".join(lines).encode()
 
 
+@pytest.mark.slow
 @given(damaged_toml() | damaged_bytes(REGISTRIES_CONF.encode()))
 @examples(200)
 def test_registries_conf(content: bytes) -> None:
@@ -402,6 +409,7 @@ def test_registries_conf(content: bytes) -> None:
 HEADER_PARTS = st.sampled_from(["Bearer", "Basic", " ", ",", "=", '"', "\\", "realm", "scope", "x"])
 
 
+@pytest.mark.slow
 @given(st.lists(HEADER_PARTS | st.text(max_size=3)).map("".join))
 @examples(200)
 def test_challenges(header: str) -> None:

@@ -207,6 +207,7 @@ NAMES = st.from_regex(r"[a-z0-9]+((\.|_|__|-{1,3})[a-z0-9]+){0,2}(/[a-z0-9]+){0,
 TAGS = st.none() | st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", fullmatch=True)
 
 
+@pytest.mark.slow
 @given(HOSTS, NAMES, TAGS, st.sampled_from([None, SHA256, SHA512]))
 def test_canonical_text_round_trip(host: str, name: str, tag: str | None, digest: str | None) -> None:
     parsed = Reference.parse(str(Reference(host, name, tag, digest)))

@@ -152,6 +152,7 @@ def test_kinds_that_are_not_accepted_are_rejected(tool: Callable[[], RegistryToo
         assert "an index database" in str(error.value.hint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reference", ["./nothing", "nothing", "127.0.0.1:1/nothing:1", "No Reference:1", "oci:nothing:1"]
 )
@@ -216,6 +217,7 @@ def test_bundles_are_migrated(tool: Callable[[], RegistryTool], tmp_path: Path) 
     assert [prop.type for prop in bundle.properties] == ["olm.package", "olm.csv.metadata"]
 
 
+@pytest.mark.slow
 def test_image_template_names_the_images_of_directories(tmp_path: Path) -> None:
     options = RenderOptions(image_template=ImageTemplate.parse("quay.io/me/{{.Package}}:v{{ .Version }}"))
     (bundle,) = render(no_tool, [write(tmp_path, files())], options).bundles

@@ -79,6 +79,7 @@ def test_samples(struct: str, field: str, newest: str | None, opm_1_26: str | No
     assert load(Tables.OPM_1_26)[struct].get(field) == opm_1_26
 
 
+@pytest.mark.slow
 def test_the_tables_are_up_to_date_with_their_sources() -> None:
     require("go")
     home = pwd.getpwuid(os.getuid()).pw_dir  # has Go's caches; tests run with another one

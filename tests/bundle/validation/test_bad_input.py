@@ -151,6 +151,7 @@ def test_special_files_are_ignored(tmp_path: Path) -> None:
     assert locate(validate(root)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "message"),
     [

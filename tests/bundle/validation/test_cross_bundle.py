@@ -122,6 +122,7 @@ def test_the_summary_of_a_bundle() -> None:
     assert BundleSummary(**dataclasses.asdict(summary)) == summary
 
 
+@pytest.mark.slow
 @needs_shared
 def test_findings_in_the_corpus() -> None:
     views = (

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import orjson
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -91,6 +92,7 @@ def write_reports(results: list[ValidationResult]) -> None:
     orjson.dumps(reports.sarif.report(results, known))
 
 
+@pytest.mark.slow
 def test_validation_and_reports_of_mutants() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     validate_mutants()

@@ -53,6 +53,7 @@ def report_process(_view: BundleView) -> list[Finding]:
     return [Finding(str(os.getpid()), rule="DEMO", validator="demo")]
 
 
+@pytest.mark.slow
 def test_results_are_equal_in_all_processes() -> None:
     config = ValidatorConfig(ProfileValidator(profile_named("all")), Compat.OPMKIT, Options())
     bundles = [bundle(number) for number in range(20)]

@@ -180,6 +180,7 @@ def test_several_images(tmp_path: Path) -> None:
         docker_image(docker_archive(path, []))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [

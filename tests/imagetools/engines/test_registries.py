@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tests.kit.registry import Registry
 
 
+@pytest.mark.slow
 def test_unavailable_registry(tool: EngineTool, engine: str) -> None:
     away = Reference("127.0.0.1:1", f"engines/{engine}/away", "1")
     with pytest.raises(RegistryUnavailable, match=f"{away}: {engine}: .*connection refused"):

@@ -60,6 +60,7 @@ ENTRIES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(ENTRIES, max_size=4), max_size=3))
 @settings(max_examples=300)
 def test_nothing_is_written_outside(tmp_path_factory: pytest.TempPathFactory, members: list[list[Member]]) -> None:

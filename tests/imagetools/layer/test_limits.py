@@ -42,6 +42,7 @@ def test_limits_apply_to_all_layers_together() -> None:
         read_tree([source, source], [""], Limits(extracted_bytes=4000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("members", "message"),
     [

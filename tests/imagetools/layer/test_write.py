@@ -101,6 +101,7 @@ def test_invalid_paths(tmp_path: Path, paths: list[str]) -> None:
 PATHS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=120), min_size=1)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(PATHS.map("/".join), st.binary(max_size=1200), max_size=6))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
     scratch = tmp_path_factory.mktemp("layer")

@@ -32,6 +32,7 @@ def repository(server: RawServer) -> RegistryRepository:
     return RegistryClient(options, retry=RetryPolicy()).repository(Reference(server.host, "team/app"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reply",
     [
@@ -81,6 +82,7 @@ def test_allowed_informational_responses_and_long_headers() -> None:
         assert list(repository(server).tags()) == ["a"]
 
 
+@pytest.mark.slow
 def test_chunk_lines_of_a_body_are_not_limited() -> None:
     blob = noise(60_000)
     chunks = (b"1;%s\r\n%c\r\n" % (b"x" * 8, byte) for byte in blob)

@@ -263,6 +263,7 @@ def run(target: object, path: Path, scratch: Path, number: int) -> multiprocessi
     return process
 
 
+@pytest.mark.slow
 def test_concurrent_processes(store: ImageStore, tmp_path: Path) -> None:
     processes = [run(save_many, store.layout.path, tmp_path, number) for number in range(3)]
     processes.append(run(prune_often, store.layout.path, tmp_path, 9))
@@ -284,6 +285,7 @@ def save_forever(path: Path, scratch: Path, number: int) -> None:
         save(store, scratch, "quay.io/ns/x", str(rng.randrange(5)), content)
 
 
+@pytest.mark.slow
 def test_store_is_intact_after_a_kill(store: ImageStore, tmp_path: Path) -> None:
     save(store, tmp_path, "quay.io/ns/old", "1")
     for number in range(8):

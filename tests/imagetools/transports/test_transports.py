@@ -74,6 +74,7 @@ def read_files(tool: RegistryTool, image: Image) -> dict[str, bytes]:
     return tool.read_tree(image, [""])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("source", KINDS)
 def test_copy_between_all_kinds(
@@ -174,6 +175,7 @@ def test_image_that_the_daemon_rejects(new_reference: NewReference, tool: Regist
         tool.push(image, parse_image_reference(new_reference("docker-daemon", "bad")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("media_type", [media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST])
 @pytest.mark.parametrize("program", ["podman", "buildah", "skopeo"])
 def test_programs_that_access_the_storage(

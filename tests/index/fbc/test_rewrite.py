@@ -328,6 +328,7 @@ JSON_DOCUMENTS = [
 JSON_SEPARATORS = ["", "\n", " ", "\n\n\t", "\r\n"]
 
 
+@pytest.mark.slow
 def test_random_changes_of_all_syntaxes(tmp_path: Path) -> None:
     for seed in range(150):
         rng = random.Random(seed)

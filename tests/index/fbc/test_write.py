@@ -130,6 +130,7 @@ def test_yaml_keys_are_in_natural_order() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_yaml_round_trip(value: Any) -> None:
     assert go_yaml.load(dump_yaml({"value": value})) == {"value": value}

@@ -79,6 +79,7 @@ members = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(members, st.randoms(), st.booleans())
 def test_order_and_distribution_over_adds_do_not_matter(added: list[Member], random: object, skip_patch: bool) -> None:
     at_once = add(None, added, skip_patch=skip_patch)
@@ -91,6 +92,7 @@ def test_order_and_distribution_over_adds_do_not_matter(added: list[Member], ran
     assert graph.channels == at_once.channels
 
 
+@pytest.mark.slow
 @given(members, st.booleans())
 def test_every_bundle_is_reachable_from_the_highest_version(added: list[Member], skip_patch: bool) -> None:
     graph = add(None, added, skip_patch=skip_patch)

@@ -72,6 +72,7 @@ def parent(image: Image | ImageIndex) -> str:
     return parent_digest(image.manifest if isinstance(image, Image) else image.index)
 
 
+@pytest.mark.slow
 def test_index_is_annotated_with_its_parent(builder: Builder, base: str) -> None:
     first = builder.build("1", None, insert_package("a"), base)
     second = builder.build("2", "1", insert_package("b"))
@@ -83,6 +84,7 @@ def test_index_is_annotated_with_its_parent(builder: Builder, base: str) -> None
         assert not any(MADE_FROM in part.manifest.annotations for part in image.images)
 
 
+@pytest.mark.slow
 def test_index_without_changes_has_the_same_digest(builder: Builder, base: str) -> None:
     builder.build("1", None, insert_package("a"), base)
     before = builder.build("2", "1", insert_package("b"))

@@ -100,6 +100,7 @@ def _has_only_invalid_versions(error: CatalogError) -> bool:
     return isinstance(error, InvalidCatalog) and all("not a semantic version" in finding for finding in findings)
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize("case", cases("add-overwrite", "add-substitutes", "deprecatetruncate"), ids=str)
 def test_recorded_histories(case: Case, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def tool(tmp_path: Path) -> ContainerTool:
     return open_tool("none", options=RegistryOptions(), store=ImageStore.open(tmp_path / "store"))
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize("case", cases("export"), ids=str)
 def test_files_equal_recorded_results(case: Case, tmp_path: Path, tool: ContainerTool) -> None:

@@ -39,6 +39,7 @@ def listing(database: Path, kind: str, packages: list[str]) -> list[str]:
     return [joined_cells(row) for row in LISTINGS[kind](catalog, *packages)]
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize("case", [case for case in cases("list") if add_steps(case.record)], ids=str)
 def test_rows_equal_recorded_results(case: Case, tmp_path: Path) -> None:

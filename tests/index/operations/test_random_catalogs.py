@@ -54,6 +54,7 @@ def test_results_are_valid_and_other_packages_unchanged() -> None:
     assert all(str(error.hint) for error in errors.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", UpdateMode)
 def test_permissive_add_reports_each_rejected_bundle(mode: UpdateMode) -> None:
     rng = random.Random(11)

@@ -40,6 +40,7 @@ def replay(case: Case, directory: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield status, recorded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in CASES if str(case) not in INCOMPLETE], ids=str)
 def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:
     seen = case.record.get("exits_seen") or [[step["exit"] for step in case.record["steps"]]]
@@ -62,6 +63,7 @@ SKIP_PATCH_CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SKIP_PATCH_CASES, ids=str)
 def test_skip_patch_changes_only_entries(case: Case, tmp_path: Path) -> None:
     """Everything except the entries equals the result of the mode semver; Go opm has a bug in semver-skippatch."""

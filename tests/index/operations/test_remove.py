@@ -32,6 +32,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize("case", cases("rm", "add-multi"), ids=str)
 def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Self
 
 import hpack
+import pytest
 
 from opmkit.index.server.grpc_calls import GrpcDispatcher
 from opmkit.index.server.http2.connection import Connection
@@ -38,6 +39,7 @@ HANDLERS = {
 }
 
 
+@pytest.mark.slow
 def test_calls_and_connections_leave_no_memory_allocated() -> None:
     growth = asyncio.run(_measure_growth())
     assert growth < ROUNDS * len(HANDLERS), f"{growth} blocks of memory in {ROUNDS * CALLS * len(HANDLERS)} calls"

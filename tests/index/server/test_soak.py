@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.kit.catalogs import write_library
 from tests.kit.server import Server
 from tests.kit.soak import soak
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 def test_files_and_memory_do_not_grow(tmp_path: Path) -> None:
     write_library(tmp_path / "library.db")
     with Server("-d", str(tmp_path / "library.db")) as server:

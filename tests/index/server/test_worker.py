@@ -67,6 +67,7 @@ def test_idle_connections_are_closed() -> None:
         assert peer.end() == 0
 
 
+@pytest.mark.slow
 def test_idle_timeout_is_shorter_if_many_connections_are_open() -> None:
     limits = ConnectionLimits(connections=4, idle=3600, crowded_idle=0.2, greeting=0.3)
     with (
@@ -89,6 +90,7 @@ def test_connection_without_a_preface_is_closed() -> None:
         assert is_closed(silent)
 
 
+@pytest.mark.slow
 def test_incomplete_tls_handshake_is_closed(tmp_path: Path) -> None:
     server = server_certificate(tmp_path, certificate_authority(tmp_path))
     tls = TlsFiles(server.certificate, server.key)

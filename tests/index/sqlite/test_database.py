@@ -153,6 +153,7 @@ with replace_database(Path(sys.argv[1])) as database:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["changing", "compacting", "renaming"])
 def test_killed_process_leaves_the_old_file_and_temporary_files_are_removed(
     path: Path, tmp_path: Path, point: str

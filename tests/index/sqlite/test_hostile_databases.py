@@ -105,6 +105,7 @@ def test_rejects_values_over_the_limit(path: Path, monkeypatch: pytest.MonkeyPat
         database.connection.execute("SELECT csv FROM operatorbundle").fetchall()
 
 
+@pytest.mark.slow
 def test_rejects_queries_over_the_budget(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect, "_BASE_OPERATIONS", 0)
     with pytest.raises(InvalidDatabase, match="a query takes far longer"), open_database(path) as database:
@@ -175,6 +176,7 @@ COMMANDS: list[Callable[[str], list[str]]] = [
 ROUNDS = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_random_damage_causes_no_traceback(path: Path, seed: int, capfd: pytest.CaptureFixture[str]) -> None:
     """Flip bytes, clear pages and truncate the file, 1000 times multiplied by OPMKIT_FUZZ."""

@@ -78,6 +78,7 @@ def rows(database: IndexDatabase, statement: str) -> list[tuple[Any, ...]]:
     return database.connection.execute(statement).fetchall()
 
 
+@pytest.mark.slow
 @every_level
 def test_old_database_is_read_from_a_copy(path: Path, tmp_path: Path, level: int) -> None:
     write_old_database(path, level)
@@ -98,6 +99,7 @@ def test_old_database_is_read_from_a_copy(path: Path, tmp_path: Path, level: int
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 @every_level
 def test_old_database_can_be_changed(path: Path, tmp_path: Path, level: int) -> None:
     write_old_database(path, level)
@@ -114,6 +116,7 @@ def test_old_database_can_be_changed(path: Path, tmp_path: Path, level: int) -> 
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_deprecations_are_created_from_properties(path: Path) -> None:
     for level, expected in ((9, [("a.v2",)]), (12, [("a.v2",)])):
         path.unlink(missing_ok=True)
@@ -137,6 +140,7 @@ def test_database_without_schema_version(path: Path) -> None:
     assert migrated(path).read_bytes() == ours.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("csv", [None, "", "{", "[]", "{}", '{"metadata": {"name": "a.v1"}}', b"\xff"])
 def test_bundle_with_invalid_manifests_is_retained(path: Path, csv: str | bytes | None) -> None:
     write_old_database(path, 0)

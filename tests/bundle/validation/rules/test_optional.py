@@ -430,6 +430,7 @@ def test_aliased_values_are_bounded() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_crd_with_many_versions_takes_linear_time() -> None:
     versions = "".join(f"  - {{name: v{number}}}\n" for number in range(5_000)) + "  - {name: v1}\n"
     text = f"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec:\n  versions:\n{versions}"

@@ -15,6 +15,7 @@ from opmkit.index.sqlite import IndexDatabase, replace_database
 from tests.kit.shared import SHARED, Case, assert_equal_index, cases, needs_shared
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize("case", cases("initializer"), ids=str)
 def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:

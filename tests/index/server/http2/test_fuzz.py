@@ -197,6 +197,7 @@ HANDLERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120 * TIMES)
 def test_random_conversations() -> None:
     """No error is raised, the windows of the client are respected, and the state of the server is bounded."""
@@ -263,6 +264,7 @@ def read_result(read: Callable[[bytes], RequestHeaders], data: bytes) -> object:
         return isinstance(error, MalformedHeaders)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120 * TIMES)
 def test_cache_does_not_change_how_header_blocks_are_read() -> None:
     rng = random.Random(SEED)

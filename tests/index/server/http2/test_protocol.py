@@ -260,6 +260,7 @@ def test_streams_beyond_the_limit_are_refused(peer: Peer) -> None:
     assert peer.answer(515)[1] == {b"grpc-status": b"0"}
 
 
+@pytest.mark.slow
 def test_client_that_does_not_read_takes_no_memory(served: Server) -> None:
     """Its window is unlimited."""
     before = memory(served.process.pid)
@@ -288,6 +289,7 @@ def test_random_bytes(served: Server) -> None:
         assert len(call(connection, "ListPackages")) == 2
 
 
+@pytest.mark.slow
 def test_idle_connections_are_closed_on_shutdown(tmp_path: Path) -> None:
     write_library(tmp_path / "library.db")
     with Server("-d", str(tmp_path / "library.db")) as server, Peer(server.port) as peer:

@@ -105,6 +105,7 @@ def test_change_of_the_catalog_during_the_build_invalidates_the_cache(
     assert not is_valid(catalog, tmp_path / "cache")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", ["none", "other catalog"])
 def test_interrupted_build_leaves_no_valid_cache(old: str, catalog: Path, tmp_path: Path) -> None:
     """Kill builds before each change in the cache directory."""
