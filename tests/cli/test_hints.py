@@ -102,13 +102,26 @@ def test_texts_from_outside_are_not_templates() -> None:
     assert format_hint(Hint("pass {} for {}", Setting.CA_FILE, "{}")) == "pass --ca-file for {}"
 
 
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [("Use x.", "use x"), ("JSON is invalid", "JSON is invalid"), ("choose a tag, such as v1, v2, ...",) * 2, ("", "")],
+)
+def test_hints_are_clauses(text: str, clause: str) -> None:
+    assert format_hint(text) == clause
+
+
+def test_settings_and_operations_have_different_names() -> None:
+    assert not set(map(str, Setting)).intersection(map(str, Operation))
+
+
 def test_commands_are_quoted() -> None:
     assert format_hint(Hint("list them with {}", Operation.LIST_STORED_IMAGES)) == "list them with 'opm image ls'"
 
 
 def strings(path: Path) -> Iterator[str]:
-    """Iterate over the string literals of a module, docstrings among them."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Iterate over the string literals with flags in a module, including docstrings."""
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)) if "--" in source else ():
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
 

@@ -59,5 +59,6 @@ def format_hint(hint: Hint | str) -> str:
 
 
 def _as_clause(text: str) -> str:
-    starts_a_sentence = text[1:2].islower() or text[1:2] == " "
-    return (text[:1].lower() if starts_a_sentence else text[:1]) + text[1:].rstrip(".")
+    is_sentence = text[1:2].islower() or text[1:2] == " "
+    text = (text[:1].lower() if is_sentence else text[:1]) + text[1:]
+    return text if text.endswith("...") else text.removesuffix(".")

@@ -127,7 +127,11 @@ def copy(
     destination: Annotated[str, typer.Argument(metavar="DESTINATION", help="Image to write")],
     platform: Annotated[
         list[str] | None,
-        typer.Option("--platform", metavar="OS/ARCH[/VARIANT],...", help="Platforms to copy; default: all"),
+        typer.Option(
+            "--platform",
+            metavar="OS/ARCH[/VARIANT],...",
+            help="Platforms to copy; default: all that the destination supports",
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Fail if the destination cannot hold all platforms")] = False,
 ) -> None:
