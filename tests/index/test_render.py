@@ -128,7 +128,7 @@ def test_catalogs_are_normalized(tmp_path: Path) -> None:
     ("image_labels", "message"),
     [
         ({}, "not an index image or a bundle image: it has no labels"),
-        ({"b": "2", "a": "1"}, "of one:\n  a=1\n  b=2"),
+        ({"b": "2", "a": "1"}, "these labels:\n  a=1\n  b=2"),
         ({CONFIGS: "/configs"}, "does not exist"),
         ({CONFIGS: "../.."}, "is not the path of a directory"),
         ({DATABASE: "/index.db"}, "the file /index.db in its label"),

@@ -50,8 +50,8 @@ _Strip = Callable[[Image, "Path"], tuple[Image, RemovableLayers]]
 class Base:
     """The base of a new index image, with the annotations that the new image gets.
 
-    ``parent`` is the digest of the index image that the new one is made from, "" for none, and ``parent_of_previous``
-    the digest of the one that that was made from.
+    ``parent`` is the digest of the index image that the new one is made from, and ``parent_of_previous`` the digest in
+    the annotation of that image; both are "" if there is none.
     """
 
     image: Image | ImageIndex

@@ -119,7 +119,7 @@ def build_index(
     """
     references = [parse_image_reference(tag) for tag in plan.tags]
     source = IndexSource.find(lambda: pull, plan.from_index, build_context=True) if plan.from_index else None
-    path = source.location if source is not None and isinstance(source.location, Path) else None
+    path = source.path if source else None
     if path is not None and not plan.tags and plan.context is None:
         return BuiltIndex((), "", _change_in_place(path, plan, change))
     if plan.context is not None or plan.dry_run:
@@ -135,15 +135,14 @@ def build_index(
             hint=Hint.any_of(Hint("omit {}", Setting.ON_CONFLICT.with_value("rebase")), "start from an index image"),
         )
 
-    def make(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, AppliedChange]:
+    def build_from(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, AppliedChange]:
         base, old = _prepare(build, plan, path or parent, directory)
         new, result = plan.apply(change, old, directory)
         spec = new.build_spec(source_date_epoch())
         return build_image(base, spec, directory, image_format=build.image_format), result
 
     publisher = Publisher(build, references, plan.push, plan.on_conflict, plan.settle)
-    start = source.location if source is not None and not isinstance(source.location, Path) else None
-    image, result = publisher.publish(start, make, progress)
+    image, result = publisher.publish(source.image if source else None, build_from, progress)
     return BuiltIndex(names, image.digest, result)
 
 
@@ -170,10 +169,10 @@ def _build_in_engine(
 ) -> tuple[str, AppliedChange]:
     name = build.engine.name
     if plan.platforms:
-        problem = f"{name}: unsupported: {name} builds only for the platform of its copy of the base"
+        problem = f"{name}: selecting platforms is unsupported: it builds for the platform of its copy of the base"
         raise CatalogError(problem, hint=Hint.any_of(Hint("omit {}", Setting.PLATFORM), Hint("use {}", _NO_ENGINE)))
     if plan.on_conflict is OnConflict.REBASE:
-        problem = f"{name}: unsupported: rebasing: {name} moves a tag without checking it"
+        problem = f"{name}: rebasing is unsupported: it moves a tag without checking it"
         raise CatalogError(
             problem,
             hint=Hint.any_of(

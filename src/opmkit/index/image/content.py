@@ -292,7 +292,7 @@ def check_extracted_catalog(directory: Path, reference: ImageReference) -> Path:
     if not directory.is_dir():
         raise CatalogError(
             f"index image {reference}: the directory in its label {INDEX_CONFIGS} does not exist",
-            hint="The image is damaged or mislabelled: start from another tag of this index.",
+            hint="the image is damaged or mislabelled: start from another tag of this index",
         )
     return directory
 

@@ -63,16 +63,16 @@ class CatalogDockerfile:
         """Check that no value continues on another line."""
         for image in filter(None, (self.base, self.builder)):
             if not _IMAGE.fullmatch(image):
-                raise CatalogError(f"{image!r}: invalid image name", hint="Name an image, such as quay.io/me/opm:1.")
+                raise CatalogError(f"{image!r}: invalid image name", hint="name an image, such as quay.io/me/opm:1")
         if not self.base:
-            raise CatalogError("no base image", hint="Name an image, or scratch for an empty base.")
+            raise CatalogError("no base image", hint="name an image, or scratch for an empty base")
         if SCRATCH in (self.builder, self.builder or self.base):
             raise CatalogError(
-                "scratch: unsupported as the image that builds the cache", hint="Name an image with /bin/opm."
+                "scratch: unsupported as the image that builds the cache", hint="name an image with /bin/opm"
             )
         for key, value in self.labels.items():
             if not key or not f"{key}{value}".isprintable():
-                raise CatalogError(f"invalid label {key!r}={value!r}", hint="Write KEY=VALUE, on one line.")
+                raise CatalogError(f"invalid label {key!r}={value!r}", hint="write KEY=VALUE, on one line")
 
     def text(self) -> str:
         """Return the text of the Dockerfile."""
@@ -128,7 +128,7 @@ def parse_labels(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
-            raise CatalogError(f"{text!r}: invalid label", hint="Write KEY=VALUE.")
+            raise CatalogError(f"{text!r}: invalid label", hint="write KEY=VALUE")
         labels[key] = value
     return labels
 
@@ -142,7 +142,7 @@ def dockerfile_path(directory: Path) -> Path:
     absolute = Path(os.path.normpath(directory.absolute()))
     path = absolute.with_name(f"{absolute.name}.Dockerfile") if absolute.name else absolute
     if not absolute.name or not absolute.is_dir():
-        raise CatalogError(f"{directory}: no such directory", hint="Give the directory of a file-based catalog.")
+        raise CatalogError(f"{directory}: no such directory", hint="give the directory of a file-based catalog")
     if os.path.lexists(path):
         raise _already_exists(path)
     return path
@@ -164,4 +164,4 @@ def write_dockerfile(dockerfile: CatalogDockerfile, path: Path) -> None:
 
 
 def _already_exists(path: Path) -> CatalogError:
-    return CatalogError(f"{path}: already exists", hint="Move the file away: it is never overwritten.")
+    return CatalogError(f"{path}: already exists", hint="move the file away: it is never overwritten")

@@ -1,4 +1,4 @@
-"""Opening indexes: images in registries, engines, layouts and archives, catalog directories and database files.
+"""Open indexes: images in registries, engines, layouts and archives, catalog directories and database files.
 
 Modules for images and databases are imported when they are needed, so that reading a directory starts quickly.
 """
@@ -72,9 +72,9 @@ _KIND_BY_LABEL = {
 
 @dataclass(frozen=True)
 class IndexSource:
-    """An index, or a bundle in its place, on disk or in an image.
+    """An index, or a bundle, on disk or in an image.
 
-    ``text`` is the name as it was given, for messages; ``location`` is the path or the image.
+    ``text`` is the name that the user gave, for messages; ``location`` is the path or the image.
     """
 
     text: str
@@ -96,7 +96,7 @@ class IndexSource:
             return cls(text, (find_database(path) if build_context else None) or path, tool)
         location = parse_location(text)
         if isinstance(location, Path):
-            raise CatalogError(f"{text}: no such file or directory", hint="Check the path.")
+            raise CatalogError(f"{text}: no such file or directory", hint="check the path")
         return cls(text, location, tool)
 
     @classmethod
@@ -111,11 +111,17 @@ class IndexSource:
         if not isinstance(source.location, Reference):
             return source
         with path_or_image(text):
-            return source.at(source.location.with_digest(tool().digest(source.location)))
+            return replace(source, location=source.location.with_digest(tool().digest(source.location)))
 
-    def at(self, location: Path | ImageReference) -> IndexSource:
-        """Return the same source at another location, such as a digest of the image."""
-        return replace(self, location=location)
+    @property
+    def path(self) -> Path | None:
+        """The location if it is on disk."""
+        return self.location if isinstance(self.location, Path) else None
+
+    @property
+    def image(self) -> ImageReference | None:
+        """The location if it is an image."""
+        return None if isinstance(self.location, Path) else self.location
 
     @cached_property
     def kind(self) -> SourceKind:
@@ -245,10 +251,9 @@ def _kind_of_image(image_labels: Mapping[str, str], text: str) -> SourceKind:
     kind = next((kind for label, kind in _KIND_BY_LABEL.items() if label in image_labels), None)
     if kind is not None:
         return kind
-    reason = "none of its labels is of one:" if image_labels else "it has no labels"
+    reason = "it has only these labels:" if image_labels else "it has no labels"
     raise CatalogError(
         f"{text}: not an index image or a bundle image: {reason}",
         details=[f"  {label}={value}" for label, value in sorted(image_labels.items())],
-        hint=f"An index image has the label {labels.INDEX_CONFIGS} or {labels.INDEX_DATABASE}, a bundle image "
-        f"{labels.PACKAGE}.",
+        hint=f"pass an image with the label {labels.INDEX_CONFIGS}, {labels.INDEX_DATABASE} or {labels.PACKAGE}",
     )

@@ -109,7 +109,7 @@ class Supervisor:
                 for process, status in self._reap():
                     raise ServerError(
                         f"process {process} of the server ended by itself ({_describe_status(status)})",
-                        hint="Look for its error above; the memory limit may be too low.",
+                        hint="look for its error above; the memory limit may be too low",
                     )
 
     def stop(self, seconds: float) -> None:

@@ -29,6 +29,6 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
     except (ssl.SSLError, ValueError) as error:
         raise ServerError(
             f"{files.certificate}, {files.key}: invalid certificate or key: {error}",
-            hint="Give a PEM certificate with its chain, and its private key without a password.",
+            hint="give a PEM certificate with its chain, and its private key without a password",
         ) from error
     return context

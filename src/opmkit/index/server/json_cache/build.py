@@ -77,7 +77,7 @@ def _write_file(path: Path, data: bytes) -> None:
         create_file(path, data)
     except FileExistsError as error:
         raise CatalogError(
-            f"{path.name}: two bundles have the same cache file", hint="Rename one of the channels or bundles."
+            f"{path.name}: two bundles have the same cache file", hint="rename one of the channels or bundles"
         ) from error
 
 

@@ -115,7 +115,7 @@ def _walk(root: Path) -> Iterator[tuple[str, Path, os.stat_result]]:
             names = sorted((entry.name for entry in os.scandir(path)), key=os.fsencode, reverse=True)
             pending += [(prefix + child, path / child) for child in names]
         elif not stat.S_ISREG(status.st_mode):
-            raise InvalidCatalog(f"{path}: unsupported file type", hint="Remove it from the catalog directory.")
+            raise InvalidCatalog(f"{path}: unsupported file type", hint="remove it from the catalog directory")
         yield name, path, status
 
 

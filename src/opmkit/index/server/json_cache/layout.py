@@ -24,7 +24,7 @@ def bundle_file(package: str, channel: str, bundle: str) -> str:
     if path.startswith(("/", "../")) or "\0" in path:
         raise CatalogError(
             f'package "{package}", channel "{channel}", bundle "{bundle}": invalid as a file name',
-            hint="Rename the channel or the bundle.",
+            hint="rename the channel or the bundle",
         )
     return path
 
