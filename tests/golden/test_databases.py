@@ -1,7 +1,7 @@
-"""The recorded databases of the reference, replayed through the command line, from a registry and from OCI layouts.
+"""Recorded databases of Go opm, replayed on the command line with images from a registry and from OCI layouts.
 
-``tests/index`` replays every case on the functions that the commands call. What commands, flags and images add to that
-is the same for many cases, so here a share of them is enough: see :func:`share`.
+``tests/index`` replays every case with the functions that the commands call. What commands, flags and images add
+is the same for many cases, so a sample is enough here: see :func:`sample_cases`.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ GROUPS = (
     *("add-semver", "add-semver-one-by-one", "add-skippatch", "add-skippatch-one-by-one", "add-substitutes"),
     *("deprecatetruncate", "initializer", "prune", "prune-stranded", "rm"),
 )
-TAKE_AWAY = ("deprecatetruncate", "prune", "prune-stranded", "rm")
-WHOLE = "add-replaces"
-"""The group that is replayed as a whole: thereby every bundle of the corpus comes out of a registry."""
-ONE_IN = 5
-"""Of the cases whose commands another case has too, one in so many is replayed, and as many from layouts."""
+REMOVING_COMMANDS = ("deprecatetruncate", "prune", "prune-stranded", "rm")
+COMPLETE_GROUP = "add-replaces"
+"""This group is replayed completely, so that every bundle of the corpus is pulled from a registry."""
+SAMPLING_INTERVAL = 5
+"""One in so many of the cases without a new command form is replayed, and as many with layouts."""
 
 
-def share(group: str) -> Iterator[Case]:
-    """The cases of a group that bring a command, mode, flag or exit code which none before them has, and some more."""
-    told: set[tuple[object, ...]] = set()
+def sample_cases(group: str) -> Iterator[Case]:
+    """Yield the cases of a group with a command, mode, flag or exit code that no previous case has, and a sample."""
+    seen_forms: set[tuple[object, ...]] = set()
     for number, case in enumerate(cases(group)):
-        forms = {form(step) for step in case.record["steps"]}
-        if group == WHOLE or not forms <= told or number % ONE_IN == 0:
+        forms = {step_form(step) for step in case.record["steps"]}
+        if group == COMPLETE_GROUP or not forms <= seen_forms or number % SAMPLING_INTERVAL == 0:
             yield case
-        told |= forms
+        seen_forms |= forms
 
 
-def form(step: dict[str, Any]) -> tuple[object, ...]:
-    """What a recorded step asks for, of whatever bundles and packages, and how it ended."""
+def step_form(step: dict[str, Any]) -> tuple[object, ...]:
+    """Return command, flags, mode and exit code of a recorded step, without bundles and packages."""
     argv = step["argv"]
     flags = (word for word in argv if word.startswith("--"))
     mode = argv[argv.index("--mode") + 1] if "--mode" in argv else None
@@ -55,8 +55,10 @@ def form(step: dict[str, Any]) -> tuple[object, ...]:
 
 
 RUNS = [
-    *(("registry", case) for group in GROUPS for case in share(group) if str(case) not in INCOMPLETE),
-    *(("layouts", case) for case in cases(WHOLE)[::ONE_IN]),  # where images come from matters to no other step
+    *(("registry", case) for group in GROUPS for case in sample_cases(group) if str(case) not in INCOMPLETE),
+    *(
+        ("layouts", case) for case in cases(COMPLETE_GROUP)[::SAMPLING_INTERVAL]
+    ),  # other commands do not depend on the source of images
 ]
 
 
@@ -64,13 +66,13 @@ def run_step(argv: list[str]) -> int:
     if argv[0] == "initializer":
         return run_initializer(argv[1:])
     if argv[1] == "prune":
-        argv = [*argv, "--permissive"]  # without it opmkit refuses unknown names, which Go ignores
+        argv = [*argv, "--permissive"]  # Go opm ignores unknown packages
     return run(argv)
 
 
 @pytest.fixture
 def manifests(case: Case, tmp_path: Path) -> Path:
-    """The package directories that some cases read, side by side."""
+    """A directory with the package directories of the case."""
     directory = tmp_path / "manifests"
     directory.mkdir()
     for source in case.record.get("manifests_dirs", ()):
@@ -79,7 +81,7 @@ def manifests(case: Case, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("corpus", "case"), RUNS, ids=str, indirect=["corpus"])
-def test_database_equals_the_record(
+def test_database_equals_recorded_result(
     case: Case, corpus: Corpus, manifests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work, scratch, database = tmp_path / "work", tmp_path / "scratch", tmp_path / "index.db"
@@ -94,8 +96,8 @@ def test_database_equals_the_record(
         argv = corpus.fill(step["argv"])
         before = database.read_bytes() if database.exists() else None
         status = run_step([part.replace("{db}", str(database)).replace("{manifests}", str(manifests)) for part in argv])
-        if before is None and step["argv"][1] in TAKE_AWAY:
-            assert (status, database.exists()) == (1, False)  # wanted: the reference makes an empty database
+        if before is None and step["argv"][1] in REMOVING_COMMANDS:
+            assert (status, database.exists()) == (1, False)  # intended difference: Go opm creates an empty database
             return
         if comparable:
             allowed = {0} if defective(step) else {exits[position] for exits in seen}
@@ -104,7 +106,7 @@ def test_database_equals_the_record(
         if status != 0:
             assert (database.read_bytes() if database.exists() else None) == before, "a failed command left a change"
         assert [*work.iterdir(), *scratch.iterdir()] == []
-        # What follows a failure builds on rows that the reference left behind and we don't: it tells nothing.
+        # Later results of Go opm depend on rows that the failed step left.
         comparable = comparable and step["exit"] == status == 0
     if comparable:
         assert_equal_index(case.record, database, corpus.prefix)

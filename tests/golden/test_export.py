@@ -1,4 +1,4 @@
-"""The recorded exports of the reference, replayed through the command line."""
+"""Recorded exports of Go opm, replayed on the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ pytestmark = needs_shared
 
 @pytest.mark.parametrize("case", cases("export"), ids=str)
 @pytest.mark.parametrize("corpus", ["registry", "layouts"], indirect=True)
-def test_files_equal_the_record(case: Case, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_equal_recorded_results(
+    case: Case, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database, work = str(tmp_path / "index.db"), tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)

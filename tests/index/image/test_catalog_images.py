@@ -274,7 +274,7 @@ def test_database_that_is_invalid_as_a_catalog_is_not_converted(workspace: Works
 def test_change_of_catalogs_is_applied_after_the_conversion(workspace: Workspace) -> None:
     workspace.change(NO_CHANGE, None, "1", binary_image="scratch")
     only = CustomChange(None, lambda blobs: blobs + catalog("a"))
-    with pytest.raises(CatalogError, match="unsupported by index databases") as refused:
+    with pytest.raises(CatalogError, match="index databases do not support this change") as refused:
         workspace.change(only, workspace.name("1"), "2")
     assert "to_catalog" in str(refused.value.hint)
     workspace.change(only, workspace.name("1"), "2", to_catalog=True)

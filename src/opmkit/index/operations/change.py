@@ -123,14 +123,14 @@ class CatalogChange(Change):
 
 def _unsupported_by_databases() -> CatalogError:
     return CatalogError(
-        "unsupported by index databases: they store only the channels and edges that bundles declare",
+        "index databases do not support this change: they store only the channels and edges that bundles declare",
         hint=Hint("convert the index with {}", Setting.TO_CATALOG),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSequence(Change):
-    """Several changes, applied one after the other as a single change."""
+    """Several changes, applied in order as a single change."""
 
     changes: Sequence[Change]
 
@@ -141,7 +141,7 @@ class ChangeSequence(Change):
 
     def apply_to_database(self, database: IndexDatabase) -> ChangeResult:
         """Apply every change."""
-        return _combined([change.apply_to_database(database) for change in self.changes])
+        return _combine_results([change.apply_to_database(database) for change in self.changes])
 
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Apply every change."""
@@ -150,11 +150,11 @@ class ChangeSequence(Change):
             result = change.apply_to_catalog(blobs)
             blobs = result.blobs
             results.append(result)
-        combined = _combined(results)
+        combined = _combine_results(results)
         return EditResult(blobs, warnings=combined.warnings, skipped=combined.skipped, failures=combined.failures)
 
 
-def _combined(results: Iterable[ChangeResult]) -> ChangeResult:
+def _combine_results(results: Iterable[ChangeResult]) -> ChangeResult:
     results = list(results)
     return ChangeResult(
         warnings=tuple(dict.fromkeys(warning for result in results for warning in result.warnings)),

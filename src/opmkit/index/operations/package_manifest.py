@@ -64,7 +64,7 @@ def read_package(path: Path) -> PackageManifest | None:
             raise InvalidBundle("the file is empty", hint="fill it in or remove it")
         return PackageManifest.parse(read_document(content).value)
     except BundleError as error:
-        raise located(str(path), error) from error
+        raise locate_error(str(path), error) from error
 
 
 def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
@@ -88,7 +88,7 @@ def read_bundle(path: Path, cache: ManifestCache) -> Bundle | None:
         ]
         return assemble_bundle(csv, objects)
     except BundleError as error:
-        raise located(str(path), error) from error
+        raise locate_error(str(path), error) from error
 
 
 def assemble_bundle(csv: ClusterServiceVersion, objects: Sequence[Manifest]) -> Bundle:
@@ -157,7 +157,7 @@ def _content(path: Path) -> bytes:
         raise CatalogError(f"{path}: {error.strerror}", hint="check the permissions") from error
 
 
-def located(where: str, error: BundleError) -> CatalogError:
+def locate_error(where: str, error: BundleError) -> CatalogError:
     """Return the error with its location."""
     message = error.located(where) if isinstance(error, InvalidDocument) else f"{where}: {error.message}"
     return CatalogError(message, hint=error.hint or "correct the file, or move it")

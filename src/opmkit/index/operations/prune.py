@@ -51,7 +51,7 @@ class PruneStranded(Change):
 
 
 def prune_database(database: IndexDatabase, keep: Collection[str], *, permissive: bool = False) -> RemoveResult:
-    """Remove every package that is not in ``keep``, and with the first one the stranded bundles of every package.
+    """Remove every package that is not in ``keep``; if any is removed, also the stranded bundles of all packages.
 
     Raises:
         UnknownPackage: the index does not have some of the packages in ``keep``; a failure of the result if

@@ -218,7 +218,7 @@ class TestErrors:
 
     def test_existing_name(self) -> None:
         with pytest.raises(
-            BundleVersionExists, match=r"bundle demo\.v1\.2\.0: already exists in package demo"
+            BundleVersionExists, match=r"bundle demo\.v1\.2\.0 already exists in package demo"
         ) as failure:
             add(new_bundle("1.2.0", image="registry.example.com/demo:again"))
         assert failure.value.exit_code == 3

@@ -135,7 +135,7 @@ def _overwrite_conflict(bundle: NewBundle, present: _Contents, options: AddOptio
     """Return the error if the bundle cannot overwrite the existing one of the same name, else None."""
     if not options.overwrite_latest:
         return BundleVersionExists(
-            f"bundle {bundle.name}: already exists in package {bundle.package}",
+            f"bundle {bundle.name} already exists in package {bundle.package}",
             hint=Hint.any_of(
                 "give the new bundle's ClusterServiceVersion its own name and version",
                 Hint("replace the existing bundle with {} if it is the head of its channels", Setting.OVERWRITE_LATEST),

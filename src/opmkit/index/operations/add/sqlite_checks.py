@@ -55,7 +55,7 @@ def _without_image(session: AddSession) -> list[CatalogError]:
 def _name_exists(session: AddSession, bundle: StagedBundle) -> Iterator[CatalogError]:
     if not session.overwritten:
         yield BundleVersionExists(
-            f"bundle {bundle.name}: already exists in package {bundle.package}",
+            f"bundle {bundle.name} already exists in package {bundle.package}",
             hint="give the new bundle's ClusterServiceVersion its own name and version",
         )
     elif bundle.name in session.overwritten and session.overwritten[bundle.name].updated_by:

@@ -15,7 +15,7 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
 from opmkit.index.files import write_files
 from opmkit.index.operations.initialize.loader import Loader
-from opmkit.index.operations.package_manifest import PackageManifest, assemble_bundle, located
+from opmkit.index.operations.package_manifest import PackageManifest, assemble_bundle, locate_error
 from opmkit.index.sqlite import replace_database
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class _Definitions:
     def add(self, where: str, value: JsonValue) -> None:
         manifest = _manifest(where, value, crd.CRD_KIND)
         if manifest.crd_error:
-            raise located(where, manifest.crd_error)
+            raise locate_error(where, manifest.crd_error)
         for api in manifest.apis:
             if api in self.manifests:
                 raise CatalogError(
@@ -103,7 +103,7 @@ def _load_bundle(loader: Loader, definitions: _Definitions, where: str, value: J
         owned = [definitions.manifests[api] for api in csv.owned_crds if api in definitions.manifests]
         bundle = assemble_bundle(csv, list({part.json: part for part in (manifest, *owned)}.values()))
     except BundleError as error:
-        raise located(where, error) from error
+        raise locate_error(where, error) from error
     loader.store_bundle(bundle, where)
 
 
@@ -113,7 +113,7 @@ def _load_package(loader: Loader, where: str, value: JsonValue) -> None:
         if package is None:
             raise InvalidBundle("missing packageName", hint="set the name of the package")
     except BundleError as error:
-        raise located(where, error) from error
+        raise locate_error(where, error) from error
     loader.store_package(package, where)
 
 
@@ -128,7 +128,7 @@ def _entries(data: Mapping[str, str], key: str, name: str) -> Iterator[tuple[str
     try:
         values = fields.items(read_document(data[key].encode()).value, "the document")
     except BundleError as error:
-        raise located(where, error) from error
+        raise locate_error(where, error) from error
     for position, value in enumerate(values):
         yield f"{where}[{position}]", value
 
@@ -137,7 +137,7 @@ def _manifest(where: str, value: JsonValue, kind: str) -> Manifest:
     try:
         manifest = manifest_from_value(value)
     except BundleError as error:
-        raise located(where, error) from error
+        raise locate_error(where, error) from error
     if manifest.kind != kind:
         raise CatalogError(f"{where}: unexpected kind {manifest.kind}, not {kind}", hint="remove the object")
     return manifest
