@@ -1,4 +1,4 @@
-"""The command in a pod: a user id that nobody knows, no home, and nothing to write to but temporary files."""
+"""The command in a pod: an arbitrary user id, no HOME, and write access to temporary files only."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def unprivileged(request: pytest.FixtureRequest) -> Iterator[UnprivilegedUser]:
-    """The user, with the home that the test asks for."""
+    """Return an unprivileged user with the HOME of the test's parameter."""
     with UnprivilegedUser(request.param) as user:
         yield user
         assert list(user.working.iterdir()) == []
         left = {path.name for path in user.temporary.iterdir()}
-        assert left <= {f"opmkit-{UID}", "asked-for"}  # no scratch files
+        assert left <= {f"opmkit-{UID}", "requested"}  # no scratch files
 
 
 def home(*values: str | None) -> pytest.MarkDecorator:
-    """Have a test run with each value of the variable HOME; the user may write to none of them."""
+    """Parametrize a test with values of HOME, none of which is writable."""
     return pytest.mark.parametrize("unprivileged", values, ids="HOME={}".format, indirect=True)
 
 
 @pytest.fixture
 def prefix(registry: Registry, tmp_path: Path) -> str:
-    """A part of the registry that no other test uses."""
+    """Return a unique repository prefix in the registry."""
     return f"{registry.host}/anyuid-{tmp_path.name.replace('_', '-').replace('[', '').lower()}"
 
 
 def build(unprivileged: UnprivilegedUser, version: str, prefix: str) -> str:
-    """Build and push a bundle; its name."""
+    """Build and push a bundle and return its reference."""
     name = f"{prefix}/lagoon-operator:{version}"
     flags = ("--package", "lagoon-operator", "--channels", "alpha", "--default", "alpha", "--push", "--use-http")
-    out = unprivileged.temporary / "asked-for" / version
+    out = unprivileged.temporary / "requested" / version
     manifests = str(LAGOON / version / "manifests")
     unprivileged("bundle", "build", "--directory", manifests, "--output-dir", str(out), "--tag", name, *flags)
     return name
@@ -60,9 +60,9 @@ def test_from_manifests_to_a_catalog_in_a_registry(unprivileged: UnprivilegedUse
 
 
 @home("/", "/no/such/home")
-def test_files_go_where_they_are_asked_for(unprivileged: UnprivilegedUser, prefix: str) -> None:
+def test_output_is_written_to_the_requested_paths(unprivileged: UnprivilegedUser, prefix: str) -> None:
     bundle = build(unprivileged, "0.1.0", prefix)
-    out = unprivileged.temporary / "asked-for"
+    out = unprivileged.temporary / "requested"
     unprivileged("bundle", "unpack", bundle, "--out", str(out / "unpacked"), "--use-http")
     assert (out / "unpacked" / "metadata" / "annotations.yaml").is_file()
     database = str(out / "index.db")
@@ -73,7 +73,7 @@ def test_files_go_where_they_are_asked_for(unprivileged: UnprivilegedUser, prefi
 
 
 @home(None, "/", "/root", "/no/such/home")
-def test_images_are_kept_among_the_temporary_files(unprivileged: UnprivilegedUser, prefix: str) -> None:
+def test_images_are_stored_in_the_temporary_directory(unprivileged: UnprivilegedUser, prefix: str) -> None:
     unprivileged("index", "add", "-b", "", "-i", "scratch", "-t", f"{prefix}/catalog:1")
     assert f"{prefix}/catalog:1" in unprivileged("image", "ls")
     unprivileged("image", "push", f"{prefix}/catalog:1", "--use-http")
@@ -92,7 +92,7 @@ def test_images_are_kept_among_the_temporary_files(unprivileged: UnprivilegedUse
     ],
     ids=lambda argv: " ".join(argv),
 )
-def test_what_would_be_written_to_the_working_directory_is_refused_with_advice(argv: tuple[str, ...]) -> None:
+def test_writing_to_a_read_only_working_directory_fails_with_a_hint(argv: tuple[str, ...]) -> None:
     with UnprivilegedUser() as unprivileged:
         done = unprivileged.attempt(*argv)
         assert done.returncode == 1
@@ -103,7 +103,7 @@ def test_what_would_be_written_to_the_working_directory_is_refused_with_advice(a
         assert list(unprivileged.working.iterdir()) == []
 
 
-def test_a_directory_that_someone_else_made_first_is_not_used(registry: Registry) -> None:
+def test_store_directory_of_another_user_is_rejected(registry: Registry) -> None:
     with UnprivilegedUser() as unprivileged:
         trap = unprivileged.temporary / f"opmkit-{UID}"
         trap.mkdir(mode=0o777)

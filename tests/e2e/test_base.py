@@ -1,4 +1,4 @@
-"""What an index image is layered on: every platform of it, recorded, and never moved."""
+"""Base images of indexes: all their platforms are used and recorded, and their layers are not copied."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def repository(name: str) -> Repository:
 
 
 def platform_image(platform: str, directory: Path, media_type: str) -> Image:
-    """An image with a server for one platform, that has settings of its own."""
+    """Return an image with a server for one platform, and with user, environment and labels."""
     layer = write_layer([LayerFile("bin/opm", f"for {platform}".encode())], directory)
     settings = ConfigChanges(env={"PATH": "/bin"}, user="1001", cmd=("sh",), labels={"vendor": "someone"})
     return Image.scratch(Platform.parse(platform), media_type).append([layer], settings)
@@ -37,7 +37,7 @@ def platform_image(platform: str, directory: Path, media_type: str) -> Image:
 
 @pytest.fixture(params=[media_types.OCI_MANIFEST, media_types.DOCKER_MANIFEST], ids=["oci", "docker"])
 def base(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> str:
-    """A base image for several platforms."""
+    """Push a multi-platform base image and return its reference."""
     images = [platform_image(platform, tmp_path, request.param) for platform in PLATFORMS]
     index_type = media_types.OCI_INDEX if request.param == media_types.OCI_MANIFEST else media_types.DOCKER_LIST
     placeholders = [image.manifest.descriptor for image in images]
@@ -47,10 +47,10 @@ def base(request: pytest.FixtureRequest, registry: Registry, tmp_path: Path) -> 
     return f"{name}:1"
 
 
-def test_every_platform_gets_the_database_and_no_layer_of_the_base_moves(
+def test_every_platform_gets_the_database_without_copying_base_layers(
     base: str, opm_http: Opm, registry: Registry
 ) -> None:
-    prefix = base.rpartition("/")[0] + "/made-on-" + base.rpartition("/")[2].rpartition(":")[0]
+    prefix = base.rpartition("/")[0] + "/on-" + base.rpartition("/")[2].rpartition(":")[0]
     bundles = [f"{prefix}/lagoon-operator:{version}" for version in ("0.1.0", "0.2.0")]
     for bundle in bundles:
         opm_http.build_bundle(bundle.rpartition(":")[2], bundle, "--push")
@@ -74,17 +74,17 @@ def test_every_platform_gets_the_database_and_no_layer_of_the_base_moves(
             assert image.labels["vendor"] == "someone"
             assert image.manifest.annotations["org.opencontainers.image.base.name"] == base
             assert image.manifest.annotations["org.opencontainers.image.base.digest"] == on_base.digest
-    moved = [
+    downloads = [
         request
         for request in registry.requests()[before:]
         for image in on_base.images
         if request.method == "GET" and image.manifest.layers[0].digest in request.path
     ]
-    assert moved == []
+    assert downloads == []
     assert "v0.2.0" in opm_http("alpha", "list", "bundles", f"{prefix}/catalog:2")
 
 
-def test_the_binary_image_named_wins_over_what_lies_under_the_old_index(
+def test_binary_image_flag_takes_precedence_over_the_base_of_the_old_index(
     base: str, opm_http: Opm, registry: Registry
 ) -> None:
     prefix = f"{base.rpartition(':')[0]}/other"

@@ -32,45 +32,45 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
-class Here:
-    """The command, run in this process, which is quicker."""
+class InProcessOpm:
+    """The command, run in this process because that is quicker."""
 
     capsys: pytest.CaptureFixture[str]
 
     def attempt(self, *arguments: str) -> CompletedProcess[str]:
-        """Run to the end, whatever it is."""
+        """Run the command and return its result, whether it succeeds or fails."""
         status = run(list(arguments))
         printed = self.capsys.readouterr()
         return CompletedProcess(arguments, status, printed.out, printed.err)
 
     def __call__(self, *arguments: str) -> str:
-        """Run, and give what came on stdout; anything but success fails the test."""
+        """Run a command that must succeed and return its stdout."""
         done = self.attempt(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
 
 @pytest.fixture
-def opm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Here:
+def opm(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> InProcessOpm:
     monkeypatch.chdir(tmp_path)
-    return Here(capsys)
+    return InProcessOpm(capsys)
 
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """A catalog with one error, and a warning for it, at line 10."""
+    """Return a catalog with one error and one warning on line 9."""
     directory = tmp_path / "broken"
     directory.mkdir()
     (directory / "demo.yaml").write_bytes((INVALID / "cycle.yaml").read_bytes())
     return directory
 
 
-def test_nothing_is_said_of_a_sound_catalog(tmp_path: Path) -> None:
+def test_valid_catalog_has_no_output(tmp_path: Path) -> None:
     done = Opm(tmp_path).attempt("validate", str(VALID))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_what_is_wrong_is_told_as_compilers_do(opm: Here, broken: Path) -> None:
+def test_findings_have_the_format_of_compilers(opm: InProcessOpm, broken: Path) -> None:
     done = opm.attempt("validate", "broken")
     assert (done.returncode, done.stdout) == (1, "")
     error, hint, warning, _, last = done.stderr.splitlines()
@@ -87,7 +87,7 @@ def test_what_is_wrong_is_told_as_compilers_do(opm: Here, broken: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_the_report_has_what_the_reference_prints_and_all_findings(opm: Here, broken: Path, form: str) -> None:
+def test_report_contains_the_fields_of_go_opm_and_all_findings(opm: InProcessOpm, broken: Path, form: str) -> None:
     done = opm.attempt("validate", str(broken), "-o", form)
     assert (done.returncode, done.stderr) == (1, "")
     report: dict[str, Any] = json.loads(done.stdout) if form == "json" else yaml.safe_load(done.stdout)
@@ -100,46 +100,46 @@ def test_the_report_has_what_the_reference_prints_and_all_findings(opm: Here, br
     assert (warning["severity"], warning["bundle"]) == ("warning", "demo.v1.0.0")
 
 
-def test_a_report_of_a_sound_catalog(opm: Here) -> None:
+def test_report_of_a_valid_catalog(opm: InProcessOpm) -> None:
     assert json.loads(opm("validate", str(VALID), "--output", "json")) == {"passed": True, "findings": []}
 
 
-def test_the_rules_of_an_older_release(opm: Here, tmp_path: Path) -> None:
+def test_compat_selects_the_rules_of_an_older_release(opm: InProcessOpm, tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "demo.yaml").write_bytes((INVALID / "bundle-same-version.yaml").read_bytes())
     assert opm.attempt("validate", "demo").returncode == 1
     assert opm.attempt("validate", "demo", "--compat", "opm-1.26").returncode == 0
 
 
-def test_an_empty_directory_is_a_valid_catalog(opm: Here, tmp_path: Path) -> None:
+def test_an_empty_directory_is_a_valid_catalog(opm: InProcessOpm, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert opm("validate", "empty") == ""
 
 
-@pytest.mark.parametrize(("name", "told"), [("gone", "gone"), ("text.yaml", "text.yaml")])
-def test_what_is_no_catalog_is_refused(opm: Here, tmp_path: Path, name: str, told: str) -> None:
+@pytest.mark.parametrize(("name", "message"), [("gone", "gone"), ("text.yaml", "text.yaml")])
+def test_invalid_catalog_path_is_an_error(opm: InProcessOpm, tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "text.yaml").write_text("schema: olm.package\n")
     done = opm.attempt("validate", f"./{name}")
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ")
-    assert told in done.stderr
+    assert message in done.stderr
 
 
-def test_a_catalog_image_is_validated_and_listed_like_its_directory(opm: Here, tmp_path: Path) -> None:
+def test_a_catalog_image_is_validated_and_listed_like_its_directory(opm: InProcessOpm, tmp_path: Path) -> None:
     image = catalog_image(VALID, tmp_path)
     assert opm("validate", image) == ""
     for what in ("packages", "channels", "bundles"):
         assert opm("alpha", "list", what, image) == opm("alpha", "list", what, str(VALID))
 
 
-def test_what_is_wrong_in_an_image_has_its_place_in_the_catalog(opm: Here, broken: Path, tmp_path: Path) -> None:
+def test_findings_in_an_image_have_the_path_in_the_catalog(opm: InProcessOpm, broken: Path, tmp_path: Path) -> None:
     done = opm.attempt("validate", catalog_image(broken, tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith('demo.yaml:9: error: package "demo"')
 
 
 def catalog_image(directory: Path, scratch: Path) -> str:
-    """An image with a catalog, in a layout."""
+    """Write a catalog image to an OCI layout and return its reference."""
     files = [LayerFile(f"configs/{path.relative_to(directory)}", path) for path in files_of(directory)]
     changes = ConfigChanges(labels={INDEX_CONFIGS: "/configs"})
     image = Image.scratch().append([write_layer(files, scratch)], changes)
@@ -151,7 +151,7 @@ def files_of(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*") if path.is_file())
 
 
-def test_lists_of_a_catalog(opm: Here) -> None:
+def test_lists_of_a_catalog(opm: InProcessOpm) -> None:
     assert opm("alpha", "list", "packages", str(VALID)).splitlines() == [
         "NAME   DISPLAY NAME  DEFAULT CHANNEL",
         "demo   Demo          stable",
@@ -166,13 +166,13 @@ def test_lists_of_a_catalog(opm: Here) -> None:
     assert (bundle["bundle"], bundle["image"]) == ("extra-v2.0.0-1", "quay.io/example/extra-bundle:2.0.0-1")
 
 
-def test_an_invalid_catalog_is_not_listed(opm: Here, broken: Path) -> None:
+def test_an_invalid_catalog_is_not_listed(opm: InProcessOpm, broken: Path) -> None:
     done = opm.attempt("alpha", "list", "packages", str(broken))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith('Error: demo.yaml:9: package "demo", channel "alpha": detected cycle')
 
 
-def test_a_package_to_begin_with(opm: Here, tmp_path: Path) -> None:
+def test_init_prints_a_package(opm: InProcessOpm, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("# Demo\n\nAn operator.\n")
     (tmp_path / "demo.svg").write_bytes(SVG)
     flags = ("--default-channel", "stable", "--description", "README.md", "--icon", "demo.svg")
@@ -198,13 +198,15 @@ def test_a_package_to_begin_with(opm: Here, tmp_path: Path) -> None:
         (b"RIFF____WEBP", "image/webp"),
     ],
 )
-def test_icons_are_told_by_what_is_in_them(opm: Here, tmp_path: Path, data: bytes, media_type: str) -> None:
+def test_media_type_of_an_icon_is_detected_from_its_content(
+    opm: InProcessOpm, tmp_path: Path, data: bytes, media_type: str
+) -> None:
     (tmp_path / "icon").write_bytes(data)
     assert json.loads(opm("init", "demo", "-i", "icon"))["icon"]["mediatype"] == media_type
 
 
 @pytest.mark.parametrize(
-    ("flag", "content", "told"),
+    ("flag", "content", "message"),
     [
         ("--icon", b"text", "unsupported image format"),
         ("--icon", b"<html/>", "unsupported image format"),
@@ -213,17 +215,17 @@ def test_icons_are_told_by_what_is_in_them(opm: Here, tmp_path: Path, data: byte
         ("--description", b"a" * ((1 << 20) + 1), "larger than 1048576 bytes"),
     ],
 )
-def test_files_that_a_package_can_not_have(
-    opm: Here, tmp_path: Path, flag: str, content: bytes | None, told: str
+def test_invalid_icons_and_descriptions_are_errors(
+    opm: InProcessOpm, tmp_path: Path, flag: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
         (tmp_path / "file").write_bytes(content)
     done = opm.attempt("init", "demo", flag, "file")
     assert (done.returncode, done.stdout) == (1, "")
-    assert told in done.stderr
+    assert message in done.stderr
 
 
-def test_a_name_that_catalogs_refuse_is_warned_of(opm: Here) -> None:
+def test_invalid_package_name_is_a_warning(opm: InProcessOpm) -> None:
     assert "Warning: package name 'Demo'" in opm.attempt("init", "Demo").stderr
 
 
@@ -251,26 +253,26 @@ def catalog(tmp_path: Path) -> Path:
     return directory
 
 
-def test_a_dockerfile_of_two_stages(opm: Here, catalog: Path) -> None:
+def test_dockerfile_with_two_stages(opm: InProcessOpm, catalog: Path) -> None:
     assert opm("generate", "dockerfile", "catalog") == ""
     assert instructions(catalog.with_name("catalog.Dockerfile")) == TWO_STAGES
 
 
-def test_a_dockerfile_without_a_server_in_the_image(opm: Here, catalog: Path) -> None:
+def test_dockerfile_without_a_server_in_the_image(opm: InProcessOpm, catalog: Path) -> None:
     opm("generate", "dockerfile", "catalog/", "-i", "scratch", "-b", "quay.io/me/opm:1")
     found = instructions(catalog.with_name("catalog.Dockerfile"))
     assert found[0] == "FROM quay.io/me/opm:1 as builder"
     assert found[3:] == ["FROM scratch", *TWO_STAGES[6:]]
 
 
-def test_a_dockerfile_of_one_stage(opm: Here, catalog: Path) -> None:
+def test_dockerfile_with_one_stage(opm: InProcessOpm, catalog: Path) -> None:
     opm("generate", "dockerfile", "catalog", "--compat", "opm-1.26", "-i", "quay.io/me/opm:1")
     assert sorted(instructions(catalog.with_name("catalog.Dockerfile"))) == sorted(
         ["FROM quay.io/me/opm:1", *TWO_STAGES[1:3], *TWO_STAGES[4:6], TWO_STAGES[8]]
     )
 
 
-def test_the_older_flag_names_both_images(opm: Here, catalog: Path) -> None:
+def test_deprecated_flag_sets_both_images(opm: InProcessOpm, catalog: Path) -> None:
     done = opm.attempt("generate", "dockerfile", "catalog", "--binary-image", "quay.io/me/opm:1")
     assert (done.returncode, "deprecated" in done.stderr) == (0, True)
     found = instructions(catalog.with_name("catalog.Dockerfile"))
@@ -280,7 +282,7 @@ def test_the_older_flag_names_both_images(opm: Here, catalog: Path) -> None:
     ]
 
 
-def test_labels_are_sorted_and_the_last_of_a_key_counts(opm: Here, catalog: Path) -> None:
+def test_labels_are_sorted_and_the_last_value_of_a_key_is_used(opm: InProcessOpm, catalog: Path) -> None:
     opm("generate", "dockerfile", "catalog", "-l", "b=1,a=x y", "--extra-labels", "b=2=3")
     assert instructions(catalog.with_name("catalog.Dockerfile"))[-2:] == ['LABEL "a"="x y"', 'LABEL "b"="2=3"']
 
@@ -299,7 +301,7 @@ def test_labels_are_sorted_and_the_last_of_a_key_counts(opm: Here, catalog: Path
         ("-i", "scratch\nRUN rm -rf /"),
     ],
 )
-def test_what_a_dockerfile_can_not_have(opm: Here, catalog: Path, flags: tuple[str, ...]) -> None:
+def test_invalid_dockerfile_flags_are_errors(opm: InProcessOpm, catalog: Path, flags: tuple[str, ...]) -> None:
     done = opm.attempt("generate", "dockerfile", "catalog", *flags)
     assert done.returncode == 1
     assert "Error: " in done.stderr
@@ -307,7 +309,7 @@ def test_what_a_dockerfile_can_not_have(opm: Here, catalog: Path, flags: tuple[s
     assert not catalog.with_name("catalog.Dockerfile").exists()
 
 
-def test_a_dockerfile_that_is_there_is_kept(opm: Here, catalog: Path) -> None:
+def test_existing_dockerfile_is_not_overwritten(opm: InProcessOpm, catalog: Path) -> None:
     path = catalog.with_name("catalog.Dockerfile")
     path.symlink_to("nowhere")
     done = opm.attempt("generate", "dockerfile", "catalog")
@@ -315,7 +317,9 @@ def test_a_dockerfile_that_is_there_is_kept(opm: Here, catalog: Path) -> None:
     assert not (catalog.parent / "nowhere").exists()
 
 
-def test_a_dockerfile_needs_a_directory_with_a_name(opm: Here, catalog: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dockerfile_needs_a_directory_with_a_name(
+    opm: InProcessOpm, catalog: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (catalog / "file").write_text("")
     for name in ("gone", "catalog/file", "/"):
         assert "no such directory" in opm.attempt("generate", "dockerfile", name).stderr
@@ -324,7 +328,7 @@ def test_a_dockerfile_needs_a_directory_with_a_name(opm: Here, catalog: Path, mo
     assert instructions(catalog.with_name("catalog.Dockerfile")) == TWO_STAGES
 
 
-def test_names_of_all_kinds_stay_names() -> None:
+def test_names_are_quoted_in_instructions() -> None:
     labels = {'say "hi"': "$HOME\\"}
     text = CatalogDockerfile("my catalog", labels=labels).text()
     assert 'ADD ["my catalog", "/configs"]' in text
@@ -334,7 +338,7 @@ def test_names_of_all_kinds_stay_names() -> None:
 
 
 @pytest.mark.parametrize("program", ["buildah", "podman"])
-def test_labels_come_out_of_a_build_as_they_were_given(program: str, tmp_path: Path) -> None:
+def test_built_image_has_the_given_labels(program: str, tmp_path: Path) -> None:
     labels = {'say "hi"': "$HOME\\ and `more`", "a": "", "it's": "# no comment"}
     text = CatalogDockerfile("catalog", base="scratch", labels=labels).text()
     final = text.rpartition("FROM")[2].splitlines()[1:]

@@ -20,7 +20,7 @@ V1, V2, V3 = (f"{NAME}.v0.{minor}.0" for minor in "123")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three bundles, and indexes of the first two: a catalog as an image and in a directory, and a database's image."""
+    """Write three bundles, and indexes of the first two: a catalog image, a catalog directory and a database image."""
     opm = Opm(tmp_path_factory.mktemp("made"))
     for minor in "123":
         opm.build_bundle(f"0.{minor}.0", f"oci:images/lagoon:{minor}")
@@ -34,7 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(made: Path, opm: Opm) -> Opm:
-    """The command in a copy of it."""
+    """Return the command in a copy of the prepared directory."""
     shutil.copytree(made, opm.directory, dirs_exist_ok=True)
     return opm
 
@@ -45,7 +45,7 @@ def changed(opm: Opm, *argv: str) -> dict[str, Any]:
 
 
 def entries(opm: Opm, index: str) -> dict[str, dict[str, str]]:
-    """What each entry of each channel replaces."""
+    """Return the replaced bundle of each entry by channel."""
     rows = json.loads(opm("alpha", "list", "bundles", index, "-o", "json"))
     channels: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -67,7 +67,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("argv", CHANGES, ids=" ".join)
-def test_directories_and_images_are_changed_alike_and_a_dry_run_tells_how(site: Opm, argv: tuple[str, ...]) -> None:
+def test_directories_and_images_change_in_the_same_way_as_the_dry_run_reports(site: Opm, argv: tuple[str, ...]) -> None:
     verb, *flags = argv
     before = site("render", "cat")
     dry = changed(site, "index", verb, *flags, "-f", "cat", "--dry-run")
@@ -82,7 +82,7 @@ def test_directories_and_images_are_changed_alike_and_a_dry_run_tells_how(site: 
     assert "serve /configs" in kept
 
 
-def test_the_same_bundles_give_the_same_catalog_by_either_way(site: Opm) -> None:
+def test_adding_at_once_or_in_turn_results_in_the_same_catalog(site: Opm) -> None:
     add = ("index", "add", "-b", THIRD, "-f")
     site(*add, "oci:images/catalog:db", "-t", "oci:images/catalog:converted", "--to-fbc")
     site(*add, "oci:images/catalog:1", "-t", "oci:images/catalog:added")
@@ -90,7 +90,7 @@ def test_the_same_bundles_give_the_same_catalog_by_either_way(site: Opm) -> None
     assert entries(site, "oci:images/catalog:added")["alpha"] == {V1: "", V2: V1, V3: V2}
 
 
-def test_a_bundle_that_gives_a_channel_two_heads_is_refused_with_the_graph_and_a_remedy(site: Opm) -> None:
+def test_second_channel_head_is_an_error_with_graph_and_hint(site: Opm) -> None:
     before = site("render", "cat")
     done = site.attempt("index", "add", "-b", THIRD, "-f", "cat", "--channel", "alpha", "--replaces", "")
     assert done.returncode == 1
@@ -103,7 +103,7 @@ def test_a_bundle_that_gives_a_channel_two_heads_is_refused_with_the_graph_and_a
 
 
 @pytest.mark.parametrize(
-    ("argv", "status", "told"),
+    ("argv", "status", "message"),
     [
         (("add", "-b", SECOND, "-f", "cat"), 2, "quay.io/me/lagoon:2"),
         (("add", "-b", "oci:images/lagoon:2=quay.io/other:2", "-f", "cat"), 3, V2),
@@ -123,26 +123,28 @@ def test_a_bundle_that_gives_a_channel_two_heads_is_refused_with_the_graph_and_a
     ],
     ids=lambda value: " ".join(value[:4]) if isinstance(value, tuple) else "",
 )
-def test_what_is_refused_changes_nothing(site: Opm, argv: tuple[str, ...], status: int, told: str) -> None:
+def test_failed_change_leaves_the_catalog_unchanged(
+    site: Opm, argv: tuple[str, ...], status: int, message: str
+) -> None:
     before = site("render", "cat")
     done = site.attempt("index", *argv)
     assert (done.returncode, site("render", "cat")) == (status, before)
-    assert told in done.stderr
+    assert message in done.stderr
 
 
-def test_a_filter_tells_what_it_keeps_and_why(site: Opm) -> None:
+def test_filter_reports_retained_bundles_with_reasons(site: Opm) -> None:
     site("index", "add", "-b", THIRD, "-f", "cat")
     argv = ("index", "filter", f"{NAME}:stable@0.1.0 || 0.3.0", "-f", "cat")
-    told = site(*argv, "--dry-run")
-    assert "package lagoon-operator\n  channel stable: 3 of 3 bundles\n" in told
-    assert f"{V2} stays: " in told
-    assert "- channel alpha" in told
+    output = site(*argv, "--dry-run")
+    assert "package lagoon-operator\n  channel stable: 3 of 3 bundles\n" in output
+    assert f"{V2} stays: " in output
+    assert "- channel alpha" in output
     result = changed(site, *argv)
     assert [(kept["bundle"], kept["channel"]) for kept in result["kept"]] == [(V2, "stable")]
     assert entries(site, "cat") == {"stable": {V1: "", V2: V1, V3: V2}}
 
 
-def test_an_index_is_filtered_as_it_is_converted(site: Opm) -> None:
+def test_database_is_filtered_and_converted(site: Opm) -> None:
     argv = ("index", "filter", f"{NAME}@0.2.0", "-f", "oci:images/catalog:db", "-t", "oci:images/catalog:small")
     refused = site.attempt(*argv)
     assert (refused.returncode, "--to-fbc" in refused.stderr) == (1, True)
@@ -152,10 +154,10 @@ def test_an_index_is_filtered_as_it_is_converted(site: Opm) -> None:
     assert entries(site, "oci:images/catalog:small") == {"alpha": {V2: V1}, "stable": {V2: V1}}
 
 
-def test_differences_of_either_kind(site: Opm) -> None:
+def test_diff_of_catalogs_and_databases(site: Opm) -> None:
     site("registry", "add", "-b", f"{FIRST},{SECOND}", "-d", "index.db")
-    told = site("index", "diff", "index.db", "cat")
-    assert told.splitlines() == ["~ package lagoon-operator", "  ~ description"]
+    output = site("index", "diff", "index.db", "cat")
+    assert output.splitlines() == ["~ package lagoon-operator", "  ~ description"]
     site("index", "deprecate", "--package", NAME, "--channel", "alpha", "-m", "Use `stable`.", "-f", "cat")
     assert (
         "  + deprecation of olm.channel alpha: Use `stable`." in site("index", "diff", "index.db", "cat").splitlines()

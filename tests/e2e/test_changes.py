@@ -1,4 +1,4 @@
-"""Changes of indexes from the command line: tried out, several at once, compared."""
+"""Dry runs, combined updates and differences of indexes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = (f"oci:images/lagoon-operator:{version}" for version in (
 
 @pytest.fixture
 def built(opm: Opm) -> Opm:
-    """The command in a directory with three bundles, and an index image and a database of the first two."""
+    """Return the command in a directory with three bundles, and an index image and a database of the first two."""
     for reference in (FIRST, SECOND, THIRD):
         opm.build_bundle(reference.rpartition(":")[2], reference)
     opm("index", "add", "-b", f"{FIRST},{SECOND}", "-i", "scratch", "-t", "oci:images/catalog:1")
@@ -43,20 +43,20 @@ def changed(opm: Opm, *argv: str) -> dict[str, Any]:
     ],
     ids=lambda argv: " ".join(argv[:2]),
 )
-def test_a_dry_run_tells_what_the_change_does_and_changes_nothing(built: Opm, argv: tuple[str, ...]) -> None:
+def test_dry_run_reports_the_change_and_leaves_the_index_unchanged(built: Opm, argv: tuple[str, ...]) -> None:
     database = (built.directory / "index.db").read_bytes()
     layout = (built.directory / "images" / "catalog" / "index.json").read_bytes()
     dry = changed(built, *argv, "--dry-run")
-    told = built(*argv, "--dry-run")
+    output = built(*argv, "--dry-run")
     assert (built.directory / "index.db").read_bytes() == database
     assert (built.directory / "images" / "catalog" / "index.json").read_bytes() == layout
     assert dry["packages"][0]["name"] == "lagoon-operator"
-    assert "package lagoon-operator" in told
+    assert "package lagoon-operator" in output
     real = changed(built, *argv)
     assert (real["packages"], real["stranded"]) == (dry["packages"], dry["stranded"])
 
 
-def test_what_an_add_changes(built: Opm) -> None:
+def test_dry_run_of_add_reports_added_bundles(built: Opm) -> None:
     (package,) = changed(built, "registry", "add", "-d", "index.db", "-b", THIRD)["packages"]
     assert package["kind"] == "changed"
     assert {
@@ -66,7 +66,7 @@ def test_what_an_add_changes(built: Opm) -> None:
     assert (bundle["kind"], bundle["name"], bundle["image"]) == ("added", "lagoon-operator.v0.3.0", THIRD)
 
 
-def test_bundles_present_are_skipped_by_digest_whatever_their_repository_is_called(built: Opm) -> None:
+def test_present_bundles_are_skipped_by_digest_in_any_repository(built: Opm) -> None:
     built("image", "copy", SECOND, "oci:elsewhere/copy:x")
     result = changed(
         built, "registry", "add", "-d", "index.db", "-b", f"oci:elsewhere/copy:x,{THIRD}", "--skip-present"
@@ -79,13 +79,13 @@ def test_bundles_present_are_skipped_by_digest_whatever_their_repository_is_call
     assert built.attempt("registry", "add", "-d", "index.db", "-b", THIRD).returncode == 2
 
 
-def test_a_bundle_of_the_same_name_from_another_image_is_not_skipped(built: Opm) -> None:
+def test_bundle_with_the_same_name_and_another_image_is_not_skipped(built: Opm) -> None:
     built.build_bundle("0.2.0", "oci:images/other:1", "--default", "alpha", "--overwrite")
     done = built.attempt("registry", "add", "-d", "index.db", "-b", "oci:images/other:1", "--skip-present")
     assert done.returncode == 3
 
 
-def test_an_update_makes_all_changes_at_once_and_gives_further_tags(built: Opm) -> None:
+def test_update_makes_all_changes_and_writes_additional_tags(built: Opm) -> None:
     built(
         *("index", "update", "--add", THIRD, "--deprecate", SECOND, "-f", "oci:images/catalog:1"),
         *("-t", "oci:images/catalog:2", "--also-tag", "oci:images/catalog:latest,oci:copies/catalog:2"),
@@ -96,7 +96,7 @@ def test_an_update_makes_all_changes_at_once_and_gives_further_tags(built: Opm) 
         assert built("index", "diff", "oci:images/catalog:2", other).strip() == "no difference"
 
 
-def test_a_tag_that_cannot_be_written_leaves_the_others_where_they_are(built: Opm) -> None:
+def test_failed_tag_leaves_the_other_tags_unchanged(built: Opm) -> None:
     (built.directory / "file").touch()
     before = built("image", "inspect", "oci:images/catalog:1")
     place = ("-f", "oci:images/catalog:1", "-t", "oci:images/catalog:1", "--also-tag", "oci:file/below:1")
@@ -106,7 +106,7 @@ def test_a_tag_that_cannot_be_written_leaves_the_others_where_they_are(built: Op
     assert built("image", "inspect", "oci:images/catalog:1") == before
 
 
-def test_an_update_of_which_one_change_fails_makes_none(built: Opm) -> None:
+def test_update_with_a_failing_change_makes_no_change(built: Opm) -> None:
     before = (built.directory / "images" / "catalog" / "index.json").read_bytes()
     argv = (
         "index",
@@ -126,13 +126,13 @@ def test_an_update_of_which_one_change_fails_makes_none(built: Opm) -> None:
     assert (built.directory / "images" / "catalog" / "index.json").read_bytes() == before
 
 
-def test_an_update_needs_something_to_do(built: Opm) -> None:
+def test_update_without_a_change_is_an_error(built: Opm) -> None:
     done = built.attempt("index", "update", "-f", "oci:images/catalog:1", "-t", "oci:images/catalog:2")
     assert done.returncode == 1
     assert "--add, --rm, --prune-to or --deprecate" in done.stderr
 
 
-def test_the_difference_of_images_and_databases_in_three_forms(built: Opm) -> None:
+def test_diff_of_images_and_databases_in_three_formats(built: Opm) -> None:
     built("registry", "add", "-b", THIRD, "-d", "index.db")
     assert built("index", "diff", "oci:images/catalog:1", "index.db").splitlines() == [
         "~ package lagoon-operator",
@@ -155,7 +155,7 @@ def test_json_output_reports_unknown_packages_as_other_errors(built: Opm) -> Non
 
 
 @pytest.mark.parametrize("command", ["rm -o x", "prune -p x", "prune-stranded", "deprecatetruncate -b x:1"])
-def test_commands_that_take_away_make_no_file(opm: Opm, command: str) -> None:
+def test_removal_commands_do_not_create_a_database(opm: Opm, command: str) -> None:
     done = opm.attempt("registry", *command.split(), "-d", "missing.db")
     assert done.returncode == 1
     assert "missing.db" in done.stderr

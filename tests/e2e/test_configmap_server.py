@@ -1,4 +1,4 @@
-"""``configmap-server`` and ``opm bundle extract`` as users run them, at an API server."""
+"""``configmap-server`` and ``opm bundle extract`` with an API server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kubeconfig(server: ApiServer, tmp_path: Path) -> str:
 
 
 def catalog(*versions: str) -> dict[str, str]:
-    """What a ConfigMap has of these versions of the sample operator."""
+    """Return the data of a ConfigMap with versions of the sample operator."""
     objects = [
         [yaml.safe_load(path.read_bytes()) for path in sorted((LAGOON / version / "manifests").iterdir())]
         for version in versions
@@ -67,13 +67,13 @@ def serving(kubeconfig: str, *flags: str, directory: Path) -> Server:
 
 
 def attempt(*flags: str, directory: Path, forkserver: ForkServer) -> Done:
-    """Run ``configmap-server`` where it is to end by itself."""
+    """Run ``configmap-server`` until it exits."""
     termination = ("--termination-log", str(directory / "termination-log"), "--port", "0")
     (done,) = forkserver.run([Command([*flags, *termination], directory=directory, program="configmap-server")])
     return done
 
 
-def test_it_serves_the_catalog_in_a_config_map(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
+def test_catalog_in_a_config_map_is_served(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
     content = catalog("0.1.0", "0.2.0")
     server.put("olm", "catalog", content)
     with serving(kubeconfig, directory=tmp_path) as started, CatalogClient.connect(started.address) as client:
@@ -95,7 +95,7 @@ def test_it_serves_the_catalog_in_a_config_map(server: ApiServer, kubeconfig: st
     assert server.requests[-1].verb == "get"
 
 
-def test_permissive_serves_what_there_is(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
+def test_permissive_serves_the_valid_part_of_a_catalog(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
     content = {**catalog("0.1.0"), "packages": "- packageName: other\n  channels: [{name: a, currentCSV: none}]\n"}
     server.put("olm", "catalog", content)
     with (
@@ -117,7 +117,7 @@ def test_permissive_serves_what_there_is(server: ApiServer, kubeconfig: str, tmp
     ],
     ids=["missing", "empty", "broken"],
 )
-def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
+def test_errors_are_one_line_on_stderr_and_in_the_termination_log(
     content: dict[str, str] | None,
     problem: str,
     server: ApiServer,
@@ -136,7 +136,7 @@ def test_what_is_wrong_is_one_line_here_and_in_the_termination_log(
     assert not (tmp_path / "bundles.db").exists()
 
 
-def test_a_cluster_that_cannot_be_asked(server: ApiServer, forkserver: ForkServer, tmp_path: Path) -> None:
+def test_unreachable_cluster_is_an_error(server: ApiServer, forkserver: ForkServer, tmp_path: Path) -> None:
     gone = str(server.kubeconfig(tmp_path / "gone", server="https://127.0.0.1:1"))
     for flags, problem in (
         (["--kubeconfig", gone], "cannot reach the API server https://127.0.0.1:1"),
@@ -151,15 +151,15 @@ def test_a_cluster_that_cannot_be_asked(server: ApiServer, forkserver: ForkServe
 @pytest.mark.parametrize(
     "flags", [("--bogus",), ("--configMapNamespace", "olm"), ("--configMapName", "catalog"), (*NAMED, "--port", "x")]
 )
-def test_a_wrong_command_line_exits_with_2(flags: tuple[str, ...], forkserver: ForkServer, tmp_path: Path) -> None:
+def test_usage_errors_exit_with_2(flags: tuple[str, ...], forkserver: ForkServer, tmp_path: Path) -> None:
     (done,) = forkserver.run([Command(flags, directory=tmp_path, program="configmap-server")])
     assert done.status == 2
     assert done.stderr.startswith("Error: ")
     assert "--help" in done.stderr
 
 
-def test_in_a_pod_it_is_the_cluster_of_the_service_account(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
-    """The pod's files are put where a cluster puts them, seen by this program alone."""
+def test_in_a_pod_the_service_account_is_used(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
+    """The files of the service account are mounted at their usual path in a mount namespace."""
     if os.getuid():
         pytest.skip("only root may have mounts of its own")
     account = tmp_path / "account"
@@ -178,7 +178,7 @@ def test_in_a_pod_it_is_the_cluster_of_the_service_account(server: ApiServer, ku
         assert list(client.list_packages()) == ["lagoon-operator"]
 
 
-def test_a_bundle_image_becomes_a_config_map(
+def test_bundle_image_is_extracted_to_a_config_map(
     server: ApiServer, kubeconfig: str, registry: ImageRegistry, opm: Opm, tmp_path: Path
 ) -> None:
     name = push_image(f"{registry.host}/extract/demo:1", bundle_image("demo", "1.0.0", tmp_path))
@@ -196,7 +196,7 @@ def test_a_bundle_image_becomes_a_config_map(
     assert printed["metadata"].items() <= stored["metadata"].items()
 
 
-def test_a_bundle_directory_becomes_a_config_map_as_in_its_container(
+def test_bundle_directory_is_extracted_to_a_config_map(
     server: ApiServer, kubeconfig: str, opm: Opm, tmp_path: Path
 ) -> None:
     for path, content in bundle_content("demo", "1.0.0").items():
@@ -222,7 +222,7 @@ def test_a_bundle_directory_becomes_a_config_map_as_in_its_container(
         (("-m", "root", "-c", "x"), "not running in a pod with a service account"),
     ],
 )
-def test_why_there_is_no_config_map(flags: tuple[str, ...], problem: str, opm: Opm, tmp_path: Path) -> None:
+def test_errors_of_extract(flags: tuple[str, ...], problem: str, opm: Opm, tmp_path: Path) -> None:
     for path, content in bundle_content("demo", "1.0.0").items():
         (tmp_path / "root" / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "root" / path).write_bytes(content)

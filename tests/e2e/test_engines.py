@@ -1,4 +1,4 @@
-"""Every container tool makes the same: bundles, unpacked files, indexes from nothing and from others, in registries."""
+"""Bundles and indexes built by every container tool are equal."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ VERSIONS = ("0.1.0", "0.2.0")
 
 @dataclass(frozen=True)
 class Site:
-    """The command with the engines at hand, and a place of the test's own in a registry."""
+    """The command with container engines and a unique repository prefix."""
 
     opm: Opm
     where: str
-    judge: RegistryTool
+    registry_tool: RegistryTool
     scratch: Path
 
     def name(self, image: str) -> str:
@@ -49,21 +49,21 @@ class Site:
         return names
 
     def assert_same(self, one: str, other: str) -> None:
-        """Files, and what an image says of itself; engines add variables and history of their own."""
+        """Compare files and configuration of two images, except environment and history, which engines extend."""
         seen = []
         for name in (one, other):
             reference = parse_image_reference(self.name(name))
-            config = self.judge.inspect(reference).config
-            tree = self.judge.read_tree(reference, [""])
+            config = self.registry_tool.inspect(reference).config
+            tree = self.registry_tool.read_tree(reference, [""])
             seen.append((tree, config.labels, config.entrypoint, config.cmd, config.exposed_ports, config.platform))
         assert seen[0] == seen[1]
 
     def layers(self, name: str) -> list[str]:
-        image = self.judge.inspect(parse_image_reference(self.name(name)))
+        image = self.registry_tool.inspect(parse_image_reference(self.name(name)))
         return [layer.digest for layer in image.manifest.layers]
 
     def put_base(self, name: str) -> str:
-        """An image for indexes to be layered on, with a label and a server of its own."""
+        """Push a base image with a label and a server."""
         reference = Reference.parse(self.name(name))
         image = small_image(self.scratch, {"bin/opm": b"a server"}, labels={"vendor": "someone"})
         copy_image(image, RegistryClient(RegistryOptions(plain_http=True)).repository(reference), reference.tag)
@@ -78,13 +78,13 @@ def site(request: pytest.FixtureRequest, opm_http: Opm, registry: Registry, tmp_
         started: Engine = request.getfixturevalue("docker_daemon" if name == "docker" else "container_storage")
         settings |= started.settings
     options = RegistryOptions(plain_http=True)
-    judge = RegistryTool(RegistryClient(options), ImageStore.open(tmp_path / "judge"))
+    registry_tool = RegistryTool(RegistryClient(options), ImageStore.open(tmp_path / "store"))
     where = f"{registry.host}/{tmp_path.name.replace('_', '-').lower()}"
-    return Site(replace(opm_http, env={**opm_http.env, **settings}), where, judge, tmp_path)
+    return Site(replace(opm_http, env={**opm_http.env, **settings}), where, registry_tool, tmp_path)
 
 
 @pytest.mark.parametrize("tool", [*ENGINES, "none"])
-def test_every_tool_makes_the_same(tool: str, site: Site) -> None:
+def test_all_container_tools_have_the_same_results(tool: str, site: Site) -> None:
     opm, name = site.opm, site.name
     base = site.put_base("base:1")
     bundles = site.build_bundles("lagoon", "--image-builder", tool)
@@ -96,13 +96,13 @@ def test_every_tool_makes_the_same(tool: str, site: Site) -> None:
     opm("bundle", "unpack", name("expected:0.1.0"), "--out", "expected")
     assert files(site.scratch / "unpacked") == files(site.scratch / "expected") != {}
 
-    for prefix, flags in (("catalog", ("--container-tool", tool)), ("judge", ())):
+    for prefix, flags in (("catalog", ("--container-tool", tool)), ("reference", ())):
         one, two = name(f"{prefix}:1"), name(f"{prefix}:2")
         made = opm("index", "add", "-b", bundles[0], "-i", base, "-t", one, "--push", *flags)
-        assert made.startswith(f"{one}@{site.judge.digest(parse_image_reference(one))}")
+        assert made.startswith(f"{one}@{site.registry_tool.digest(parse_image_reference(one))}")
         opm("index", "add", "-b", bundles[1], "-f", one, "-i", base, "-t", two, "--push", *flags)
     for tag in ("1", "2"):
-        site.assert_same(f"catalog:{tag}", f"judge:{tag}")  # the bytes of a database depend on its content alone
+        site.assert_same(f"catalog:{tag}", f"reference:{tag}")  # the bytes of a database depend on its content alone
         assert site.layers(f"catalog:{tag}")[0] == site.layers("base:1")[0]
         assert len(site.layers(f"catalog:{tag}")) == 2
 
@@ -129,7 +129,7 @@ def test_without_push_images_stay_in_the_engine(tool: str, site: Site) -> None:
     assert site.opm.build_bundle("0.1.0", bundle, "-b", tool).strip() == bundle
     built = site.opm("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "-c", tool)
     assert built.strip() == catalog
-    told = json.loads(
+    report = json.loads(
         site.opm(
             "index",
             "prune",
@@ -148,8 +148,8 @@ def test_without_push_images_stay_in_the_engine(tool: str, site: Site) -> None:
             "json",
         )
     )
-    assert told["references"] == [catalog]
-    assert "digest" not in told
+    assert report["references"] == [catalog]
+    assert "digest" not in report
     listing = {"docker": ("docker", "images"), "podman": ("podman", "images"), "buildah": ("buildah", "images")}[tool]
     shown = subprocess.run(
         listing, env={**os.environ, **site.opm.env}, capture_output=True, text=True, check=True
@@ -160,7 +160,7 @@ def test_without_push_images_stay_in_the_engine(tool: str, site: Site) -> None:
 
 
 @pytest.mark.parametrize("tool", ["podman", "buildah"])
-def test_an_index_keeps_the_base_that_it_names(tool: str, site: Site) -> None:
+def test_base_of_an_index_is_retained(tool: str, site: Site) -> None:
     base = site.put_base("base:1")
     bundles = site.build_bundles("lagoon")
     for number, bundle in enumerate(bundles, 1):
@@ -201,7 +201,7 @@ def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
     site.opm.build_bundle("0.1.0", bundle, "-b", tool, "--format", form, "--push")
     site.opm("index", "add", "-b", bundle, "-i", "scratch", "-t", catalog, "-c", tool, "--format", form, "--push")
     for name in (bundle, catalog):
-        assert site.judge.resolve(parse_image_reference(name)).media_type == media_type
+        assert site.registry_tool.resolve(parse_image_reference(name)).media_type == media_type
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_formats(tool: str, form: str, media_type: str, site: Site) -> None:
         (["-c", "podman", "-t", "oci:layout:1"], "oci:layout:1: unsupported by podman: not the name"),
     ],
 )
-def test_what_does_not_go_together(opm: Opm, arguments: list[str], message: str) -> None:
+def test_conflicting_flags_are_errors(opm: Opm, arguments: list[str], message: str) -> None:
     done = opm.attempt("index", "add", "-b", "", "-i", "scratch", *arguments)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -240,7 +240,7 @@ def test_what_does_not_go_together(opm: Opm, arguments: list[str], message: str)
         ("buildah", {"PATH": "/nowhere"}, "buildah not found in PATH"),
     ],
 )
-def test_an_engine_that_is_not_there(opm: Opm, tool: str, env: dict[str, str], message: str) -> None:
+def test_missing_engine_is_an_error(opm: Opm, tool: str, env: dict[str, str], message: str) -> None:
     without = replace(opm, env=env)
     for arguments in (
         ("index", "add", "-b", "", "-i", "scratch", "-c", tool),

@@ -1,4 +1,4 @@
-"""What a user sees when something is wrong: one clear error with advice, and nothing half done."""
+"""Errors: one line with a hint, and no partial results."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def prefix(registry: Registry, tmp_path: Path) -> str:
-    """A part of the registry that no other test uses."""
+    """Return a unique repository prefix in the registry."""
     return f"{registry.host}/{tmp_path.name.replace('_', '-').lower()}"
 
 
 @pytest.fixture
 def bundle(opm_http: Opm, prefix: str) -> str:
-    """A bundle image in the registry."""
+    """Push a bundle and return its reference."""
     name = f"{prefix}/lagoon-operator:0.1.0"
     opm_http.build_bundle("0.1.0", name, "--push")
     return name
 
 
-def assert_fails(opm: Opm, *argv: str, status: int = 1, says: tuple[str, ...]) -> None:
-    """Run a command that must fail with an ``Error:`` line that says so, without a traceback, changing nothing."""
+def assert_fails(opm: Opm, *argv: str, status: int = 1, contains: tuple[str, ...]) -> None:
+    """Run a command that must fail with the texts in its ``Error:`` line, without a traceback or changed files."""
     before = {path: path.stat().st_mtime_ns for path in opm.directory.iterdir()}
     done = opm.attempt(*argv)
     assert done.returncode == status, done.stderr
     lines = done.stderr.splitlines()
     assert [line for line in lines if line.startswith("Error: ")], done.stderr
     assert "Traceback" not in done.stderr
-    for text in says:
+    for text in contains:
         assert text in done.stderr
     assert done.stdout == ""
     store = opm.directory / "opm-store"
@@ -54,15 +54,15 @@ def add(*bundles: str) -> tuple[str, ...]:
     return ("registry", "add", "-d", "index.db", "-b", ",".join(bundles))
 
 
-def test_no_such_tag(opm_http: Opm, bundle: str) -> None:
+def test_missing_tag_is_an_error(opm_http: Opm, bundle: str) -> None:
     missing = bundle.replace("0.1.0", "9.9.9")
-    assert_fails(opm_http, *add(bundle, missing), says=(missing, "hint:"))
+    assert_fails(opm_http, *add(bundle, missing), contains=(missing, "hint:"))
 
 
-def test_credentials_missing_and_wrong(opm_http: Opm) -> None:
+def test_missing_and_wrong_credentials_are_errors(opm_http: Opm) -> None:
     with Registry(users={"me": "secret"}) as registry:
         name = f"{registry.host}/x:1"
-        assert_fails(opm_http, *add(name), says=(f"{registry.host}/x", "podman login"))
+        assert_fails(opm_http, *add(name), contains=(f"{registry.host}/x", "podman login"))
         authfile = opm_http.directory / "auth.json"
         authfile.write_text(json.dumps({"auths": {registry.host: {"username": "me", "password": "wr0ng"}}}))
         done = opm_http.attempt(*add(name), "--authfile", str(authfile))
@@ -71,60 +71,60 @@ def test_credentials_missing_and_wrong(opm_http: Opm) -> None:
 
 
 def test_plain_http_registry_without_the_flag(opm: Opm, bundle: str) -> None:
-    assert_fails(opm, *add(bundle), says=(bundle.partition("/")[0], "--use-http"))
+    assert_fails(opm, *add(bundle), contains=(bundle.partition("/")[0], "--use-http"))
 
 
-def test_certificate_not_trusted(opm: Opm) -> None:
+def test_untrusted_certificate_is_an_error(opm: Opm) -> None:
     with Registry(tls=True) as registry:
-        assert_fails(opm, *add(f"{registry.host}/x:1"), says=(registry.host, "--ca-file"))
+        assert_fails(opm, *add(f"{registry.host}/x:1"), contains=(registry.host, "--ca-file"))
 
 
-def test_an_index_image_is_no_bundle(opm_http: Opm, prefix: str, bundle: str) -> None:
+def test_index_image_is_rejected_as_bundle(opm_http: Opm, prefix: str, bundle: str) -> None:
     opm_http("index", "add", "-b", bundle, "-i", "scratch", "-t", f"{prefix}/catalog:1", "--push")
-    assert_fails(opm_http, *add(f"{prefix}/catalog:1"), says=(f"{prefix}/catalog:1", "index image"))
+    assert_fails(opm_http, *add(f"{prefix}/catalog:1"), contains=(f"{prefix}/catalog:1", "index image"))
 
 
-def test_a_bundle_is_no_index(opm_http: Opm, bundle: str) -> None:
+def test_bundle_image_is_rejected_as_index(opm_http: Opm, bundle: str) -> None:
     argv = ("index", "add", "-b", "", "-f", bundle, "-t", "x:1", "-i", "scratch")
-    assert_fails(opm_http, *argv, says=(bundle, "operators.operatorframework.io.index.database.v1"))
+    assert_fails(opm_http, *argv, contains=(bundle, "operators.operatorframework.io.index.database.v1"))
 
 
-def test_a_bundle_added_twice_exits_2_and_a_version_3(opm_http: Opm, prefix: str, bundle: str) -> None:
+def test_existing_bundle_exits_with_2_and_existing_version_with_3(opm_http: Opm, prefix: str, bundle: str) -> None:
     opm_http(*add(bundle))
-    assert_fails(opm_http, *add(bundle), status=2, says=("already exists",))
+    assert_fails(opm_http, *add(bundle), status=2, contains=("already exists",))
     other = f"{prefix}/elsewhere:0.1.0"
     opm_http.build_bundle("0.1.0", other, "--push")
-    assert_fails(opm_http, *add(other), status=3, says=("lagoon-operator.v0.1.0: already exists",))
+    assert_fails(opm_http, *add(other), status=3, contains=("lagoon-operator.v0.1.0: already exists",))
 
 
-def test_replaces_that_is_nowhere(opm_http: Opm, prefix: str) -> None:
+def test_missing_replaced_bundle_is_an_error(opm_http: Opm, prefix: str) -> None:
     name = f"{prefix}/lagoon-operator:0.2.0"
     opm_http.build_bundle("0.2.0", name, "--push")
-    assert_fails(opm_http, *add(name), says=("lagoon-operator.v0.2.0", "lagoon-operator.v0.1.0"))
+    assert_fails(opm_http, *add(name), contains=("lagoon-operator.v0.2.0", "lagoon-operator.v0.1.0"))
 
 
-def test_a_package_without_channels(opm_http: Opm, prefix: str) -> None:
+def test_missing_channels_are_an_error(opm_http: Opm, prefix: str) -> None:
     metadata = opm_http.directory / "b" / "metadata"
     push_directory(opm_http, f"{prefix}/x:1", {"metadata/annotations.yaml": annotations_yaml(channels="")})
     assert not metadata.exists()
-    assert_fails(opm_http, *add(f"{prefix}/x:1"), says=("channel",))
+    assert_fails(opm_http, *add(f"{prefix}/x:1"), contains=("channel",))
 
 
-def test_a_bundle_without_annotations(opm_http: Opm, prefix: str) -> None:
+def test_missing_annotations_are_an_error(opm_http: Opm, prefix: str) -> None:
     push_directory(opm_http, f"{prefix}/x:1", {})
-    assert_fails(opm_http, *add(f"{prefix}/x:1"), says=(f"{prefix}/x:1", "annotations"))
+    assert_fails(opm_http, *add(f"{prefix}/x:1"), contains=(f"{prefix}/x:1", "annotations"))
 
 
-def test_yaml_that_does_not_parse_is_named_with_its_line(opm_http: Opm, prefix: str) -> None:
+def test_invalid_yaml_is_reported_with_its_line(opm_http: Opm, prefix: str) -> None:
     files = {
         "metadata/annotations.yaml": annotations_yaml(),
         "manifests/lagoon.clusterserviceversion.yaml": "kind: ClusterServiceVersion\nmetadata:\n  name: [x\n",
     }
     push_directory(opm_http, f"{prefix}/x:1", files, manifests=False)
-    assert_fails(opm_http, *add(f"{prefix}/x:1"), says=("manifests/lagoon.clusterserviceversion.yaml:4:1",))
+    assert_fails(opm_http, *add(f"{prefix}/x:1"), contains=("manifests/lagoon.clusterserviceversion.yaml:4:1",))
 
 
-def test_of_two_csvs_the_first_counts_with_a_warning(opm_http: Opm, prefix: str) -> None:
+def test_first_of_two_csvs_is_used_with_a_warning(opm_http: Opm, prefix: str) -> None:
     second = (LAGOON / "0.2.0" / "manifests").glob("*clusterserviceversion.yaml")
     files = {
         "metadata/annotations.yaml": annotations_yaml(),
@@ -139,20 +139,20 @@ def test_of_two_csvs_the_first_counts_with_a_warning(opm_http: Opm, prefix: str)
         assert database.execute("SELECT name FROM operatorbundle").fetchall() == [("lagoon-operator.v0.1.0",)]
 
 
-def test_a_registry_that_is_gone(opm_http: Opm, tmp_path: Path) -> None:
+def test_unreachable_registry_is_an_error(opm_http: Opm, tmp_path: Path) -> None:
     with Registry() as registry:
         host = registry.host
-    assert_fails(opm_http, *add(f"{host}/x:1"), says=(f"{host}/x:1", "hint:"))
+    assert_fails(opm_http, *add(f"{host}/x:1"), contains=(f"{host}/x:1", "hint:"))
 
 
-def test_bad_references_and_modes(opm_http: Opm, bundle: str) -> None:
-    assert_fails(opm_http, *add("UPPER/case:1"), says=("UPPER/case",))
-    assert_fails(opm_http, *add(bundle), "--mode", "other", says=("other", "replaces"))
+def test_invalid_references_and_modes_are_errors(opm_http: Opm, bundle: str) -> None:
+    assert_fails(opm_http, *add("UPPER/case:1"), contains=("UPPER/case",))
+    assert_fails(opm_http, *add(bundle), "--mode", "other", contains=("other", "replaces"))
 
 
-def test_a_database_that_is_none_stays_as_it_is(opm_http: Opm, bundle: str) -> None:
+def test_invalid_database_remains_unchanged(opm_http: Opm, bundle: str) -> None:
     (opm_http.directory / "index.db").write_bytes(b"not a database at all, but somebody's notes\n" * 100)
-    assert_fails(opm_http, *add(bundle), says=("index.db", "database"))
+    assert_fails(opm_http, *add(bundle), contains=("index.db", "database"))
 
 
 def annotations_yaml(channels: str = "alpha") -> str:
@@ -164,7 +164,7 @@ def annotations_yaml(channels: str = "alpha") -> str:
 
 
 def push_directory(opm: Opm, name: str, files: dict[str, str], *, manifests: bool = True) -> None:
-    """Push an image with the sample's manifests and these files, without any of our checks."""
+    """Push an image with the sample's manifests and these files, without validation."""
     sources: dict[str, Path] = {}
     if manifests:
         sources = {f"manifests/{path.name}": path for path in (LAGOON / "0.1.0" / "manifests").iterdir()}
@@ -177,8 +177,8 @@ def push_directory(opm: Opm, name: str, files: dict[str, str], *, manifests: boo
 
 
 @pytest.mark.parametrize("blocks", [8, 40, 120])
-def test_a_disk_that_fills_up(blocks: int, opm_http: Opm, bundle: str) -> None:
-    """Files can't grow beyond some kilobytes: what a full disk does, at several moments of the work."""
+def test_full_disk_is_an_error(blocks: int, opm_http: Opm, bundle: str) -> None:
+    """Limit the size of files, so that writes fail at different points as on a full disk."""
     opm_http(*add(bundle))
     database = opm_http.directory / "index.db"
     before = database.read_bytes()

@@ -1,4 +1,4 @@
-"""The commands against a registry that fails: the right image in the end, or one error that names what failed."""
+"""Commands with a faulty registry: they succeed after retries, or fail with one error that names the image."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 
 ALWAYS = 1 << 20
 IMAGE = "quay.io/tests/a:1.0.0"
-"""What the index records for the bundle, wherever it comes from, so that its digest is always the same."""
+"""The recorded reference of the bundle, which is constant so that the digest of the index is, too."""
 
 
 @pytest.fixture(autouse=True)
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Don't really wait between attempts."""
+    """Skip the delays between attempts."""
     hasty = partial(RetryPolicy, sleep=lambda seconds: None)
     monkeypatch.setattr("opmkit.imagetools.registry.client.RetryPolicy", hasty)
 
 
 @dataclass(frozen=True)
-class Whole:
-    """A bundle in a registry, its digest, and that of the index that has it alone."""
+class PublishedImages:
+    """A bundle in a registry, its digest, and the digest of an index with only this bundle."""
 
     bundle: str
     bundle_digest: str
@@ -57,15 +57,15 @@ class Whole:
 
 @dataclass(frozen=True)
 class Setting:
-    """The registry behind a proxy; in it the bundle, and a catalog of the test's own that still is something else."""
+    """A proxy to the registry, the bundle, and a tag that the test overwrites with the index."""
 
     registry: Registry
     proxy: FaultProxy
-    whole: Whole
+    published: PublishedImages
     catalog: str
 
     def proxied(self, reference: str) -> str:
-        """The reference that leads through the proxy to what this one names."""
+        """Return a reference with the host of the proxy."""
         return reference.replace(self.registry.host, self.proxy.host)
 
 
@@ -74,22 +74,22 @@ def add(bundle: str, catalog: str) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def whole(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    scratch = tmp_path_factory.mktemp("whole")
+def published(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> PublishedImages:
+    scratch = tmp_path_factory.mktemp("published")
     bundle = push_image(f"{registry.host}/faulty/a:1.0.0", bundle_image("a", "1.0.0", scratch))
     index = f"{registry.host}/faulty/index:1"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPM_STORE", str(scratch / "store"))
         assert run([*add(bundle, index)]) == 0
-    return Whole(bundle, resolve_digest(bundle), resolve_digest(index))
+    return PublishedImages(bundle, resolve_digest(bundle), resolve_digest(index))
 
 
 @pytest.fixture
-def setting(registry: Registry, whole: Whole, tmp_path: Path) -> Iterator[Setting]:
+def setting(registry: Registry, published: PublishedImages, tmp_path: Path) -> Iterator[Setting]:
     name = tmp_path.name.replace("_", "-").lower()
     catalog = push_image(f"{registry.host}/{name}/catalog:latest", bundle_image("before", "1.0.0", tmp_path))
     with FaultProxy(registry.host) as proxy:
-        yield Setting(registry, proxy, whole, catalog)
+        yield Setting(registry, proxy, published, catalog)
 
 
 READ_FAULTS = {
@@ -133,48 +133,54 @@ WRITE_FAULTS = {
 }
 
 
-def judge(setting: Setting, argv: tuple[str, ...], says: str, stderr: pytest.CaptureFixture[str]) -> bool:
-    """Whether the command succeeded, which it has to unless it ``says`` why not: in one error that names the image."""
+def run_and_check(
+    setting: Setting, argv: tuple[str, ...], expected_error: str, stderr: pytest.CaptureFixture[str]
+) -> bool:
+    """Run a command, which must fail with ``expected_error`` if given, and return whether it succeeded."""
     stderr.readouterr()
     fault = setting.proxy.faults[-1]
     status = run(list(argv))
     assert fault.matched > fault.skip
-    told = stderr.readouterr().err
-    errors = [line for line in told.splitlines() if line.startswith("Error: ")]
-    assert (status, len(errors)) == ((1, 1) if says else (0, 0)), told
-    assert all(says in error and setting.proxy.host in error for error in errors), told
-    assert "Traceback" not in told
+    errors_text = stderr.readouterr().err
+    errors = [line for line in errors_text.splitlines() if line.startswith("Error: ")]
+    assert (status, len(errors)) == ((1, 1) if expected_error else (0, 0)), errors_text
+    assert all(expected_error in error and setting.proxy.host in error for error in errors), errors_text
+    assert "Traceback" not in errors_text
     return status == 0
 
 
 @pytest.mark.parametrize("fault", READ_FAULTS)
-def test_bundles_from_a_registry_that_fails(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bundles_are_read_from_a_faulty_registry(
+    setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = resolve_digest(setting.catalog)
-    failing, says = READ_FAULTS[fault]
+    failing, expected_error = READ_FAULTS[fault]
     setting.proxy.faults = [replace(failing)]
-    argv = add(setting.proxied(setting.whole.bundle), setting.catalog)
-    done = judge(setting, argv, says, capsys)
-    assert resolve_digest(setting.catalog) == (setting.whole.index_digest if done else before)
+    argv = add(setting.proxied(setting.published.bundle), setting.catalog)
+    done = run_and_check(setting, argv, expected_error, capsys)
+    assert resolve_digest(setting.catalog) == (setting.published.index_digest if done else before)
 
 
 @pytest.mark.parametrize("fault", WRITE_FAULTS)
-def test_an_index_to_a_registry_that_fails(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_index_is_pushed_to_a_faulty_registry(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = resolve_digest(setting.catalog)
-    failing, says = WRITE_FAULTS[fault]
+    failing, expected_error = WRITE_FAULTS[fault]
     setting.proxy.faults = [replace(failing)]
-    argv = add(setting.whole.bundle, setting.proxied(setting.catalog))
-    done = judge(setting, argv, says, capsys)
-    assert resolve_digest(setting.catalog) == (setting.whole.index_digest if done else before)
+    argv = add(setting.published.bundle, setting.proxied(setting.catalog))
+    done = run_and_check(setting, argv, expected_error, capsys)
+    assert resolve_digest(setting.catalog) == (setting.published.index_digest if done else before)
 
 
 @pytest.mark.parametrize("fault", [*READ_FAULTS, *(f"{name}, writing" for name in WRITE_FAULTS)])
-def test_copies_between_registries_that_fail(setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_are_copied_between_faulty_registries(
+    setting: Setting, fault: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = resolve_digest(setting.catalog)
-    failing, says = READ_FAULTS.get(fault) or WRITE_FAULTS[fault.removesuffix(", writing")]
+    failing, expected_error = READ_FAULTS.get(fault) or WRITE_FAULTS[fault.removesuffix(", writing")]
     setting.proxy.faults = [Fault("POST", ".*mount=", Answer(403), times=ALWAYS), replace(failing)]
-    argv = ("image", "copy", setting.proxied(setting.whole.bundle), setting.proxied(setting.catalog), "--use-http")
-    done = judge(setting, argv, says, capsys)
-    assert resolve_digest(setting.catalog) == (setting.whole.bundle_digest if done else before)
+    argv = ("image", "copy", setting.proxied(setting.published.bundle), setting.proxied(setting.catalog), "--use-http")
+    done = run_and_check(setting, argv, expected_error, capsys)
+    assert resolve_digest(setting.catalog) == (setting.published.bundle_digest if done else before)
 
 
 @pytest.mark.parametrize("failure", [Reset(), Answer(503)])
@@ -183,8 +189,8 @@ def test_every_third_request_fails(
     setting: Setting, phase: int, failure: Reset | Answer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     setting.proxy.faults = [Fault(".*", ".*", failure, times=ALWAYS, skip=phase, every=3)]
-    judge(setting, add(setting.proxied(setting.whole.bundle), setting.proxied(setting.catalog)), "", capsys)
-    assert resolve_digest(setting.catalog) == setting.whole.index_digest
+    run_and_check(setting, add(setting.proxied(setting.published.bundle), setting.proxied(setting.catalog)), "", capsys)
+    assert resolve_digest(setting.catalog) == setting.published.index_digest
     assert sum(fault.matched for fault in setting.proxy.faults) > 10
 
 
@@ -194,7 +200,7 @@ def authfile(directory: Path, host: str) -> str:
     return str(path)
 
 
-def test_tokens_that_expire_on_the_way(
+def test_expired_tokens_are_renewed(
     setting: Setting, token_registry: Registry, token_server: TokenServer, tmp_path: Path
 ) -> None:
     expired = Answer(401, {"WWW-Authenticate": f'Bearer realm="{token_server.realm}",service="registry-tests"'})
@@ -202,13 +208,13 @@ def test_tokens_that_expire_on_the_way(
     with FaultProxy(token_registry.host, *faults) as proxy:
         access = ("--authfile", authfile(tmp_path, proxy.host), "--use-http")
         catalog, copy = f"{proxy.host}/team/catalog:1", f"oci:{tmp_path}/copy:1"
-        assert run([*add(setting.whole.bundle, catalog), *access]) == 0
+        assert run([*add(setting.published.bundle, catalog), *access]) == 0
         assert run(["image", "copy", catalog, copy, *access]) == 0
-    assert resolve_digest(copy) == setting.whole.index_digest
+    assert resolve_digest(copy) == setting.published.index_digest
     assert len(token_server.issued) > 3
 
 
-def test_credentials_do_not_follow_to_where_the_registry_sends_us(
+def test_credentials_are_not_sent_to_redirect_targets(
     setting: Setting, basic_registry: Registry, tmp_path: Path
 ) -> None:
     digests = [part.digest for part in bundle_image("a", "1.0.0", tmp_path).manifest.children]
@@ -223,10 +229,10 @@ def test_credentials_do_not_follow_to_where_the_registry_sends_us(
     with FaultProxy(basic_registry.host) as proxy:
         access = ("--authfile", authfile(tmp_path, proxy.host), "--use-http")
         safe, copy = f"{proxy.host}/safe/a:1", f"oci:{tmp_path}/copy:1"
-        assert run(["image", "copy", setting.whole.bundle, safe, *access]) == 0
+        assert run(["image", "copy", setting.published.bundle, safe, *access]) == 0
         proxy.faults = moves
         assert run(["image", "copy", safe, copy, *access]) == 0
         assert any("Authorization" in seen.headers for seen in proxy.seen)
-    assert resolve_digest(copy) == setting.whole.bundle_digest
+    assert resolve_digest(copy) == setting.published.bundle_digest
     assert setting.proxy.count("GET") == len(digests)
     assert not any("Authorization" in seen.headers for seen in setting.proxy.seen)

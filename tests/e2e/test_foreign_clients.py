@@ -1,4 +1,4 @@
-"""Clients that others wrote, against the server; and what OLM's types make of manifests."""
+"""Third-party clients of the catalog server, and manifests parsed by OLM's types."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def answers(program: Path, address: str, *calls: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What the reference's client library makes of calls, each a method and its arguments."""
+    """Call methods with the client library of operator-registry and return its responses."""
     asked = json.dumps([{"method": method, "arguments": arguments} for method, *arguments in calls])
     done = subprocess.run([program, "calls", address], input=asked, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -57,15 +57,15 @@ def answers(program: Path, address: str, *calls: tuple[str, ...]) -> list[dict[s
     return outcomes
 
 
-def test_the_client_library_of_the_reference_gets_what_ours_gets(goclient: Path, address: str) -> None:
+def test_client_library_of_operator_registry_gets_the_same_responses(goclient: Path, address: str) -> None:
     newest, oldest = ("shelf", "alpha", "shelf.v1.2.0"), ("shelf.v1.0.0", "shelf", "alpha")
-    told = answers(
+    responses = answers(
         *(goclient, address, ("HealthCheck",), ("GetPackage", "shelf"), ("GetBundle", *newest)),
         *(("GetBundleInPackageChannel", "shelf", "beta"), ("GetReplacementBundleInPackageChannel", *oldest)),
         *(("GetBundleThatProvides", *SHELF), ("ListBundles",)),
     )
-    assert [one for one in told if "code" in one] == []
-    healthy, package, *bundles, listed = (one["answer"] for one in told)
+    assert [response for response in responses if "code" in response] == []
+    healthy, package, *bundles, listed = (response["answer"] for response in responses)
     assert healthy is True
     with CatalogClient.connect(address) as registry:
         assert Package.from_message(ParseDict(package, message_class("Package")())) == registry.get_package("shelf")
@@ -80,12 +80,12 @@ def test_the_client_library_of_the_reference_gets_what_ours_gets(goclient: Path,
     assert len(ours) == 6
 
 
-def test_it_gets_errors_with_the_codes_and_texts_of_the_reference(goclient: Path, address: str) -> None:
-    told = answers(
+def test_errors_have_the_codes_and_texts_of_go_opm(goclient: Path, address: str) -> None:
+    responses = answers(
         *(goclient, address, ("GetPackage", "nix"), ("GetBundle", "shelf", "alpha", "nix")),
         *(("GetReplacementBundleInPackageChannel", "nix", "shelf", "alpha"), ("GetBundleThatProvides", "g", "v", "k")),
     )
-    assert told == [
+    assert responses == [
         {"code": "Unknown", "text": "package nix not found"},
         {"code": "Unknown", "text": "no entry found for shelf alpha nix"},
         {"code": "Unknown", "text": "no entry found for shelf alpha"},
@@ -93,7 +93,7 @@ def test_it_gets_errors_with_the_codes_and_texts_of_the_reference(goclient: Path
     ]
 
 
-def test_the_reference_understands_properties_and_dependencies(goclient: Path, address: str) -> None:
+def test_client_library_parses_properties_and_dependencies(goclient: Path, address: str) -> None:
     (models,) = answers(goclient, address, ("Models",))
     (properties,) = (one["properties"] for one in models["answer"] if one["name"] == "shelf.v1.2.0")
     with CatalogClient.connect(address) as registry:
@@ -106,13 +106,13 @@ def test_the_reference_understands_properties_and_dependencies(goclient: Path, a
     assert {"type": "olm.package.required", "value": needed} in properties
 
 
-def test_an_iterator_that_is_left_does_no_harm(goclient: Path, address: str) -> None:
+def test_unfinished_iterator_does_not_affect_the_server(goclient: Path, address: str) -> None:
     *abandoned, healthy = answers(goclient, address, *[("AbandonedListBundles",)] * 20, ("HealthCheck",))
     assert all(one["answer"]["packageName"] in ("book", "shelf") for one in abandoned)
     assert healthy == {"answer": True}
 
 
-def test_the_types_of_olm_understand_the_manifests(goclient: Path, opm: Opm) -> None:
+def test_types_of_olm_parse_the_manifests(goclient: Path, opm: Opm) -> None:
     write_library(opm.directory / "index.db")
     flags = ("--channel", "alpha", "--starting-csv", "shelf.v1.2.0", "--target-namespaces", "a,b")
     pod = ("--poll-interval", "1h30m", "--pull-secret", "pull", "--display-name", "Mine", "--publisher", "me")
@@ -166,13 +166,13 @@ def test_grpcurl_finds_and_describes_the_service(grpcurl: Path, address: str) ->
         ("ListBundles", {}),
     ],
 )
-def test_grpcurl_gets_what_our_client_gets(
+def test_grpcurl_gets_the_responses_of_opm_catalog(
     method: str, request_fields: dict[str, str], grpcurl: Path, address: str
 ) -> None:
-    """grpcurl knows the messages by reflection alone."""
+    """grpcurl reads the message types by reflection."""
     text = ask(grpcurl, "-d", json.dumps(request_fields), address, f"api.Registry/{method}")
-    told = list(documents(text))
-    assert told
+    responses = list(documents(text))
+    assert responses
     values: dict[str, Callable[[Any], object]] = {
         "Package": Package.from_message,
         "Bundle": Bundle.from_message,
@@ -182,12 +182,12 @@ def test_grpcurl_gets_what_our_client_gets(
     answer = response_class(method)
     value_of = values[answer.DESCRIPTOR.name]
     with CatalogClient.connect(address) as registry:
-        assert [value_of(ParseDict(one, answer())) for one in told] == ours(registry, method)
-    assert [MessageToDict(ParseDict(one, answer())) for one in told] == told
+        assert [value_of(ParseDict(one, answer())) for one in responses] == ours(registry, method)
+    assert [MessageToDict(ParseDict(one, answer())) for one in responses] == responses
 
 
 def ours(registry: CatalogClient, method: str) -> list[Any]:
-    """What our client makes of the same call."""
+    """Return the responses that opmkit's client receives."""
     calls: dict[str, Any] = {
         "ListPackages": registry.list_packages,
         "GetPackage": lambda: [registry.get_package("shelf")],
@@ -204,7 +204,7 @@ def ours(registry: CatalogClient, method: str) -> list[Any]:
 
 
 def documents(text: str) -> Iterator[Any]:
-    """The JSON documents that follow each other in a text."""
+    """Yield the JSON documents of a stream."""
     decoder = json.JSONDecoder()
     while text := text.lstrip():
         value, end = decoder.raw_decode(text)

@@ -111,7 +111,7 @@ def shared_browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def browser(shared_browser: Browser) -> Iterator[Browser]:
-    """A browser that checks after each test that the page made no requests and logged no errors."""
+    """Yield a browser, and check after each test that the page made no requests and logged no errors."""
     shared_browser.requested.clear()
     yield shared_browser
     shared_browser.evaluate("1")  # wait until earlier events have been recorded

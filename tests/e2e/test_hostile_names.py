@@ -1,4 +1,4 @@
-"""Names and texts from outside reach neither stdout nor stderr with control characters or forged lines."""
+"""Untrusted names and texts are printed and logged without control characters or forged lines."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def write_drawable_catalog(directory: Path) -> Path:
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Path:
-    """A bundle directory with a hostile file name, channel, annotation, label and object name."""
+    """Write a bundle directory with a hostile file name, channel, annotation, label and object name."""
     directory = tmp_path / "bundle"
     shutil.copytree(LAGOON / "0.1.0", directory)
     (directory / "metadata").mkdir(exist_ok=True)
@@ -100,7 +100,7 @@ def bundle(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def database(opm: Opm, tmp_path: Path) -> Path:
-    """A database of one bundle with hostile names in all of its tables."""
+    """Write a database of one bundle with hostile names in all tables."""
     path = tmp_path / "index.db"
     opm("registry", "add", "-d", str(path), "-b", build_bundle(opm))
     with sqlite3.connect(path) as connection:
@@ -202,7 +202,7 @@ def test_hostile_images(opm: Opm) -> None:
         )
 
 
-def test_hostile_answers_of_a_catalog_server(opm: Opm, database: Path) -> None:
+def test_hostile_responses_of_a_catalog_server(opm: Opm, database: Path) -> None:
     package, bundle = named("lagoon-operator"), named("lagoon-operator.v0.1.0")
     with Server("--database", str(database), program=SERVE) as server:
         assert "lagoon-operator\\x1b[2J" in opm("catalog", "list", "packages", "--address", server.address)
@@ -223,7 +223,7 @@ def test_hostile_answers_of_a_catalog_server(opm: Opm, database: Path) -> None:
         )
 
 
-def test_servers_and_companions_log_hostile_names_escaped(opm: Opm, database: Path, bundle: Path) -> None:
+def test_servers_and_other_programs_escape_hostile_names_in_logs(opm: Opm, database: Path, bundle: Path) -> None:
     write_catalog(bundle.parent / "catalog")
     run_all(
         opm,

@@ -1,4 +1,4 @@
-"""A kill at any moment of an add leaves the old index whole, and the next run works."""
+"""A killed add leaves the old index intact, and the next run succeeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.kit.faults import Action, FaultProxy, Reset, Seen
+from tests.kit.faults import Action, FaultProxy, ReceivedRequest, Reset
 from tests.kit.forkserver import Command
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class KillingProxy(FaultProxy):
-    """Kills a process, or sends it another signal, when its request number ``at`` comes in.
+    """A proxy that sends a process a signal, SIGKILL by default, at request number ``at``.
 
-    The registry sees neither that request nor those after it.
+    It forwards neither this request nor later ones.
     """
 
     def __init__(self, upstream: str, at: int, sign: signal.Signals = signal.SIGKILL) -> None:
@@ -34,7 +34,7 @@ class KillingProxy(FaultProxy):
         self.started = threading.Event()
         self.sent = threading.Lock()
 
-    def action_for(self, seen: Seen) -> Action | None:
+    def action_for(self, seen: ReceivedRequest) -> Action | None:
         super().action_for(seen)
         if len(self.seen) < self.at:
             return None
@@ -45,7 +45,7 @@ class KillingProxy(FaultProxy):
 
 
 def run_through(proxy: FaultProxy, opm: Opm, argv: tuple[str, ...]) -> int:
-    """Start the command with its registry behind the proxy; its exit status."""
+    """Run the command with the proxy and return its exit status."""
     process = subprocess.Popen(opm.argv(*argv), cwd=opm.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if isinstance(proxy, KillingProxy):
         proxy.pid = process.pid
@@ -54,7 +54,7 @@ def run_through(proxy: FaultProxy, opm: Opm, argv: tuple[str, ...]) -> int:
 
 
 def interruptible() -> None:
-    """Let an interrupt reach this process, also where the tests run in the background, which ignores it."""
+    """Restore the handler of SIGINT, which background processes ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -68,7 +68,7 @@ def add_third(host: str, prefix: str) -> tuple[str, ...]:
 
 @pytest.fixture
 def prefix(opm_http: Opm, registry: Registry, tmp_path: Path) -> str:
-    """A catalog of two bundles, and a third bundle, in the registry."""
+    """Push a catalog of two bundles, and a third bundle."""
     name = f"kill-{tmp_path.name.replace('_', '-').lower()}"
     images = [f"{registry.host}/{name}/lagoon-operator:{version}" for version in ("0.1.0", "0.2.0", "0.3.0")]
     for image in images:
@@ -78,9 +78,7 @@ def prefix(opm_http: Opm, registry: Registry, tmp_path: Path) -> str:
     return name
 
 
-def test_killed_at_every_request_the_tag_keeps_naming_a_whole_index(
-    opm_http: Opm, registry: Registry, prefix: str
-) -> None:
+def test_kill_at_any_request_leaves_the_tag_at_a_complete_index(opm_http: Opm, registry: Registry, prefix: str) -> None:
     catalog = f"{registry.host}/{prefix}/catalog:latest"
     before = opm_http("image", "inspect", catalog)
     at = 0
@@ -104,7 +102,7 @@ STEPS = ("os.replace", "os.rename", "os.fsync", "sqlite3.connect", "shutil.copyf
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_at_every_step_on_disk_the_database_stays_whole(
+def test_kill_at_any_step_on_disk_leaves_a_complete_database(
     step: str, forkserver: ForkServer, opm_http: Opm, registry: Registry, prefix: str
 ) -> None:
     name = f"{registry.host}/{prefix}/lagoon-operator"
@@ -128,7 +126,7 @@ def test_killed_at_every_step_on_disk_the_database_stays_whole(
     assert [path.name for path in Path(opm_http.directory).iterdir() if path.name.startswith(".")] == []
 
 
-def test_interrupted_by_the_keyboard_it_says_so_and_leaves_nothing(
+def test_keyboard_interrupt_is_reported_and_leaves_no_files(
     opm_http: Opm, registry: Registry, prefix: str, tmp_path: Path
 ) -> None:
     scratch = tmp_path / "scratch"

@@ -1,4 +1,4 @@
-"""Rules of another distribution, as the documents tell to write them."""
+"""Rules of another distribution, written as the documentation describes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BASE = FIXTURES / "broken-bundles" / "base"
 
 
 def block(language: str) -> str:
-    """The only code block of the document in a language."""
+    """Return the only code block of the document in a language."""
     (found,) = re.findall(rf"```{language}\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     return str(found)
 
 
 def install(site: Path, opm: Opm) -> Opm:
-    """Make what an installer makes of a distribution with the module and the entry point of the document.
+    """Install a distribution with the module and the entry point of the document.
 
-    Gives the command that sees it, which a new interpreter does.
+    Return the command in a new interpreter, which loads it.
     """
     entries = tomllib.loads(block("toml"))["project"]["entry-points"]["opmkit.rules"]
     (name,) = set(entries.values())
@@ -53,14 +53,14 @@ def test_rules_of_other_distributions_run_and_are_explained(opm: Opm, tmp_path: 
     assert "0 warnings" in ignored
 
 
-def test_what_was_judged_before_is_judged_again_by_new_rules(opm: Opm, tmp_path: Path) -> None:
+def test_cached_results_are_not_used_for_new_rules(opm: Opm, tmp_path: Path) -> None:
     opm.env["OPM_STORE"] = str(tmp_path / "store")
     assert "no findings" in opm("bundle", "validate", str(BASE))
     opm = install(tmp_path / "site", opm)
     assert "ACME-DISPLAY-NAME" in opm("bundle", "validate", str(BASE))
 
 
-def test_the_policy_of_the_document_is_one(opm: Opm) -> None:
+def test_documented_policy_is_valid(opm: Opm) -> None:
     (opm.directory / ".opm-validate.yaml").write_text(block("yaml"))
     (opm.directory / "known.json").write_text('{"version": 1, "findings": []}')
     assert "no findings" in opm("bundle", "validate", str(BASE))

@@ -1,4 +1,4 @@
-"""Manifests to bundle images to an index image to a newer one, as a user does it."""
+"""The pipeline from manifests to bundle images, an index image and a newer one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def pipeline(opm: Opm, where: str) -> list[str]:
-    """Run it with the images under ``where``; the lines with the names and digests of the images."""
+    """Run the pipeline with images below ``where`` and return the printed names and digests."""
     lines = [opm.build_bundle(v, f"{where}/lagoon-operator:{v}", "--push") for v in ("0.1.0", "0.2.0", "0.3.0")]
     first, second, third = (f"{where}/lagoon-operator:{v}" for v in ("0.1.0", "0.2.0", "0.3.0"))
     index = f"{where}/catalog"
@@ -35,14 +35,14 @@ def bundles(opm: Opm, index: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(params=["registry", "layouts"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A place for images: a repository prefix, or a directory of OCI layouts."""
+    """Return a repository prefix, or a directory of OCI layouts."""
     if request.param == "layouts":
         return f"oci:{tmp_path}/layouts"
     registry: Registry = request.getfixturevalue("registry")
     return f"{registry.host}/{tmp_path.name.replace('_', '-').lower()}"
 
 
-def test_the_newer_index_has_the_graph_of_all_versions(opm_http: Opm, where: str) -> None:
+def test_newer_index_contains_the_graph_of_all_versions(opm_http: Opm, where: str) -> None:
     pipeline(opm_http, where)
     stable = {
         row["bundle"]: row["replaces"] for row in bundles(opm_http, f"{where}/catalog:2") if row["channel"] == "stable"
@@ -59,14 +59,14 @@ def test_the_newer_index_has_the_graph_of_all_versions(opm_http: Opm, where: str
     assert packages[1].split()[-1] == "stable"
 
 
-def test_an_index_never_grows_by_a_layer(opm_http: Opm, where: str) -> None:
+def test_number_of_layers_remains_constant(opm_http: Opm, where: str) -> None:
     pipeline(opm_http, where)
     for tag in ("1", "2"):
         described = json.loads(opm_http("image", "inspect", f"{where}/catalog:{tag}", "-o", "json"))
         assert [len(image["layers"]) for image in described["images"]] == [1]
 
 
-def test_two_runs_at_two_times_give_the_same_digests(opm_http: Opm, registry: Registry, tmp_path: Path) -> None:
+def test_runs_at_different_times_have_the_same_digests(opm_http: Opm, registry: Registry, tmp_path: Path) -> None:
     runs = []
     for name in ("one", "other"):
         directory = tmp_path / name
@@ -94,7 +94,7 @@ def test_without_push_the_image_stays_in_the_store_until_it_is_pushed(
     assert name in opm_http("image", "ls")
 
 
-def test_other_tools_read_what_was_written(opm_http: Opm, where: str, tmp_path: Path) -> None:
+def test_other_tools_read_the_images(opm_http: Opm, where: str, tmp_path: Path) -> None:
     skopeo, umoci = require("skopeo"), require("umoci")
     pipeline(opm_http, where)
     transport = where if where.startswith("oci:") else f"docker://{where}"

@@ -1,4 +1,4 @@
-"""Which platforms an index has, and which image of several is read."""
+"""Platforms of index images, and selection of a platform when images are read."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PLATFORMS = ["linux/amd64", "linux/arm/v6", "linux/arm/v7", "linux/arm64", "linu
 
 @pytest.fixture
 def prefix(registry: Registry, tmp_path: Path) -> str:
-    """A part of the registry of the test's own."""
+    """Return a unique repository prefix in the registry."""
     return f"{registry.host}/platforms-{tmp_path.name.replace('_', '-').replace('[', '').lower()}"
 
 
 def with_attestations(image: ImageIndex, name: str) -> str:
-    """Put an image under its name as buildkit does: before each manifest one that vouches for it; the name."""
+    """Push an image with an attestation manifest before each image, as buildkit does, and return its reference."""
     repository = open_repository(name)
     push_image(name, image)
     manifests: list[Descriptor] = []
@@ -45,7 +45,7 @@ def with_attestations(image: ImageIndex, name: str) -> str:
 
 @pytest.fixture
 def base(prefix: str, tmp_path: Path) -> str:
-    """A base image for several platforms, with attestations."""
+    """Push a multi-platform base image with attestations."""
     images = [small_image(tmp_path, {"bin/opm": name.encode()}, platform=name) for name in PLATFORMS]
     return with_attestations(multi_image(images), f"{prefix}/base:1")
 
@@ -55,7 +55,7 @@ def loaded(name: str) -> Image | ImageIndex:
 
 
 def platforms(name: str) -> list[str]:
-    """The platforms of the image index that a name names; no attestations are left in it."""
+    """Return the platforms of an image index, which must contain no attestations."""
     image = loaded(name)
     assert isinstance(image, ImageIndex)
     assert len(image.index.manifests) == len(image.images)
@@ -74,7 +74,7 @@ def platforms(name: str) -> list[str]:
         (["--platform", "linux/arm"], ["linux/arm/v6", "linux/arm/v7"]),
     ],
 )
-def test_an_index_has_the_platforms_of_its_base_or_those_named(
+def test_index_has_the_platforms_of_its_base_or_of_the_flag(
     flags: list[str], expected: list[str], opm_http: Opm, prefix: str, base: str
 ) -> None:
     target = f"{prefix}/catalog:1"
@@ -82,7 +82,7 @@ def test_an_index_has_the_platforms_of_its_base_or_those_named(
     assert platforms(target) == expected
 
 
-def test_of_one_platform_it_is_a_plain_image(opm_http: Opm, prefix: str, base: str) -> None:
+def test_single_platform_results_in_an_image_manifest(opm_http: Opm, prefix: str, base: str) -> None:
     target = f"{prefix}/catalog:1"
     for platform in ("linux/arm64", "linux/arm/v7"):
         opm_http.here("index", "add", "-b", "", "-i", base, "-t", target, "--push", "--platform", platform)
@@ -103,7 +103,7 @@ def test_every_change_can_narrow_an_index(change: tuple[str, ...], opm_http: Opm
     assert platforms(f"{prefix}/catalog:1") == PLATFORMS
 
 
-def test_of_a_named_base_the_platforms_count_not_of_the_old_index(
+def test_platforms_of_the_binary_image_take_precedence_over_the_old_index(
     opm_http: Opm, prefix: str, base: str, tmp_path: Path
 ) -> None:
     push_image(f"{prefix}/other:1", multi_image([small_image(tmp_path, {"x": b""}, platform="linux/ppc64le")]))
@@ -115,7 +115,7 @@ def test_of_a_named_base_the_platforms_count_not_of_the_old_index(
     assert image.config.architecture == "ppc64le"
 
 
-def test_nothing_is_there_for_every_platform(opm: Opm) -> None:
+def test_scratch_is_available_for_every_platform(opm: Opm) -> None:
     for value, expected in (
         ("linux/arm64", ["linux/arm64"]),
         ("linux/arm64,linux/amd64", ["linux/arm64", "linux/amd64"]),
@@ -125,7 +125,7 @@ def test_nothing_is_there_for_every_platform(opm: Opm) -> None:
         assert [image["platform"] for image in described["images"]] == expected
 
 
-def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
+def test_missing_platform_is_an_error_that_lists_those_of_the_base(
     opm_http: Opm, prefix: str, base: str, tmp_path: Path
 ) -> None:
     target = f"{prefix}/catalog:1"
@@ -147,7 +147,7 @@ def test_a_platform_that_the_base_has_not_is_an_error_that_lists_those_it_has(
     assert resolve_digest(target) == before
 
 
-def test_a_dockerfile_has_no_platform(opm: Opm) -> None:
+def test_platform_flag_is_rejected_for_dockerfiles(opm: Opm) -> None:
     done = opm.attempt("index", "add", "-b", "", "--generate", "--platform", "linux/amd64")
     assert done.returncode == 1
     assert "--platform and --generate are mutually exclusive" in done.stderr
@@ -158,7 +158,7 @@ def test_a_dockerfile_has_no_platform(opm: Opm) -> None:
 
 
 def bundles_of(opm: Opm, bundle: str) -> list[str]:
-    """The names of the bundles of an index of this one."""
+    """Add a bundle to a new index and return the names of its bundles."""
     opm.here("registry", "add", "-d", str(opm.directory / "index.db"), "-b", bundle)
     rows = json.loads(opm.here("alpha", "list", "bundles", str(opm.directory / "index.db"), "-o", "json"))
     (opm.directory / "index.db").unlink()
@@ -173,10 +173,10 @@ def bundles_of(opm: Opm, bundle: str) -> list[str]:
         (["windows/arm64", "windows/amd64"], 1),
     ],
 )
-def test_the_bundle_that_is_read_does_not_depend_on_the_machine(
+def test_selected_platform_of_a_bundle_does_not_depend_on_the_machine(
     there: list[str], chosen: int, opm_http: Opm, prefix: str, tmp_path: Path
 ) -> None:
-    """In each platform's image is another version, so that it shows which was read."""
+    """Each platform has a different version, which identifies the image that was read."""
     images = [bundle_image("demo", f"{n}.0.0", tmp_path, platform=platform) for n, platform in enumerate(there)]
     expected = [f"demo.v{chosen}.0.0"]
     for number, order in enumerate((images, images[::-1])):
@@ -184,7 +184,7 @@ def test_the_bundle_that_is_read_does_not_depend_on_the_machine(
         assert bundles_of(opm_http, with_attestations(multi_image(order), f"{prefix}/demo:a{number}")) == expected
 
 
-def test_of_attestations_alone_nothing_is_made(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
+def test_base_with_only_attestations_is_an_error(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
     name = with_attestations(multi_image([bundle_image("demo", "1.0.0", tmp_path)]), f"{prefix}/demo:1")
     index = open_repository(name).get_manifest("1")
     assert isinstance(index, IndexManifest)
@@ -200,7 +200,7 @@ def test_of_attestations_alone_nothing_is_made(opm_http: Opm, prefix: str, tmp_p
         assert "has no image" in done.stderr
 
 
-def test_indexes_in_indexes(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
+def test_nested_image_indexes(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
     name = push_image(f"{prefix}/demo:1", multi_image([bundle_image("demo", "1.0.0", tmp_path)]))
     repository = open_repository(name)
     index = repository.resolve("1")

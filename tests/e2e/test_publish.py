@@ -1,4 +1,4 @@
-"""No update is lost that another writer made at the same time."""
+"""Concurrent updates of a tag are not lost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from opmkit.imagetools.errors import NotFound
 from tests.kit.bundles import bundle_image, push_image, resolve_digest
-from tests.kit.faults import Answer, FailAfterwards, FaultProxy, Seen
+from tests.kit.faults import Answer, FailAfterwards, FaultProxy, ReceivedRequest
 from tests.kit.forkserver import Command
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from tests.kit.registry import Registry
 
 UPLOAD = ("POST", "/v2/.*/catalog/blobs/uploads/")
-"""The first request that writes to the catalog's repository: its run has read the old index by then."""
+"""The first write to the catalog's repository, which follows after reading the old index."""
 MOVE = ("PUT", "/v2/.*/catalog/manifests/latest$")
 """The request that moves the tag of the catalog."""
 LOOK = ("HEAD", "/v2/.*/catalog/manifests/latest$")
-"""The request that asks what the tag names."""
+"""The request that resolves the tag."""
 
 
 @pytest.fixture
 def prefix(registry: Registry, tmp_path: Path) -> str:
-    """A part of the registry of the test's own, with the bundles ``a`` to ``j`` in it."""
+    """Push the bundles ``a`` to ``j`` and return a unique repository prefix."""
     prefix = f"{registry.host}/publish-{tmp_path.name.replace('_', '-').lower()}"
     for name in "abcdefghij":
         push_image(f"{prefix}/{name}:1.0.0", bundle_image(name, "1.0.0", tmp_path))
@@ -46,18 +46,18 @@ def prefix(registry: Registry, tmp_path: Path) -> str:
 
 @pytest.fixture
 def catalog(opm_http: Opm, prefix: str) -> str:
-    """An index of nothing."""
+    """Push an empty index and return its reference."""
     opm_http.here("index", "add", "-b", "", "-i", "scratch", "-t", f"{prefix}/catalog:latest", "--push")
     return f"{prefix}/catalog:latest"
 
 
 def packages(opm: Opm, catalog: str) -> list[str]:
-    """The names of the packages of an index."""
+    """Return the package names of an index."""
     return [row["name"] for row in json.loads(opm.here("alpha", "list", "packages", catalog, "-o", "json"))]
 
 
 def adding(prefix: str, package: str, start: str = ":latest", catalog: str = "") -> tuple[str, ...]:
-    """The command line that adds a bundle to a catalog: to its tag in place, or to another tag or digest of it."""
+    """Return a command line that adds a bundle to a catalog, in place or from another tag or digest."""
     catalog = catalog or f"{prefix}/catalog"
     flags = ("-f", f"{catalog}{start}", "-t", f"{catalog}:latest", "--push")
     return ("index", "add", "-b", f"{prefix}/{package}:1.0.0", *flags)
@@ -66,15 +66,14 @@ def adding(prefix: str, package: str, start: str = ":latest", catalog: str = "")
 # --- many at once
 
 ROUNDS = int(os.environ.get("OPMKIT_ROUNDS", "4"))
-"""How often ten processes begin at once; what takes an hour to go wrong is looked for with more."""
+"""Number of repetitions with ten concurrent processes; increase it to find rare races."""
 
 
 @pytest.mark.timeout(900)
-def test_ten_processes_add_ten_bundles_to_one_tag_at_once_again_and_again(
+def test_concurrent_adds_to_one_tag_lose_no_bundle(
     forkserver: ForkServer, opm_http: Opm, prefix: str, catalog: str, tmp_path: Path
 ) -> None:
-    """On 1, 2, 5 or 10 machines: processes that have neither the directory for temporary files nor the store in common
-    know no more of each other than those of different machines."""
+    """Simulate 1, 2, 5 or 10 machines by separate temporary directories and stores."""
     empty = resolve_digest(catalog)
     lines = [[*adding(prefix, name), "--on-conflict", "rebase", "--use-http"] for name in "abcdefghij"]
     for repetition in range(ROUNDS):
@@ -88,13 +87,13 @@ def test_ten_processes_add_ten_bundles_to_one_tag_at_once_again_and_again(
 
 
 def of_machine(number: int, directory: Path) -> dict[str, str]:
-    """The environment of processes that share what a machine has."""
+    """Return the environment of processes on the same simulated machine."""
     own = directory / f"machine-{number}"
     own.mkdir(exist_ok=True)
     return {"TMPDIR": str(own), "OPM_STORE": str(own / "store")}
 
 
-def test_ten_processes_add_ten_bundles_to_one_layout(
+def test_concurrent_adds_to_one_layout_lose_no_bundle(
     forkserver: ForkServer, opm: Opm, prefix: str, tmp_path: Path
 ) -> None:
     layout = f"oci:{tmp_path}/images/catalog"
@@ -108,48 +107,48 @@ def test_ten_processes_add_ten_bundles_to_one_layout(
         [Command(["index", "rm", "-o", name, "-f", catalog, "-t", catalog]) for name in "abcdefghij"]
     )
     left = packages(opm, catalog)
-    assert len(left) == sum(done.status == 4 for done in removals)  # those that didn't go had been told so
+    assert len(left) == sum(done.status == 4 for done in removals)  # removals that were lost reported a conflict
     assert len(left) < len(removals)
 
 
-# --- two, of which one comes between
+# Two writers, one of which moves the tag during the run of the other.
 
 
-class Staged(FaultProxy):
-    """Has something happen at requests, one after the other, before the registry sees them.
+class ScriptedProxy(FaultProxy):
+    """A proxy that calls functions at expected requests, in order, before forwarding them.
 
-    A scene is a request's method and path and what happens then, which may give an action for the request.
+    A scene is a method and path of a request, and a function that may return an action for it.
     """
 
     def __init__(self, upstream: str, *scenes: tuple[tuple[str, str], Callable[[], object]]) -> None:
         super().__init__(upstream)
         self._scenes = list(scenes)
 
-    def action_for(self, seen: Seen) -> Action | None:
+    def action_for(self, seen: ReceivedRequest) -> Action | None:
         if self._scenes:
-            (method, path), happens = self._scenes[0]
+            (method, path), function = self._scenes[0]
             if seen.method == method and re.match(path, seen.path):
                 del self._scenes[0]
-                given = happens()
+                given = function()
                 return given if isinstance(given, (Answer, FailAfterwards)) else None
         return super().action_for(seen)
 
     def prefix(self, prefix: str) -> str:
-        """What a prefix of the registry is called here."""
+        """Return a repository prefix with the host of the proxy."""
         return f"{self.host}/{prefix.partition('/')[2]}"
 
 
 @pytest.fixture
 def other(opm_http: Opm, prefix: str) -> Callable[[], str]:
-    """Another writer, who adds the bundle ``b`` to the catalog."""
+    """Return a function that adds the bundle ``b`` to the catalog, as another writer."""
     return partial(opm_http.here, *adding(prefix, "b"))
 
 
-def test_a_tag_that_was_moved_stays_and_the_exit_code_is_4(
+def test_moved_tag_is_not_overwritten_and_exits_with_4(
     opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
 ) -> None:
     before = resolve_digest(catalog)
-    with Staged(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
+    with ScriptedProxy(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"))
     assert done.returncode == 4
     moved = f"expected {before}, found {resolve_digest(catalog)}"
@@ -158,55 +157,51 @@ def test_a_tag_that_was_moved_stays_and_the_exit_code_is_4(
     assert packages(opm_http, catalog) == ["b"]
 
 
-def test_rebased_on_what_the_tag_names_then_both_updates_are_in(
-    opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
-) -> None:
-    with Staged(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
+def test_rebase_includes_both_updates(opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]) -> None:
+    with ScriptedProxy(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
         opm_http(*adding(proxy.prefix(prefix), "a"), "--on-conflict", "rebase")
     assert packages(opm_http, catalog) == ["a", "b"]
 
 
-def test_overwriting_is_for_who_asks_for_it(opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]) -> None:
-    with Staged(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
+def test_overwrite_replaces_the_other_update(
+    opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
+) -> None:
+    with ScriptedProxy(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
         opm_http(*adding(proxy.prefix(prefix), "a"), "--on-conflict", "overwrite")
     assert packages(opm_http, catalog) == ["a"]
 
 
 @pytest.mark.parametrize("choice", ["fail", "rebase"])
-def test_an_update_that_another_writer_overwrites_unseen_is_noticed(
-    choice: str, opm_http: Opm, prefix: str, catalog: str
-) -> None:
-    """The other writer asks what the tag names before we move it, and moves it after us: only we can find out."""
+def test_lost_update_is_detected_after_the_move(choice: str, opm_http: Opm, prefix: str, catalog: str) -> None:
+    """The other writer resolves the tag before our move and moves it afterwards, so only our check detects it."""
     line = adding(prefix, "b", f"@{resolve_digest(catalog)}")
     other = partial(opm_http.here, *line, "--on-conflict", "overwrite")
-    with Staged(prefix.partition("/")[0], (MOVE, lambda: None), (LOOK, other)) as proxy:
+    with ScriptedProxy(prefix.partition("/")[0], (MOVE, lambda: None), (LOOK, other)) as proxy:
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"), "--on-conflict", choice, "--settle", "0.1")
     assert done.returncode == (4 if choice == "fail" else 0), done.stderr
     assert ("this update was lost" in done.stderr) == (choice == "fail")
     assert packages(opm_http, catalog) == (["b"] if choice == "fail" else ["a", "b"])
 
 
-def test_an_update_that_another_writer_goes_on_from_is_not_lost(
+def test_update_that_another_writer_builds_on_is_not_lost(
     opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
 ) -> None:
-    with Staged(prefix.partition("/")[0], (MOVE, lambda: None), (LOOK, other)) as proxy:
+    with ScriptedProxy(prefix.partition("/")[0], (MOVE, lambda: None), (LOOK, other)) as proxy:
         opm_http(*adding(proxy.prefix(prefix), "a"), "--settle", "0.1")
     assert packages(opm_http, catalog) == ["a", "b"]
 
 
-def test_a_move_whose_answer_was_lost_is_no_conflict_though_another_writer_went_on_from_it(
+def test_lost_response_of_a_move_is_not_a_conflict(
     opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
 ) -> None:
-    with Staged(prefix.partition("/")[0], (MOVE, lambda: FailAfterwards(other))) as proxy:
+    with ScriptedProxy(prefix.partition("/")[0], (MOVE, lambda: FailAfterwards(other))) as proxy:
         opm_http(*adding(proxy.prefix(prefix), "a"))
     assert packages(opm_http, catalog) == ["a", "b"]
 
 
-def test_a_tag_that_can_not_be_looked_at_any_more_was_moved_all_the_same(
-    opm_http: Opm, prefix: str, catalog: str
-) -> None:
+def test_failed_check_after_the_move_is_a_warning(opm_http: Opm, prefix: str, catalog: str) -> None:
     host = prefix.partition("/")[0]
-    with Staged(host, (MOVE, lambda: None), (LOOK, lambda: Answer(403))) as proxy:
+    with ScriptedProxy(host, (MOVE, lambda: None), (LOOK, lambda: Answer(403))) as proxy:
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"), "--settle", "0.1")
     assert done.returncode == 0
     assert "Warning: " in done.stderr
@@ -216,7 +211,7 @@ def test_a_tag_that_can_not_be_looked_at_any_more_was_moved_all_the_same(
     def interrupt() -> None:
         process.send_signal(signal.SIGINT)
 
-    with Staged(host, (MOVE, lambda: None), (LOOK, interrupt)) as proxy:
+    with ScriptedProxy(host, (MOVE, lambda: None), (LOOK, interrupt)) as proxy:
         argv = opm_http.argv(*adding(proxy.prefix(prefix), "b"), "--settle", "0.1")
         # Also where the tests run in the background, which ignores interrupts.
         listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
@@ -227,13 +222,13 @@ def test_a_tag_that_can_not_be_looked_at_any_more_was_moved_all_the_same(
     assert packages(opm_http, catalog) == ["a", "b"]
 
 
-def test_any_tag_is_seen_to_move_during_the_run(
+def test_every_tag_is_checked_for_moves_during_the_run(
     opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
 ) -> None:
-    """The tag need not be that of --from-index."""
+    """The tag may differ from that of --from-index."""
     opm_http.here("image", "copy", catalog, f"{prefix}/catalog:1")
     for choice, status, left in (("fail", 4, ["b"]), ("rebase", 0, ["a", "b"])):
-        with Staged(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
+        with ScriptedProxy(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
             line = adding(proxy.prefix(prefix), "a", ":1")
             assert opm_http.attempt(*line, "--on-conflict", choice, "--settle", "0.1").returncode == status
         assert packages(opm_http, catalog) == left
@@ -241,11 +236,11 @@ def test_any_tag_is_seen_to_move_during_the_run(
 
 
 @pytest.mark.parametrize("choice", ["fail", "rebase"])
-def test_a_tag_that_two_make_at_once(choice: str, opm_http: Opm, prefix: str) -> None:
+def test_concurrent_creation_of_a_tag(choice: str, opm_http: Opm, prefix: str) -> None:
     tag = f"{prefix}/catalog:latest"
     line = ("index", "add", "-i", "scratch", "--push", "--settle", "0.1", "--on-conflict", choice)
     other = partial(opm_http.here, *line, "-b", f"{prefix}/b:1.0.0", "-t", tag)
-    with Staged(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
+    with ScriptedProxy(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
         here = proxy.prefix(prefix)
         done = opm_http.attempt(*line, "-b", f"{here}/a:1.0.0", "-t", f"{here}/catalog:latest")
     assert done.returncode == (4 if choice == "fail" else 0), done.stderr
@@ -253,7 +248,7 @@ def test_a_tag_that_two_make_at_once(choice: str, opm_http: Opm, prefix: str) ->
     assert packages(opm_http, tag) == (["b"] if choice == "fail" else ["a", "b"])
 
 
-def test_a_tag_that_was_deleted_is_not_made_again(opm_http: Opm, prefix: str, catalog: str) -> None:
+def test_deleted_tag_is_not_created_again(opm_http: Opm, prefix: str, catalog: str) -> None:
     host, _, path = catalog.rpartition(":")[0].partition("/")
 
     def delete() -> None:
@@ -261,7 +256,7 @@ def test_a_tag_that_was_deleted_is_not_made_again(opm_http: Opm, prefix: str, ca
         registry.request("DELETE", f"/v2/{path}/manifests/{resolve_digest(catalog)}")
         assert registry.getresponse().status == 202
 
-    with Staged(host, (UPLOAD, delete)) as proxy:
+    with ScriptedProxy(host, (UPLOAD, delete)) as proxy:
         done = opm_http.attempt(*adding(proxy.prefix(prefix), "a"), "--on-conflict", "rebase")
     assert done.returncode == 1
     assert "/catalog:latest" in done.stderr
@@ -269,7 +264,7 @@ def test_a_tag_that_was_deleted_is_not_made_again(opm_http: Opm, prefix: str, ca
         resolve_digest(catalog)
 
 
-def test_a_digest_says_beforehand_which_index_the_tag_has_to_name(opm_http: Opm, prefix: str, catalog: str) -> None:
+def test_digest_of_from_index_must_be_that_of_the_tag(opm_http: Opm, prefix: str, catalog: str) -> None:
     seen = f":latest@{resolve_digest(catalog)}"
     opm_http.here(*adding(prefix, "b", seen), "--settle", "0")
     assert opm_http.attempt(*adding(prefix, "a", seen)).returncode == 4
@@ -278,10 +273,10 @@ def test_a_digest_says_beforehand_which_index_the_tag_has_to_name(opm_http: Opm,
     assert packages(opm_http, catalog) == ["a", "b"]
 
 
-def test_of_several_tags_none_moves_if_that_of_the_old_index_has(
+def test_no_tag_is_moved_if_that_of_the_old_index_has_moved(
     opm_http: Opm, prefix: str, catalog: str, other: Callable[[], str]
 ) -> None:
-    with Staged(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
+    with ScriptedProxy(prefix.partition("/")[0], (UPLOAD, other)) as proxy:
         here = f"{proxy.prefix(prefix)}/catalog"
         line = ("--add", f"{prefix}/a:1.0.0", "-f", f"{here}:latest", "-t", f"{here}:2", "--also-tag", f"{here}:latest")
         assert opm_http.attempt("index", "update", *line, "--push").returncode == 4
@@ -292,7 +287,7 @@ def test_of_several_tags_none_moves_if_that_of_the_old_index_has(
     assert resolve_digest(f"{prefix}/catalog:2") == resolve_digest(catalog)
 
 
-def test_a_run_that_changes_nothing_moves_nothing(opm_http: Opm, prefix: str, catalog: str) -> None:
+def test_unchanged_index_is_not_pushed(opm_http: Opm, prefix: str, catalog: str) -> None:
     opm_http.here(*adding(prefix, "a"), "--settle", "0")
     before = resolve_digest(catalog)
     for base in ((), ("-i", "scratch")):
@@ -300,13 +295,13 @@ def test_a_run_that_changes_nothing_moves_nothing(opm_http: Opm, prefix: str, ca
         assert resolve_digest(catalog) == before
 
 
-def test_a_layout_is_guarded_as_a_registry_is(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
+def test_moved_tag_in_a_layout_is_not_overwritten(opm_http: Opm, prefix: str, tmp_path: Path) -> None:
     layout = f"oci:{tmp_path}/images/catalog"
     opm_http.here("index", "add", "-b", "", "-i", "scratch", "-t", f"{layout}:latest")
     other = partial(opm_http.here, *adding(prefix, "b", catalog=layout)[:-1])
     a_bundle = ("GET", "/v2/.*/a/manifests/1.0.0$")
     for choice, status, left in (("fail", 4, ["b"]), ("rebase", 0, ["a", "b"])):
-        with Staged(prefix.partition("/")[0], (a_bundle, other)) as proxy:
+        with ScriptedProxy(prefix.partition("/")[0], (a_bundle, other)) as proxy:
             line = adding(proxy.prefix(prefix), "a", catalog=layout)[:-1]
             assert opm_http.attempt(*line, "--on-conflict", choice).returncode == status
         assert packages(opm_http, f"{layout}:latest") == left

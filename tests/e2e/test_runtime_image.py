@@ -1,4 +1,4 @@
-"""The base image that ``scripts/build-runtime`` makes: an index baked on it runs in a container, as any user."""
+"""The base image of ``scripts/build-runtime``: an index built on it is served in a container as an arbitrary user."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PATIENCE = 60
 
 
 class Container:
-    """Runs an image of a layout by runc, in the network of this machine, with more arguments for its entry point.
+    """A runc container of an image in a layout, in the host network, with additional arguments of the entry point.
 
-    As in a cluster with its usual policy: as a user whom nobody knows, who may write nothing but temporary files.
+    As in clusters with a restricted policy, it runs as an arbitrary user who can write temporary files only.
     """
 
     def __init__(self, image: str, directory: Path, *arguments: str) -> None:
         if os.getuid():
-            pytest.skip("only root may run containers without further ado")
+            pytest.skip("only root can run containers with runc")
         self._runc = [require("runc"), "--root", str(directory / "state")]
         self._bundle = directory / "bundle"
         self._name = f"opmkit-{uuid.uuid4().hex[:12]}"
@@ -57,18 +57,18 @@ class Container:
         self.process.wait(PATIENCE)
 
     def run(self, *command: str) -> str:
-        """Run a command in the container, as its user, and give what it prints; a failure raises."""
+        """Run a command in the container as its user and return its stdout; raise on failure."""
         argv = [*self._runc, "exec", self._name, *command]
         return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
     def stop(self) -> int:
-        """End it as clusters do; the exit status."""
+        """Send SIGTERM and return the exit status."""
         subprocess.run([*self._runc, "kill", self._name, "TERM"], check=True)
         return self.process.wait(PATIENCE)
 
 
 def _confined(config: dict[str, Any], arguments: tuple[str, ...]) -> dict[str, Any]:
-    """The configuration that a runtime reads, with what tests may not do left out."""
+    """Return the runtime configuration without the settings that tests have no permission for."""
     process, linux = config["process"], config["linux"]
     process |= {"terminal": False, "noNewPrivileges": True, "rlimits": [], "user": {"uid": 12345, "gid": 0}}
     process["args"] = [*process["args"], *arguments]
@@ -80,7 +80,7 @@ def _confined(config: dict[str, Any], arguments: tuple[str, ...]) -> dict[str, A
 
 
 def wait_for(address: str) -> None:
-    """Wait until a server answers."""
+    """Wait until a server responds."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -94,7 +94,7 @@ def wait_for(address: str) -> None:
 
 
 def bake(directory: Path) -> str:
-    """Make the base image, and an index of one bundle on it; its name."""
+    """Build the base image and an index of one bundle on it, and return its reference."""
     layout = f"oci:{directory}/images"
     subprocess.run([sys.executable, BUILD, "--tag", f"{layout}:runtime"], check=True, cwd=directory)
     opm = Opm(directory)
@@ -103,8 +103,8 @@ def bake(directory: Path) -> str:
     return f"{layout}:catalog"
 
 
-def test_an_index_on_it_runs_as_in_a_cluster(tmp_path: Path) -> None:
-    """One test of many steps, for the image takes its time to be made."""
+def test_index_on_the_runtime_image_is_served_as_in_a_cluster(tmp_path: Path) -> None:
+    """This is a single test because building the image takes long."""
     image, port = bake(tmp_path), free_port()
     [platform] = json.loads(Opm(tmp_path)("image", "inspect", image, "--output", "json"))["images"]
     assert platform["entrypoint"] == ["/bin/opm"]
@@ -127,8 +127,8 @@ def test_an_index_on_it_runs_as_in_a_cluster(tmp_path: Path) -> None:
     assert any(name.endswith("/libc.so.6") for name in names)
 
 
-def test_the_programs_of_the_same_sources_are_the_same_layer(tmp_path: Path) -> None:
-    """The project's own layer, for it takes the least time; the others are made by the same functions."""
+def test_program_layer_is_reproducible(tmp_path: Path) -> None:
+    """Only the layer of the project is built twice, which is quick; the same functions write the others."""
     script = "\n".join(
         [
             "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build_runtime as b",
@@ -160,7 +160,7 @@ def bill_of_materials(library: Path, **environment: str) -> bytes:
     return subprocess.run(argv, check=True, capture_output=True, env={**os.environ, **environment}).stdout
 
 
-def test_the_bill_of_materials(tmp_path: Path) -> None:
+def test_sbom_lists_the_packages(tmp_path: Path) -> None:
     library = tmp_path / "libx.so"
     library.write_bytes(b"library")
     written = bill_of_materials(library, PYTHONHASHSEED="1")

@@ -1,4 +1,4 @@
-"""Images and bundles that are not in registries, wherever a command takes one."""
+"""Images and bundles of transports other than registries, in all commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CSV = "manifests/lagoon-operator.clusterserviceversion.yaml"
 
 @pytest.fixture
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A word for names that no other test uses."""
+    """Return a unique part for names."""
     return tmp_path.name.lower().replace("_", "-")
 
 
@@ -38,7 +38,7 @@ def place(kind: str, where: str, name: str) -> str:
 
 @pytest.fixture
 def engines(request: pytest.FixtureRequest, opm: Opm) -> Opm:
-    """The command, with a docker daemon and containers' storage."""
+    """Return the command with a docker daemon and containers-storage."""
     daemon: DockerDaemon = request.getfixturevalue("docker_daemon")
     storage: Engine = request.getfixturevalue("container_storage")
     opm.env.update({**storage.settings, "DOCKER_HOST": daemon.url})
@@ -46,14 +46,14 @@ def engines(request: pytest.FixtureRequest, opm: Opm) -> Opm:
 
 
 def rows(database: Path) -> list[tuple[str, str, bool]]:
-    """Name, image, and whether the manifests are there, of every bundle."""
+    """Return the name, image, and presence of manifests of each bundle."""
     with sqlite3.connect(database) as connection:
         query = "SELECT name, bundlepath, csv IS NOT NULL AND bundle IS NOT NULL FROM operatorbundle ORDER BY name"
         return [(name, image, bool(whole)) for name, image, whole in connection.execute(query)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_command_takes_images_from_any_place(kind: str, engines: Opm, where: str) -> None:
+def test_every_command_reads_images_from_every_transport(kind: str, engines: Opm, where: str) -> None:
     opm = engines
     base = place(kind, where, "base")
     small = small_image(opm.directory, {"bin/opm": b"#!"}, labels={"base": "yes"})
@@ -77,9 +77,7 @@ def test_every_command_takes_images_from_any_place(kind: str, engines: Opm, wher
         assert (opm.directory / "out/lagoon-operator/package.yaml").is_file()
 
 
-def test_a_base_that_lies_uncompressed_somewhere_is_published_by_its_own_digest(
-    opm_http: Opm, registry: Registry, where: str
-) -> None:
+def test_uncompressed_base_is_recorded_with_its_published_digest(opm_http: Opm, registry: Registry, where: str) -> None:
     opm = opm_http
     opm.build_bundle("0.1.0", "oci:layout:bundle")
     base = small_image(opm.directory, {"bin/opm": b"#!" * 10_000})
@@ -94,7 +92,7 @@ def test_a_base_that_lies_uncompressed_somewhere_is_published_by_its_own_digest(
     opm("index", "add", "--bundles", "", "--from-index", tag, "--push", "--tag", tag)  # the guard of the tag agrees
 
 
-def test_a_directory_goes_in_as_its_image_would(opm_http: Opm, registry: Registry, where: str) -> None:
+def test_adding_a_directory_equals_adding_its_image(opm_http: Opm, registry: Registry, where: str) -> None:
     opm = opm_http
     image = f"{registry.host}/{where}/lagoon:0.1.0"
     opm.build_bundle("0.1.0", image, "--push")
@@ -111,7 +109,7 @@ def test_a_directory_goes_in_as_its_image_would(opm_http: Opm, registry: Registr
 
 
 @pytest.mark.parametrize("mode", ["replaces", "semver", "semver-skippatch"])
-def test_bundles_without_an_image_keep_their_manifests(mode: str, opm: Opm) -> None:
+def test_manifests_of_bundles_without_an_image_are_stored(mode: str, opm: Opm) -> None:
     for version in ("0.1.0", "0.2.0", "0.3.0"):
         opm.build_bundle(version, f"oci:layout:{version}")
         opm("registry", "add", "-d", "index.db", "--mode", mode, "-b", f"./bundle-{version}")
@@ -119,7 +117,7 @@ def test_bundles_without_an_image_keep_their_manifests(mode: str, opm: Opm) -> N
     assert rows(opm.directory / "index.db") == [(name, "", True) for name in names]
 
 
-def test_directories_that_can_not_be_added(opm: Opm) -> None:
+def test_invalid_bundle_directories_are_errors(opm: Opm) -> None:
     opm.build_bundle("0.1.0", "oci:layout:1")
     (opm.directory / "same").symlink_to("bundle-0.1.0")
     for bundles in ("./bundle-0.1.0,./same", "./none", "./layout", "."):
@@ -136,7 +134,7 @@ def test_directories_that_can_not_be_added(opm: Opm) -> None:
     assert (opm.directory / "index.db").read_bytes() == before
 
 
-def test_a_directory_is_unpacked_as_its_image_would_be(opm: Opm) -> None:
+def test_unpacking_a_directory_equals_unpacking_its_image(opm: Opm) -> None:
     opm.build_bundle("0.1.0", "oci:layout:1")
     (opm.directory / "bundle-0.1.0/README").write_text("not of the image")
     for source, out in (("oci:layout:1", "image"), ("./bundle-0.1.0", "directory")):
@@ -152,7 +150,7 @@ def test_a_directory_is_unpacked_as_its_image_would_be(opm: Opm) -> None:
     assert "none" in done.stderr
 
 
-def test_what_an_index_records_of_images_that_no_cluster_can_pull(opm: Opm) -> None:
+def test_local_images_are_recorded_with_a_warning(opm: Opm) -> None:
     opm.build_bundle("0.1.0", "oci-archive:b.tar:1")
     done = opm.attempt("registry", "add", "-d", "text.db", "-b", "oci-archive:b.tar")
     assert done.returncode == 0
@@ -193,7 +191,7 @@ def test_platforms_of_a_copy(opm: Opm) -> None:
     assert "Warning: docker-archive:x.tar: only one platform is supported here; writing linux/amd64" in done.stderr
 
 
-def test_an_archive_that_fails_leaves_nothing_behind(opm: Opm) -> None:
+def test_failed_archive_leaves_no_files(opm: Opm) -> None:
     (opm.directory / "bad.tar").write_bytes(b"\x1f\x8b" + b"bad" * 100)
     for kind in ("oci-archive", "docker-archive"):
         done = opm.attempt("image", "copy", f"{kind}:bad.tar", "oci-archive:new.tar")

@@ -1,4 +1,4 @@
-"""``opm bundle validate`` and ``opm bundle rules`` as people run them."""
+"""``opm bundle validate`` and ``opm bundle rules``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def bundle(opm: Opm) -> Path:
-    """A sound bundle's directory."""
+    """Write a valid bundle and return its directory."""
     opm.build_bundle("0.1.0", "oci:image:0.1.0")
     return opm.directory / "bundle-0.1.0"
 
@@ -35,7 +35,7 @@ def csv_of(bundle: Path) -> Path:
 
 
 def broken(bundle: Path) -> Path:
-    """The same, with a name that no ClusterServiceVersion may have."""
+    """Return the bundle with an invalid ClusterServiceVersion name."""
     copy = bundle.with_name("broken")
     shutil.copytree(bundle, copy)
     csv = csv_of(copy)
@@ -47,14 +47,14 @@ def line_of(path: Path, text: str) -> int:
     return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
 
 
-def test_a_sound_bundle_passes_as_directory_and_as_image(opm: Opm, bundle: Path) -> None:
+def test_valid_bundle_passes_as_directory_and_as_image(opm: Opm, bundle: Path) -> None:
     for target in (str(bundle), "oci:image:0.1.0"):
         done = opm.attempt("bundle", "validate", target)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "1 bundle, 0 errors" in done.stdout
 
 
-def test_registries_are_asked_for_the_platforms_of_images(
+def test_platforms_of_images_are_read_from_registries(
     opm_http: Opm, bundle: Path, registry: Registry, tmp_path: Path
 ) -> None:
     csv = csv_of(bundle)
@@ -67,7 +67,7 @@ def test_registries_are_asked_for_the_platforms_of_images(
     assert done.returncode == 1
 
 
-def test_an_error_is_told_with_file_line_and_remedy(opm: Opm, bundle: Path) -> None:
+def test_error_has_file_line_and_hint(opm: Opm, bundle: Path) -> None:
     bad = broken(bundle)
     done = opm.attempt("bundle", "validate", "broken", "bundle-0.1.0")
     assert done.returncode == 1
@@ -81,7 +81,7 @@ def test_an_error_is_told_with_file_line_and_remedy(opm: Opm, bundle: Path) -> N
 
 
 @pytest.mark.parametrize("flag", ["--output", "-o"])
-def test_forms_of_the_report(flag: str, opm: Opm, bundle: Path) -> None:
+def test_report_formats(flag: str, opm: Opm, bundle: Path) -> None:
     broken(bundle)
     report = {form: opm.attempt("bundle", "validate", "broken", flag, form) for form in ("json", "sarif", "junit")}
     assert {done.returncode for done in report.values()} == {1}
@@ -97,7 +97,7 @@ def test_forms_of_the_report(flag: str, opm: Opm, bundle: Path) -> None:
     assert {"error"} <= {output["type"] for output in sdk["outputs"]}
 
 
-def test_what_fails_and_what_is_passed_over(opm: Opm, bundle: Path) -> None:
+def test_failing_severity_and_ignored_rules(opm: Opm, bundle: Path) -> None:
     (opm.directory / "bare").mkdir()
     shutil.copytree(bundle, opm.directory / "warned")
     csv = csv_of(opm.directory / "warned")
@@ -122,7 +122,7 @@ def test_what_fails_and_what_is_passed_over(opm: Opm, bundle: Path) -> None:
     assert finding["line"] == line_of(csv, "maturit:")
 
 
-def test_all_tags_of_a_repository_and_what_is_unreachable(opm_http: Opm, registry: Registry) -> None:
+def test_repositories_and_unreachable_images(opm_http: Opm, registry: Registry) -> None:
     opm = opm_http
     repository = f"{registry.host}/validated/lagoon"
     for version in ("0.1.0", "0.2.0"):
@@ -139,15 +139,15 @@ def test_all_tags_of_a_repository_and_what_is_unreachable(opm_http: Opm, registr
 
 
 @pytest.mark.parametrize("name", ["load-decode", "csv-unknown-field", "crd-structural-default", "file-encoding"])
-def test_a_broken_bundle_is_told_with_its_place(name: str, opm: Opm) -> None:
+def test_finding_of_a_broken_bundle_has_its_location(name: str, opm: Opm) -> None:
     broken = Broken(name)
     broken.write(opm.directory / name)
-    (told,) = json.loads(opm.attempt("bundle", "validate", name, "--output", "json").stdout)["bundles"]
-    expected = [{key: finding[key] for key in ("rule", "severity", "file", "line")} for finding in told["findings"]]
+    (reports,) = json.loads(opm.attempt("bundle", "validate", name, "--output", "json").stdout)["bundles"]
+    expected = [{key: finding[key] for key in ("rule", "severity", "file", "line")} for finding in reports["findings"]]
     assert expected == broken.expected["findings"]
 
 
-def test_one_tag_out_of_reach_among_many(registry: Registry, opm_http: Opm, tmp_path: Path) -> None:
+def test_unreachable_tag_is_reported_among_many(registry: Registry, opm_http: Opm, tmp_path: Path) -> None:
     versions = [f"0.1.{number}" for number in range(12)]
     for version in versions:
         push_image(f"{registry.host}/many/demo:{version}", bundle_image("demo", version, tmp_path))
@@ -158,15 +158,15 @@ def test_one_tag_out_of_reach_among_many(registry: Registry, opm_http: Opm, tmp_
     assert done.returncode == 1
     assert done.stderr.startswith(f"Error: {proxy.host}/many/demo:0.1.0: invalid bundle: manifests/csv.yaml:")
     assert done.stderr.count("\n") == 1
-    told = {one["target"].rpartition(":")[2]: one for one in json.loads(done.stdout)["bundles"]}
-    assert list(told) == sorted([*versions, "none"])
-    assert {version for version, one in told.items() if "error" in one} == {"0.1.5", "none"}
-    assert f"{proxy.host}/many/demo:0.1.5" in told["0.1.5"]["error"]["message"]
-    assert "is not a bundle" in told["none"]["error"]["message"]
-    assert all(told[version]["name"] == f"demo.v{version}" for version in versions if version != "0.1.5")
+    reports = {one["target"].rpartition(":")[2]: one for one in json.loads(done.stdout)["bundles"]}
+    assert list(reports) == sorted([*versions, "none"])
+    assert {version for version, one in reports.items() if "error" in one} == {"0.1.5", "none"}
+    assert f"{proxy.host}/many/demo:0.1.5" in reports["0.1.5"]["error"]["message"]
+    assert "is not a bundle" in reports["none"]["error"]["message"]
+    assert all(reports[version]["name"] == f"demo.v{version}" for version in versions if version != "0.1.5")
 
 
-def test_names_and_contents_that_are_no_text_are_told(opm: Opm) -> None:
+def test_binary_names_and_contents_are_findings(opm: Opm) -> None:
     root = opm.directory / os.fsdecode(b"bad\xff")
     Broken("load-decode").write(root)
     (root / "manifests" / os.fsdecode(b"\xfe\x1b.yaml")).write_bytes(
@@ -183,7 +183,7 @@ def test_names_and_contents_that_are_no_text_are_told(opm: Opm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ((), "no bundle to validate"),
         (("nowhere/at/all:1:2",), "invalid image reference"),
@@ -201,11 +201,11 @@ def test_names_and_contents_that_are_no_text_are_told(opm: Opm) -> None:
         (("x", "--baseline", "gone.json"), "gone.json"),
     ],
 )
-def test_wrong_command_lines(arguments: tuple[str, ...], says: str, opm: Opm) -> None:
+def test_usage_errors(arguments: tuple[str, ...], message: str, opm: Opm) -> None:
     done = opm.attempt("bundle", "validate", *arguments)
     assert done.returncode == 1
     assert done.stderr.startswith("Error: ")
-    assert says in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

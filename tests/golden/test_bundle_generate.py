@@ -1,4 +1,4 @@
-"""The recorded runs of ``opm alpha bundle generate``, run again with this project's command."""
+"""Results of ``opm alpha bundle generate`` equal the recorded ones of Go opm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = needs_shared
 
 @pytest.fixture(params=cases("bundle-generate"), ids=str)
 def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Set the scene of a case in an empty directory, and give its record."""
+    """Write the files of a case to an empty directory and return its record."""
     case: Case = request.param
     record = case.record
     shutil.copytree(SHARED / record["source"], tmp_path / record["copied_to"])
@@ -30,7 +30,7 @@ def replay(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return record
 
 
-def test_exit_status_and_files_are_those_recorded(replay: dict[str, Any]) -> None:
+def test_exit_status_and_files_equal_the_record(replay: dict[str, Any]) -> None:
     before = _files()
 
     assert run(replay["argv"]) == replay["exit"]
@@ -42,7 +42,7 @@ def test_exit_status_and_files_are_those_recorded(replay: dict[str, Any]) -> Non
         assert yaml.safe_load(Path(annotations["path"]).read_text()) == annotations["content"]
 
 
-def test_the_same_directory_gives_the_same_bytes(replay: dict[str, Any]) -> None:
+def test_repeated_runs_write_the_same_bytes(replay: dict[str, Any]) -> None:
     if replay["exit"] != 0:
         return
     paths = [Path("bundle.Dockerfile"), Path(replay["annotations"]["path"])]

@@ -1,4 +1,4 @@
-"""The recorded tables of ``opm alpha list``."""
+"""Results of ``opm alpha list`` equal the recorded ones of Go opm."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_tables_equal_the_record(
         status = run([part.replace("{db}", str(database)) for part in corpus.fill(step["argv"])])
         assert status == step["exit"]
         if status != 0:
-            # The reference keeps what it had done before it failed, and lists that; a permissive add comes to the same.
+            # Go opm retains and lists the bundles that it added before it failed, as a permissive add does.
             argv = corpus.fill([*step["argv"], "--permissive"])
             assert run([part.replace("{db}", str(database)) for part in argv]) == 0
     capsys.readouterr()
@@ -41,12 +41,12 @@ def test_tables_equal_the_record(
     directory = tmp_path / "catalog"
     if migrated(database, directory):
         for output in case.record["outputs"]:
-            # the record has what those rules allow
+            # the rules of the recorded release
             assert_listed({**output, "argv": [*output["argv"], "--compat", "opm-1.26"]}, str(directory), corpus, capsys)
 
 
 def migrated(database: Path, directory: Path) -> bool:
-    """Convert the database to a file-based catalog, where it is a valid one."""
+    """Convert the database to a file-based catalog; return False if it is invalid."""
     with open_database(database) as opened:
         try:
             blobs = database_to_blobs(opened)

@@ -20,7 +20,7 @@ pytestmark = needs_shared
 
 @pytest.mark.parametrize("compat", [Compat.OPM_1_26, Compat.NEWEST])  # the newest is that of --tag
 @pytest.mark.parametrize("case", cases("bundle-validate"), ids=str)
-def test_results_are_those_recorded(case: Case, compat: Compat) -> None:
+def test_results_equal_the_record(case: Case, compat: Compat) -> None:
     record = case.record
     argv = record["argv"]
     optional = argv[argv.index("--optional-validators") + 1].split(",") if "--optional-validators" in argv else []

@@ -142,7 +142,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReceivedRequest:
     """A request that the proxy received."""
 
     method: str
@@ -156,7 +156,7 @@ class FaultProxy:
     def __init__(self, upstream: str, *faults: Fault) -> None:
         self.upstream = upstream
         self.faults = list(faults)
-        self.seen: list[Seen] = []
+        self.seen: list[ReceivedRequest] = []
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -175,7 +175,7 @@ class FaultProxy:
         """Return the number of received requests with this method and a path that starts with a match."""
         return sum(seen.method == method and re.match(path, seen.path) is not None for seen in self.seen)
 
-    def action_for(self, seen: Seen) -> Action | None:
+    def action_for(self, seen: ReceivedRequest) -> Action | None:
         with self._lock:
             self.seen.append(seen)
             return next((fault.action for fault in self.faults if fault.applies(seen.method, seen.path)), None)
@@ -185,7 +185,7 @@ class _Handler(QuietHandler):
     proxy: FaultProxy
 
     def _serve(self) -> None:
-        action = self.proxy.action_for(Seen(self.command, self.path, dict(self.headers)))
+        action = self.proxy.action_for(ReceivedRequest(self.command, self.path, dict(self.headers)))
         match action:
             case Answer():
                 self.request_body()

@@ -47,7 +47,7 @@ class Step:
 
     @property
     def ordered(self) -> bool:
-        """Whether Go opm stores everything in a fixed order."""
+        """True if Go opm stores everything in a fixed order."""
         return not {"--enable-alpha", "semver", "semver-skippatch"}.intersection(self.flags)
 
     @property

@@ -1,6 +1,6 @@
-"""Programs that run opm get from ours what they get from Go opm, and understand its errors.
+"""Programs that run opm have the same results with opmkit as with Go opm, and can parse its errors.
 
-``OPMKIT_REFERENCE_OPM_NEWEST`` names Go opm; without it, ours alone is run.
+``OPMKIT_REFERENCE_OPM_NEWEST`` is the path of Go opm; without it, only opmkit is run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GO_OPM = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST", "")
 VERSIONS = ("0.1.0", "0.2.0")
 PACKAGE = "lagoon-operator"
-needs_go = pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM_NEWEST does not name Go opm")
+needs_go = pytest.mark.skipif(not GO_OPM, reason="set OPMKIT_REFERENCE_OPM_NEWEST to the path of Go opm")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Site:
 
     @property
     def go(self) -> InstalledOpm:
-        """Go opm in a directory of its own, for the same user."""
+        """Go opm for the same user, in a separate directory."""
         bin_directory, directory = self.ours.home / "go-bin", self.ours.directory.with_name("go")
         bin_directory.mkdir(exist_ok=True)
         directory.mkdir(exist_ok=True)
@@ -55,7 +55,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def published(installed_bin: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Two bundles in a registry; the file of its certificate authority and the names of the bundles."""
+    """Push two bundles and return the certificate of the registry's authority and their references."""
     with Registry(tls=True) as registry:
         home = tmp_path_factory.mktemp("publisher")
         opm = InstalledOpm(installed_bin, home, home, {"SSL_CERT_FILE": str(registry.ca_file)})
@@ -100,7 +100,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_gives_its_caller_the_same_with_both_tools(site: Site, name: str) -> None:
+def test_scripts_of_callers_have_the_same_results_with_go_opm(site: Site, name: str) -> None:
     ours, *go = (run_script(tool, SCRIPTS[name], site.bundles) for tool in site.tools())
     named = {document.get("name") for document in ours[0]}
     assert {"lagoon-operator.v0.2.0", PACKAGE} <= named or (name == "IIB_NOTHING" and named == set())
@@ -112,7 +112,7 @@ def make_database(opm: InstalledOpm, bundles: tuple[str, ...]) -> None:
     opm("registry", "add", "--database", "index.db", "--bundle-images", bundles[0])
 
 
-def test_iib_retries_permissively_where_a_package_is_not_there(site: Site) -> None:
+def test_iib_retries_with_permissive_for_a_missing_package(site: Site) -> None:
     make_database(site.ours, site.bundles)
     content = (site.ours.directory / "index.db").read_bytes()
     for tool in site.tools():
@@ -122,7 +122,7 @@ def test_iib_retries_permissively_where_a_package_is_not_there(site: Site) -> No
 
 
 @pytest.mark.parametrize("command", ["registry", "index"])
-def test_the_fatal_record_is_that_of_go_opm(site: Site, command: str) -> None:
+def test_fatal_log_record_equals_that_of_go_opm(site: Site, command: str) -> None:
     make_database(site.ours, site.bundles)
     content = (site.ours.directory / "index.db").read_bytes()
     if command == "index":
@@ -142,7 +142,7 @@ def test_the_fatal_record_is_that_of_go_opm(site: Site, command: str) -> None:
         assert re.fullmatch(shape, run.stderr.splitlines(keepends=True)[-1])
 
 
-def test_a_package_not_in_a_catalog_directory_is_an_ordinary_error(site: Site) -> None:
+def test_missing_package_in_a_catalog_directory_is_an_ordinary_error(site: Site) -> None:
     (site.ours.directory / "catalog").mkdir()
     (site.ours.directory / "catalog/catalog.json").write_text('{"schema": "olm.package", "name": "lagoon-operator"}')
     done = site.ours.attempt("index", "rm", "-f", "catalog", "-o", "lagoon-operatr")
@@ -153,7 +153,7 @@ def test_a_package_not_in_a_catalog_directory_is_an_ordinary_error(site: Site) -
 class Failure:
     """A command that fails, its exit code, and the cause that the ``Error:`` line must contain.
 
-    ``go_line`` is whether Go opm prints such a line, too; without it, IIB reports its text for the step alone.
+    ``go_line`` is whether Go opm prints such a line as well; if not, IIB reports only its text for the failed step.
     """
 
     arguments: str
@@ -217,7 +217,7 @@ def failing(site: Site) -> Site:
     return site
 
 
-def test_the_error_line_names_the_cause(failing: Site) -> None:
+def test_error_line_contains_the_cause(failing: Site) -> None:
     values = {"bundle": failing.bundles[0], "host": failing.bundles[0].partition("/")[0]}
     wrong = []
     for failure in FAILURES:
@@ -232,8 +232,8 @@ def test_the_error_line_names_the_cause(failing: Site) -> None:
     assert not wrong, "\n\n".join(map(str, wrong))
 
 
-def test_the_error_line_names_the_first_of_several_findings(site: Site) -> None:
-    """Where the findings follow on further lines, callers see the first line alone."""
+def test_error_line_contains_the_first_of_several_findings(site: Site) -> None:
+    """If findings follow on further lines, callers read only the first line."""
     directory = site.ours.directory
     channel = '{"schema": "olm.channel", "package": "%s", "name": "alpha", "entries": []}\n'
     for name, content in {
@@ -286,7 +286,7 @@ catalogs:
 """
 
 
-def test_rendered_json_is_split_at_the_lines_between_braces(site: Site) -> None:
+def test_rendered_json_can_be_split_between_braces(site: Site) -> None:
     script = "opm render {} {}".format(*site.bundles)
     outputs = [tool.shell_out(script.split()).stdout for tool in site.tools()]
     for output in outputs:

@@ -28,7 +28,7 @@ def build(newcomer: InstalledOpm, dependencies: str = "") -> str:
 
 
 @pytest.mark.parametrize("rule", ["nonsense ==", "1 + 1"])
-def test_an_invalid_rule_fails_validation(newcomer: InstalledOpm, rule: str) -> None:
+def test_invalid_rule_fails_validation(newcomer: InstalledOpm, rule: str) -> None:
     image = build(newcomer, CONSTRAINT.format(rule=rule))
     for arguments in (("bundle", "validate", "bundle"), ("alpha", "bundle", "validate", "--tag", image)):
         done = newcomer.attempt(*arguments)
@@ -36,7 +36,7 @@ def test_an_invalid_rule_fails_validation(newcomer: InstalledOpm, rule: str) -> 
         assert "error DEP-CEL-INVALID: invalid CEL rule: " in done.stdout
 
 
-def test_the_base_install_requires_the_compiler_where_it_has_wheels(newcomer: InstalledOpm) -> None:
+def test_cel_compiler_is_required_on_platforms_with_wheels(newcomer: InstalledOpm) -> None:
     (wheel,) = newcomer.bin.parent.glob("lib/python*/site-packages/opmkit-*.dist-info/METADATA")
     lines = [
         line.partition(": ")[2] for line in wheel.read_text().splitlines() if line.startswith("Requires-Dist: cel")
@@ -49,7 +49,7 @@ def test_the_base_install_requires_the_compiler_where_it_has_wheels(newcomer: In
         assert not marker.evaluate({**cpython, "sys_platform": system, "platform_machine": machine})
 
 
-def test_without_the_compiler_a_valid_rule_does_not_pass(newcomer: InstalledOpm) -> None:
+def test_rule_fails_without_the_cel_compiler(newcomer: InstalledOpm) -> None:
     image = build(newcomer, CONSTRAINT.format(rule="size(properties) > 0"))
     assert newcomer.attempt("bundle", "validate", "bundle").returncode == 0
     (newcomer.directory / "lib").mkdir()
@@ -67,7 +67,7 @@ def test_without_the_compiler_a_valid_rule_does_not_pass(newcomer: InstalledOpm)
     assert report["passed"] is False
 
 
-def test_without_the_compiler_bundles_without_rules_pass(newcomer: InstalledOpm) -> None:
+def test_bundles_without_rules_pass_without_the_cel_compiler(newcomer: InstalledOpm) -> None:
     build(newcomer)
     (newcomer.directory / "lib").mkdir()
     (newcomer.directory / "lib" / "cel_expr_python.py").write_text("raise ImportError('no wheel for musl')")

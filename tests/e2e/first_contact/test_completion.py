@@ -1,4 +1,4 @@
-"""Completion in the shells of a new user."""
+"""Shell completion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASES = {
     "opm render --ca-file=cata": "opm render --ca-file=catalog.yaml",
     "opm generate dockerfile cat": "opm generate dockerfile cats",
 }
-"""Command lines, and what they are after a Tab."""
+"""Command lines, and their completions."""
 INTERACTIVE = {
     "bash": ("bash", "--norc", "--noprofile", "-i"),
     "zsh": ("zsh", "--no-rcs", "-i"),
@@ -54,7 +54,7 @@ def shell_of(user: InstalledOpm, shell: str, *flags: str) -> Terminal:
 
 
 @pytest.mark.parametrize("shell", INTERACTIVE)
-def test_a_tab_completes_the_line(user: InstalledOpm, shell: str) -> None:
+def test_tab_completes_the_line(user: InstalledOpm, shell: str) -> None:
     with shell_of(user, shell) as terminal:
         for line, completed in CASES.items():
             terminal.send(f"{line}\t\x01printf '<%s>' \x05\n")  # back to the start of the line: print its words
@@ -103,7 +103,7 @@ def test_fish_describes_candidates(user: InstalledOpm, flags: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("shell", ["powershell", "pwsh"])
-def test_the_script_for_powershell_asks_the_command(user: InstalledOpm, shell: str) -> None:
+def test_powershell_script_calls_the_hidden_command(user: InstalledOpm, shell: str) -> None:
     assert "'__complete'" in user("completion", shell)
     assert "'__completeNoDesc'" in user("completion", shell, "--no-descriptions")
 
@@ -112,9 +112,7 @@ def test_the_script_for_powershell_asks_the_command(user: InstalledOpm, shell: s
     ("words", "same"),
     [(("ind",), True), (("index", "add", "--mo"), True), (("nope", ""), False), (("render", "-o", ""), False)],
 )
-def test_the_hidden_command_speaks_the_protocol_of_go_opm(
-    user: InstalledOpm, words: tuple[str, ...], same: bool
-) -> None:
+def test_hidden_command_has_the_protocol_of_go_opm(user: InstalledOpm, words: tuple[str, ...], same: bool) -> None:
     lines = user("__complete", *words).splitlines()
     assert lines[-1] == ":4"
     if newest := os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST"):

@@ -1,4 +1,4 @@
-"""Images that are built without being pushed, and registries that only the settings of the machine call insecure."""
+"""Images that are built but not pushed, and registries that the containers configuration marks as insecure."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def engine_user(user: InstalledOpm, tool: str, request: pytest.FixtureRequest) -
         engine: Engine = request.getfixturevalue("docker_daemon")
         return user.with_env(DOCKER_HOST=engine.settings["DOCKER_HOST"])
     engine = request.getfixturevalue("container_storage")
-    kept = {name: value for name, value in engine.settings.items() if name != "CONTAINERS_REGISTRIES_CONF"}
-    return user.with_env(**kept)
+    settings = {name: value for name, value in engine.settings.items() if name != "CONTAINERS_REGISTRIES_CONF"}
+    return user.with_env(**settings)
 
 
 @pytest.mark.parametrize("tool", ["podman", "buildah", "docker"])
@@ -132,8 +132,8 @@ def test_the_makefile_of_operator_sdk_works_with_an_insecure_registry_of_the_set
     assert f"run '{tool} push {catalog}', or build with --push" in built.stderr
 
     exists = {"docker": ("docker", "image", "inspect"), "buildah": ("buildah", "inspect", "--type", "image")}
-    there = user.shell_out([*exists.get(tool, ("podman", "image", "exists")), catalog])
-    assert there.returncode == 0, there.stderr
+    inspected = user.shell_out([*exists.get(tool, ("podman", "image", "exists")), catalog])
+    assert inspected.returncode == 0, inspected.stderr
     pushed = user.shell_out(["make", "-s", "catalog-push"])
     assert pushed.returncode == 0, pushed.stderr
     assert "lagoon-operator.v0.1.0" in user("render", catalog)

@@ -1,4 +1,4 @@
-"""What a command answers to a wrong command line, a missing file, and a program that reads JSON."""
+"""Errors for invalid command lines and missing files, as text and JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BUNDLES = ("0.1.0", "0.2.0", "0.3.0")
         "catalog list packages --address 127.0.0.1:1 --timeout 1 --output json",
     ],
 )
-def test_failures_are_json_where_json_is_asked_for(newcomer: InstalledOpm, command: str) -> None:
+def test_errors_are_json_with_output_json(newcomer: InstalledOpm, command: str) -> None:
     done = newcomer.attempt(*command.split())
     document = json.loads(done.stdout)
     error = document["error"]
@@ -43,7 +43,7 @@ def test_failures_are_json_where_json_is_asked_for(newcomer: InstalledOpm, comma
     assert document.get("passed") is (False if "validate" in command else None)
 
 
-def test_the_json_of_an_invalid_catalog_is_gos(newcomer: InstalledOpm) -> None:
+def test_json_of_an_invalid_catalog_equals_that_of_go_opm(newcomer: InstalledOpm) -> None:
     shutil.copytree(FIXTURES / "catalogs" / "valid", newcomer.directory / "catalog", dirs_exist_ok=True)
     (newcomer.directory / "catalog" / "x.yaml").write_text("schema: olm.channel\nname: x\npackage: unknown\n")
     done = newcomer.attempt("validate", "catalog", "--output", "json")
@@ -69,7 +69,7 @@ def test_the_json_of_an_invalid_catalog_is_gos(newcomer: InstalledOpm) -> None:
         ("frobnicate", 'unknown command "frobnicate" for "opm"', "run 'opm --help'"),
     ],
 )
-def test_unknown_names_are_answered_as_by_go_with_a_suggestion(
+def test_unknown_commands_have_the_error_of_go_opm_and_a_suggestion(
     newcomer: InstalledOpm, command: str, error: str, question: str
 ) -> None:
     done = newcomer.attempt(*command.split())

@@ -1,4 +1,4 @@
-"""Registries that answer without end, or report success for what they do not do."""
+"""Registries that send endless responses, or report success without storing content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILD = ("bundle", "build", "-d", str(LAGOON / "0.1.0" / "manifests"), "-p", "la
 
 
 class Forgetful(QuietHandler):
-    """Has every blob and accepts every manifest, but stores none."""
+    """A registry that reports every blob as present and accepts every manifest, but stores none."""
 
     def do_HEAD(self) -> None:  # noqa: N802 (http.server names it)
         self.answer(200 if "/blobs/" in self.path else 404)
@@ -32,7 +32,7 @@ class Forgetful(QuietHandler):
     [(b"HTTP/1.1 100 Continue\r\n\r\n", b""), (b"X: %s\r\n" % (b"a" * 60_000), b"HTTP/1.1 200 OK\r\n")],
     ids=["continue", "header"],
 )
-def test_a_response_without_end(newcomer: InstalledOpm, piece: bytes, start: bytes) -> None:
+def test_endless_response_is_an_error(newcomer: InstalledOpm, piece: bytes, start: bytes) -> None:
     with RawServer(lambda _: endless(piece, start)) as server:
         done = newcomer.attempt("image", "inspect", f"{server.host}/team/app:1", "--use-http")
     assert done.returncode == 1
@@ -40,7 +40,7 @@ def test_a_response_without_end(newcomer: InstalledOpm, piece: bytes, start: byt
     assert "hint: " in done.stderr
 
 
-def test_a_push_that_the_registry_does_not_store(newcomer: InstalledOpm) -> None:
+def test_push_that_the_registry_does_not_store_is_an_error(newcomer: InstalledOpm) -> None:
     with WebServer(Forgetful) as server:
         done = newcomer.attempt(*BUILD, "--tag", f"{server.host}/team/app:1", "--use-http")
     assert done.returncode == 1

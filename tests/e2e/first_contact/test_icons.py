@@ -53,7 +53,7 @@ def sources(newcomer: InstalledOpm, registry: Registry, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("sources")
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_the_icon_is_printed_on_one_line(command: tuple[str, ...], newcomer: InstalledOpm) -> None:
+def test_icon_data_is_printed_without_line_breaks(command: tuple[str, ...], newcomer: InstalledOpm) -> None:
     printed = newcomer(*command, "--use-http")
     assert f'"base64data": {json.dumps(base64.b64encode(SVG).decode())}' in printed
     if GO_OPM:

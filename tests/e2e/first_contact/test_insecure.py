@@ -1,4 +1,4 @@
-"""Registries without TLS, or with a certificate that nobody trusts."""
+"""Registries without TLS, or with an untrusted certificate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def image(registry: Registry, tmp_path: Path) -> str:
     return name
 
 
-def test_without_verification_plain_http_is_spoken(newcomer: InstalledOpm, image: str) -> None:
+def test_skip_tls_verify_allows_plain_http(newcomer: InstalledOpm, image: str) -> None:
     rendered = newcomer("render", "--skip-tls-verify", image)
     assert rendered == newcomer("render", "--use-http", image)
     if newest := os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST"):
@@ -39,14 +39,14 @@ def test_without_verification_plain_http_is_spoken(newcomer: InstalledOpm, image
     newcomer("registry", "add", "--skip-tls-verify", "--bundle-images", image)
 
 
-def test_with_verification_plain_http_is_refused(newcomer: InstalledOpm, image: str) -> None:
+def test_plain_http_is_refused_by_default(newcomer: InstalledOpm, image: str) -> None:
     done = newcomer.attempt("render", image)
     assert done.returncode == 1
     assert "does not support HTTPS" in done.stderr
 
 
 @pytest.mark.parametrize("flag", ["--skip-tls-verify", None])
-def test_credentials_go_over_plain_http_where_that_is_accepted(
+def test_credentials_are_sent_over_plain_http_only_with_skip_tls_verify(
     newcomer: InstalledOpm, image: str, basic_registry: Registry, flag: str | None
 ) -> None:
     secret = base64.b64encode(b"tester:secret").decode()
@@ -58,9 +58,7 @@ def test_credentials_go_over_plain_http_where_that_is_accepted(
     assert done.returncode == (0 if flag else 1), done.stderr
 
 
-def test_without_verification_tls_is_spoken_where_it_can_be(
-    newcomer: InstalledOpm, image: str, tls_registry: Registry
-) -> None:
+def test_skip_tls_verify_prefers_tls(newcomer: InstalledOpm, image: str, tls_registry: Registry) -> None:
     copy = f"{tls_registry.host}/{NAME}"
     archive = newcomer.directory / "image.tar"
     newcomer("image", "copy", "--use-http", image, f"oci-archive:{archive}")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("program", ["opm", "initializer", "registry-server", "configmap-server"])
-def test_every_command_explains_itself(newcomer: InstalledOpm, program: str) -> None:
+def test_every_program_has_help(newcomer: InstalledOpm, program: str) -> None:
     done = newcomer.attempt("--help", program=program)
     assert done.returncode == 0, done.stderr
     assert "Usage:" in done.stdout

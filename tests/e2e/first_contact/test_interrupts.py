@@ -1,4 +1,4 @@
-"""Signals end every command at once, with one line and the status that shells expect."""
+"""Signals end every command immediately, with one line and the exit status that shells expect."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tests.kit.registry import Registry
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-BOUND = 5
-"""Seconds within which a command ends; 1 is required, the rest is for a busy machine."""
+MAX_SECONDS = 5
+"""Seconds within which a command must end; it takes less than 1 on an idle machine."""
 LONG = 120
 REPOSITORY = "interrupts/lagoon-operator"
 IMAGES = tuple(f"HOST/{REPOSITORY}:v{number}" for number in range(12))
@@ -40,7 +40,7 @@ SLOW = {
     "tag": ((*ADD, "--bundles", IMAGES[0]), Fault("PUT", ".*/manifests/", Delay(LONG), times=99)),
     "validating many": (("bundle", "validate", *IMAGES), Fault("GET", ".*/blobs/", Delay(LONG), skip=3, times=99)),
 }
-"""Commands, and the requests of theirs that the registry does not answer in time."""
+"""Commands, and those of their requests that the registry delays."""
 CASES = [(moment, number) for moment in SLOW for number in SIGNALS if moment not in ("retries", "tag") or number == 15]
 
 
@@ -61,18 +61,18 @@ def scratch(tmp_path: Path) -> Path:
     return directory
 
 
-def undisturbed() -> None:
-    """Handle signals as in a terminal, also where the tests run in the background."""
+def default_handlers() -> None:
+    """Restore the signal handlers, which background processes may ignore."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 
 
-def ignoring_hangups() -> None:
+def ignore_hangups() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def left_in(scratch: Path) -> list[Path]:
-    """Return what a command left in its directory for temporary files, but for the user's directory of locks."""
+def remaining_files(scratch: Path) -> list[Path]:
+    """Return the remaining temporary files of a command, without the user's directory of locks."""
     return [path for path in scratch.iterdir() if path.name != f"opmkit-{os.getuid()}"]
 
 
@@ -88,19 +88,19 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, st
     begin = time.monotonic()
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-    assert time.monotonic() - begin < BOUND
+    assert time.monotonic() - begin < MAX_SECONDS
     return process.returncode, errors
 
 
 def handles_signals(process: subprocess.Popen[str]) -> bool:
-    """Whether the process runs code of ours: python itself has no handler for SIGTERM."""
+    """Return whether the process runs code of opmkit: Python has no handler for SIGTERM."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     found = re.search(r"^SigCgt:\s*(\w+)$", status, re.MULTILINE)
     return found is not None and bool(int(found[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 @pytest.mark.parametrize(("moment", "number"), CASES, ids=lambda value: getattr(value, "name", value))
-def test_a_signal_ends_what_waits_for_a_registry(
+def test_signal_ends_a_command_that_waits_for_a_registry(
     newcomer: InstalledOpm, images: Registry, scratch: Path, moment: str, number: signal.Signals
 ) -> None:
     words, fault = SLOW[moment]
@@ -108,12 +108,12 @@ def test_a_signal_ends_what_waits_for_a_registry(
     with FaultProxy(images.host, fault) as proxy:
         arguments = [word.replace("HOST", proxy.host) for word in words]
         user = newcomer.with_env(TMPDIR=str(scratch))
-        process = user.start(*arguments, "--use-http", preexec_fn=undisturbed)
+        process = user.start(*arguments, "--use-http", preexec_fn=default_handlers)
         wait_for(lambda: fault.matched > fault.skip)
         time.sleep(0.1)
         status, errors = end(process, number)
     assert (status, errors) == (128 + number, f"Error: interrupted by {number.name}\n")
-    assert left_in(scratch) == []
+    assert remaining_files(scratch) == []
     with pytest.raises(NotFound):
         resolve_digest(f"{images.host}/interrupts/catalog:new")
 
@@ -121,51 +121,51 @@ def test_a_signal_ends_what_waits_for_a_registry(
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_at_any_moment_prints_one_line(newcomer: InstalledOpm, number: signal.Signals) -> None:
     for wait in (0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5):
-        process = newcomer.start("render", "192.0.2.1:5000/no/such:host", preexec_fn=undisturbed)
+        process = newcomer.start("render", "192.0.2.1:5000/no/such:host", preexec_fn=default_handlers)
         wait_for(partial(handles_signals, process))
         time.sleep(wait)
         assert end(process, number) == (128 + number, f"Error: interrupted by {number.name}\n"), wait
 
 
-def test_a_second_signal_changes_nothing(newcomer: InstalledOpm, images: Registry, scratch: Path) -> None:
+def test_second_signal_has_no_effect(newcomer: InstalledOpm, images: Registry, scratch: Path) -> None:
     fault = Fault("GET", ".*/blobs/", Delay(LONG), times=99)
     with FaultProxy(images.host, fault) as proxy:
         process = newcomer.with_env(TMPDIR=str(scratch)).start(
-            "render", IMAGES[0].replace("HOST", proxy.host), "--use-http", preexec_fn=undisturbed
+            "render", IMAGES[0].replace("HOST", proxy.host), "--use-http", preexec_fn=default_handlers
         )
         wait_for(lambda: fault.matched)
         process.send_signal(signal.SIGINT)
         time.sleep(0.02)  # signals that are pending together come in no order
         assert end(process, signal.SIGTERM) == (130, "Error: interrupted by SIGINT\n")
-    assert left_in(scratch) == []
+    assert remaining_files(scratch) == []
 
 
-def test_hangups_stay_ignored_where_they_are(newcomer: InstalledOpm, images: Registry) -> None:
+def test_ignored_hangups_remain_ignored(newcomer: InstalledOpm, images: Registry) -> None:
     fault = Fault("GET", ".*/blobs/", Delay(1), times=99)
     with FaultProxy(images.host, fault) as proxy:
         process = newcomer.start(
-            "render", IMAGES[0].replace("HOST", proxy.host), "--use-http", preexec_fn=ignoring_hangups
+            "render", IMAGES[0].replace("HOST", proxy.host), "--use-http", preexec_fn=ignore_hangups
         )
         wait_for(lambda: fault.matched)
         assert end(process, signal.SIGHUP) == (0, "")
 
 
-def test_the_line_names_a_tag_that_was_moved_already(newcomer: InstalledOpm, images: Registry) -> None:
+def test_interrupt_message_names_updated_tags(newcomer: InstalledOpm, images: Registry) -> None:
     catalog = f"{images.host}/interrupts/catalog:moved"
     add = ("index", "add", "--binary-image", "scratch", "--use-http", "--push", "--tag", catalog)
     bundles = [image.replace("HOST", images.host) for image in IMAGES[:2]]
     newcomer(*add, "--bundles", bundles[0])
     before = resolve_digest(catalog)
     update = (*add, "--from-index", catalog, "--bundles", bundles[1], "--settle", str(LONG))
-    process = newcomer.start(*update, preexec_fn=undisturbed)
+    process = newcomer.start(*update, preexec_fn=default_handlers)
     wait_for(lambda: resolve_digest(catalog) != before)
     time.sleep(0.3)
     assert end(process, signal.SIGTERM) == (143, f"Error: interrupted by SIGTERM; already updated: {catalog}\n")
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_server_ends_in_good_order(newcomer: InstalledOpm, number: signal.Signals) -> None:
-    process = newcomer.start("serve", str(FIXTURES / "catalogs" / "valid"), "--port", "0", preexec_fn=undisturbed)
+def test_server_shuts_down_on_a_signal(newcomer: InstalledOpm, number: signal.Signals) -> None:
+    process = newcomer.start("serve", str(FIXTURES / "catalogs" / "valid"), "--port", "0", preexec_fn=default_handlers)
     assert process.stdout is not None
     assert "serving registry" in process.stdout.readline()
     process.send_signal(number)

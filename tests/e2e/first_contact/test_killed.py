@@ -1,4 +1,4 @@
-"""What a killed command leaves behind."""
+"""Temporary files of killed commands."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 @contextmanager
 def silent_registry() -> Iterator[tuple[str, threading.Event]]:
     """Serve a registry that never answers; yield its host and the event of its first request."""
-    asked, over = threading.Event(), threading.Event()
+    requested, stopped = threading.Event(), threading.Event()
 
     def reply(_: str) -> Iterator[bytes]:
-        asked.set()
-        over.wait()
+        requested.set()
+        stopped.wait()
         yield b""
 
     with RawServer(reply) as server:
-        yield server.host, asked
-        over.set()
+        yield server.host, requested
+        stopped.set()
 
 
 def kill_an_add(newcomer: InstalledOpm) -> None:
     """Kill an `index add` that waits for a bundle."""
-    with silent_registry() as (host, asked):
+    with silent_registry() as (host, requested):
         process = newcomer.start(
             *("index", "add", "-b", f"{host}/a/b:1", "-i", "scratch", "-t", "example.com/x:1", "--use-http")
         )
-        assert asked.wait(60)
+        assert requested.wait(60)
         process.kill()
         process.communicate()
 
 
-def test_the_next_command_removes_what_a_killed_one_left(newcomer: InstalledOpm, tmp_path: Path) -> None:
+def test_temporary_files_of_killed_commands_are_removed(newcomer: InstalledOpm, tmp_path: Path) -> None:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     user = newcomer.with_env(TMPDIR=str(temporary))
     kill_an_add(user)
-    (left,) = temporary.glob("opm-*")
+    (first,) = temporary.glob("opm-*")
     kill_an_add(user)
-    (other,) = temporary.glob("opm-*")
-    assert left != other
+    (second,) = temporary.glob("opm-*")
+    assert first != second
     assert "removed 1 temporary directory of killed processes" in user("image", "prune")
     assert list(temporary.glob("opm-*")) == []

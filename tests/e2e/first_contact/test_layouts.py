@@ -22,7 +22,7 @@ def write(directory: Path, files: dict[str, bytes]) -> None:
         path.write_bytes(content)
 
 
-def test_a_bundle_in_a_subdirectory_is_named_and_not_taken_for_bare_manifests(newcomer: InstalledOpm) -> None:
+def test_bundles_in_subdirectories_are_named_in_the_hint(newcomer: InstalledOpm) -> None:
     write(newcomer.directory / "operator" / "1.2.3", BASE)
     (newcomer.directory / "operator" / "README.md").write_text("# Demo\n")
     done = newcomer.attempt("bundle", "validate", "operator")
@@ -45,7 +45,7 @@ def test_a_package_manifest_directory_is_validated_with_its_versions(newcomer: I
     assert not [one for one in of_version["findings"] if one["validator"] in ("format", "packagemanifest")]
 
 
-def test_the_case_of_fields_is_that_of_go_opm(newcomer: InstalledOpm) -> None:
+def test_case_of_fields_is_handled_as_in_go_opm(newcomer: InstalledOpm) -> None:
     path = "manifests/demo.clusterserviceversion.yaml"
     write(newcomer.directory / "demo", {**BASE, path: BASE[path].replace(b"\n  displayName:", b"\n  DisplayName:")})
     done = newcomer.attempt("bundle", "validate", "demo", "--output", "json")

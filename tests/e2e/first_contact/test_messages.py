@@ -1,4 +1,4 @@
-"""Realistic mistakes: each message names the thing, the cause and a step that the command at hand offers."""
+"""Messages for realistic mistakes: subject, cause, and a hint that is valid for the command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MANIFESTS = str(LAGOON / "0.1.0" / "manifests")
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong command line, and what its error has to contain: the subject, the cause and the hint."""
+    """An invalid command line, and the subject, cause and hint that its error must contain."""
 
     line: str
     subject: str
@@ -124,7 +124,7 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def prepared(installed_bin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with bundles, indexes of each kind, and directories that are something else."""
+    """Return a directory with bundles, indexes of each kind, and other directories."""
     opm = InstalledOpm(installed_bin, tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("prepared"))
     root = opm.directory
     for version in ("0.1.0", "0.2.0"):
@@ -148,12 +148,12 @@ def prepared(installed_bin: Path, tmp_path_factory: pytest.TempPathFactory) -> P
 
 @pytest.fixture
 def user(newcomer: InstalledOpm, prepared: Path) -> InstalledOpm:
-    """Return the commands in the prepared directory, which mistakes leave as it is."""
+    """Return the commands in the prepared directory, which mistakes do not change."""
     return replace(newcomer, directory=prepared)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=str)
-def test_the_message_names_subject_cause_and_next_step(user: InstalledOpm, mistake: Mistake) -> None:
+def test_message_contains_subject_cause_and_hint(user: InstalledOpm, mistake: Mistake) -> None:
     words = mistake.line.split()
     done = user.attempt(*words)
     assert done.returncode == mistake.status, done.stderr
@@ -167,7 +167,7 @@ def test_the_message_names_subject_cause_and_next_step(user: InstalledOpm, mista
     assert_hint_exists(words, hint)
 
 
-def test_a_wrong_password_names_registry_user_and_login(newcomer: InstalledOpm) -> None:
+def test_authentication_error_names_registry_user_and_login_command(newcomer: InstalledOpm) -> None:
     with Registry(users={"me": "secret"}) as registry:
         authfile = newcomer.directory / "auth.json"
         authfile.write_text(json.dumps({"auths": {registry.host: {"username": "me", "password": "wr0ng"}}}))

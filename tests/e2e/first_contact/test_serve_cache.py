@@ -1,4 +1,4 @@
-"""Caches of served catalogs are those of operator-registry."""
+"""Caches of served catalogs have the format of operator-registry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def catalog(newcomer: InstalledOpm) -> Path:
     return write_catalog(newcomer.directory / "catalog")
 
 
-def serving(newcomer: InstalledOpm, *arguments: object) -> Server:
+def start_server(newcomer: InstalledOpm, *arguments: object) -> Server:
     environment = [f"{name}={value}" for name, value in newcomer.environment.items()]
     return Server(*map(str, arguments), program=("env", "-i", *environment, str(newcomer.bin / "opm"), "serve"))
 
@@ -35,7 +35,7 @@ def test_cache_only_writes_the_cache_that_operator_registry_reads(newcomer: Inst
     newcomer("serve", "catalog", "--cache-dir=cache", "--cache-only")
     cache = newcomer.directory / "cache"
     assert (files(cache), (cache / "digest").read_text()) == (FILES, DIGEST)
-    with serving(newcomer, catalog, "--cache-dir", cache) as server, channel(server.address) as connection:
+    with start_server(newcomer, catalog, "--cache-dir", cache) as server, channel(server.address) as connection:
         bundle = call(connection, "GetBundle", pkgName="lagoon", channelName="stable", csvName="lagoon.v1")
     assert json.loads(bundle.csvJson)["metadata"]["name"] == "lagoon.v1"
     (cache / "cache" / "packages.json").write_text("{}")
@@ -48,7 +48,7 @@ def test_a_cache_in_the_other_format_is_not_used(newcomer: InstalledOpm, catalog
     cache = newcomer.directory / "cache"
     (cache / "pogreb.v1" / "db").mkdir(parents=True)
     (cache / "pogreb.v1" / "digest").write_text("0123456789abcdef")
-    with serving(newcomer, catalog, "--cache-dir", cache) as server, channel(server.address) as connection:
+    with start_server(newcomer, catalog, "--cache-dir", cache) as server, channel(server.address) as connection:
         assert len(call(connection, "ListBundles")) == 3
         assert server.stop() == 0
     assert "the cache has the format pogreb.v1, which opmkit cannot read" in server.err
@@ -69,5 +69,5 @@ def test_the_commands_of_a_generated_dockerfile_build_and_use_a_cache(newcomer: 
     )
     assert build[0] == "/bin/opm"
     newcomer(*build[1:])
-    with serving(newcomer, *start[1:]) as server, channel(server.address) as connection:
+    with start_server(newcomer, *start[1:]) as server, channel(server.address) as connection:
         assert [one.name for one in call(connection, "ListPackages")] == ["lagoon"]

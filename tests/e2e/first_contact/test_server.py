@@ -1,4 +1,4 @@
-"""The installed server with clients that break the protocol, send floods, or use up all connections."""
+"""The installed server with clients that violate the protocol, send floods, or open too many connections."""
 
 from __future__ import annotations
 

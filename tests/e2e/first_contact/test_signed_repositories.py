@@ -22,7 +22,7 @@ ATTACHMENTS = [DIGEST, f"{DIGEST}.att", f"{DIGEST}.sbom", f"{DIGEST}.sig"]
 
 @pytest.fixture(scope="module")
 def signed(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return a repository with two bundles, and what cosign and OCI 1.1 clients attach to them."""
+    """Return a repository with two bundles, and attachments as of cosign and OCI 1.1 clients."""
     scratch: Path = tmp_path_factory.mktemp("signed")
     repository = f"{registry.host}/signed/lagoon"
     for version in ("0.1.0", "0.2.0"):

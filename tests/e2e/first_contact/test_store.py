@@ -1,4 +1,4 @@
-"""The default image store, whichever command comes first."""
+"""The default image store, created by any command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRST_COMMANDS = [
 
 @pytest.fixture
 def bundle(newcomer: InstalledOpm) -> Path:
-    """Return a bundle directory, which its author has made by hand."""
+    """Return a bundle directory with annotations written by hand."""
     directory = newcomer.directory / "bundle"
     metadata = directory / "metadata" / "annotations.yaml"
     metadata.parent.mkdir(parents=True)
@@ -69,7 +69,7 @@ def test_a_store_with_cached_results_alone_is_repaired(newcomer: InstalledOpm) -
     assert (store_of(newcomer) / "oci-layout").is_file()
 
 
-def test_a_directory_with_other_files_is_not_taken_for_a_store(newcomer: InstalledOpm) -> None:
+def test_directory_with_other_files_is_not_used_as_store(newcomer: InstalledOpm) -> None:
     directory = newcomer.directory / "notes"
     directory.mkdir()
     (directory / "letter.txt").write_text("Dear all")
@@ -121,7 +121,7 @@ def test_a_directory_with_other_files_is_not_restricted(newcomer: InstalledOpm) 
     assert modes(other / "file") == {"f644"}
 
 
-def test_a_layout_that_the_user_names_follows_the_umask(newcomer: InstalledOpm) -> None:
+def test_layout_at_a_given_path_follows_the_umask(newcomer: InstalledOpm) -> None:
     tagged = (*BUILD[:-1], "oci:layout:1")
     assert newcomer.start(*tagged, umask=0o022).wait(60) == 0
     assert modes(newcomer.directory / "layout") == {"d755", "f644"}
