@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kit.forkserver import Command
-from tests.kit.hostile import HostileRegistry, config, layer
+from tests.kit.hostile_builders import HostileRegistry, config, layer
 from tests.kit.images import member
 from tests.kit.opm import LAGOON
 from tests.kit.server import SERVE, Server

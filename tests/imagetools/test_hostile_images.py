@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.kit.forkserver import Command
-from tests.kit.hostile import HOSTILE, HostileRegistry
+from tests.kit.hostile import HOSTILE
+from tests.kit.hostile_builders import HostileRegistry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
