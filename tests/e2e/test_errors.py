@@ -94,7 +94,7 @@ def test_existing_bundle_exits_with_2_and_existing_version_with_3(opm_http: Opm,
     assert_fails(opm_http, *add(bundle), status=2, contains=("already exists",))
     other = f"{prefix}/elsewhere:0.1.0"
     opm_http.build_bundle("0.1.0", other, "--push")
-    assert_fails(opm_http, *add(other), status=3, contains=("lagoon-operator.v0.1.0: already exists",))
+    assert_fails(opm_http, *add(other), status=3, contains=("lagoon-operator.v0.1.0 already exists",))
 
 
 def test_missing_replaced_bundle_is_an_error(opm_http: Opm, prefix: str) -> None:

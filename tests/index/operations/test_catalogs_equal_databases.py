@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmkit.bundle import Bundle
     from tests.reference.comparison import Step
 
-_REFUSED_BY_DATABASES = re.compile(
+_ERRORS_OF_DATABASES_ONLY = re.compile(
     r"neither in the index nor among the bundles added|more than one bundle with its highest version"
     r"|it is in no package that has a default channel"
 )
@@ -32,7 +32,7 @@ _REFUSED_BY_DATABASES = re.compile(
 
 DROPPED = "the database drops bundles that the new head does not lead to"
 MISSING = "a replaced bundle does not exist"
-REFUSED_BY_ONE = {
+FAILING_IN_ONE = {
     "add-overwrite/newchannel": DROPPED,
     "add-overwrite/noreplaces": DROPPED,
     "add-overwrite/single": MISSING,
@@ -44,7 +44,7 @@ REFUSED_BY_ONE = {
 
 @dataclass
 class ComparedHistory:
-    """A history that is history on both, as far as they are to come to the same."""
+    """A history of commands that is applied to a database and to a catalog."""
 
     pair: IndexPair
     commands: list[str] = field(default_factory=list)
@@ -53,7 +53,7 @@ class ComparedHistory:
     def apply(
         self, command: str, flags: Sequence[str], bundles: Sequence[Bundle], packages: Sequence[str]
     ) -> tuple[CatalogError | None, CatalogError | None]:
-        """Take a step and compare what comes of it; why one of them does not apply it, or both don't."""
+        """Apply a command and compare the results; return the errors of the database and of the catalog."""
         self.commands.append(command)
         self.by_version = self.by_version or any(flag.startswith("semver") for flag in flags)
         before = self.pair.blobs
@@ -69,13 +69,13 @@ class ComparedHistory:
 def test_random_histories(flavour: str) -> None:
     @share_of_histories(0.01)
     @given(steps=histories(flavour))
-    def play(steps: tuple[Step, ...]) -> None:
+    def replay(steps: tuple[Step, ...]) -> None:
         if flavour == "substitutes":  # in a catalog skipped bundles retain their edges, so the tail is larger
             steps = tuple(step for step in steps if step.command != "deprecatetruncate")
         with tempfile.TemporaryDirectory(prefix="opmkit-edits-") as directory:
             _replay(ComparedHistory(IndexPair(Path(directory, "index.db"))), steps)
 
-    play()
+    replay()
 
 
 def _replay(history: ComparedHistory, steps: Iterable[Step]) -> None:
@@ -83,12 +83,12 @@ def _replay(history: ComparedHistory, steps: Iterable[Step]) -> None:
         if step.command == "add" and history.by_version and not any(flag.startswith("semver") for flag in step.flags):
             return  # a database rebuilds the whole graph from declared edges
         bundles = [sample_bundle(sample) for sample in step.bundles]
-        by_database, by_catalog = history.apply(step.command, step.flags, bundles, step.packages)
-        if by_database and not by_catalog:
-            assert _REFUSED_BY_DATABASES.search(by_database.message)
-        if by_catalog and not by_database:
-            assert _has_only_invalid_versions(by_catalog)
-        if by_database or by_catalog:
+        database_error, catalog_error = history.apply(step.command, step.flags, bundles, step.packages)
+        if database_error and not catalog_error:
+            assert _ERRORS_OF_DATABASES_ONLY.search(database_error.message)
+        if catalog_error and not database_error:
+            assert _has_only_invalid_versions(catalog_error)
+        if database_error or catalog_error:
             return
 
 
@@ -114,8 +114,8 @@ def test_recorded_histories(case: Case, tmp_path: Path) -> None:
         except (BundleError, FileNotFoundError):
             return
         packages = [name for name in values.get("--packages", "").split(",") if name]
-        by_database, by_catalog = history.apply(argv[1], argv, bundles, packages)
-        if by_database or by_catalog:
-            assert (by_database is None or by_catalog is None) == (str(case) in REFUSED_BY_ONE)
+        database_error, catalog_error = history.apply(argv[1], argv, bundles, packages)
+        if database_error or catalog_error:
+            assert (database_error is None or catalog_error is None) == (str(case) in FAILING_IN_ONE)
             return
-    assert str(case) not in REFUSED_BY_ONE
+    assert str(case) not in FAILING_IN_ONE

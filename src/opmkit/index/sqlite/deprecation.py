@@ -18,7 +18,7 @@ class Edge(NamedTuple):
     replaces: str | None
 
 
-def listed_images(database: IndexDatabase) -> dict[str, str]:
+def images_in_channels(database: IndexDatabase) -> dict[str, str]:
     """Map the images of bundles that have a channel entry to the names of the bundles."""
     rows = database.connection.execute(
         "SELECT bundlepath, name FROM operatorbundle WHERE bundlepath IS NOT NULL AND version IS NOT NULL "

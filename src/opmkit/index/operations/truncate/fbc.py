@@ -65,17 +65,17 @@ def truncate_bundles(
         CatalogError: no channel has an image, or a default channel would be removed; several errors are combined.
         InvalidCatalog: a changed package is invalid by the rules of ``compat``.
     """
-    listed = _listed(blobs)
-    if not listed:
+    by_image = _placed_bundles(blobs)
+    if not by_image:
         return EditResult(blobs)
     failures: list[CatalogError] = []
-    if missing := [image for image in images if image not in listed]:
+    if missing := [image for image in images if image not in by_image]:
         failures.append(missing_images(missing))
-    targets = [target for image in images for target in listed.get(image, ())]
+    targets = [target for image in images for target in by_image.get(image, ())]
     before = select_packages(blobs, dict.fromkeys(target.package for target in targets))
     packages = dict(before)
     if allow_package_removal:
-        targets, errors = _remove_headless_packages(packages, targets)
+        targets, errors = _remove_deprecated_packages(packages, targets)
         failures += errors
     failures += _truncate_all(packages, targets)
     if failures and not permissive:
@@ -86,17 +86,17 @@ def truncate_bundles(
     return EditResult(result, warnings=other_package_warnings(result, changed, compat), failures=tuple(failures))
 
 
-def _listed(blobs: Blobs) -> dict[str, list[_Target]]:
-    """Return the bundles that are an entry of a channel of their package, by image."""
+def _placed_bundles(blobs: Blobs) -> dict[str, list[_Target]]:
+    """Return the bundles with an entry in a channel of their package, by image."""
     placed = {(channel.package, entry.name) for channel in blobs.channels for entry in channel.entries}
-    listed: dict[str, list[_Target]] = {}
+    by_image: dict[str, list[_Target]] = {}
     for bundle in blobs.bundles:
         if bundle.image and (bundle.package, bundle.name) in placed:
-            listed.setdefault(bundle.image, []).append(_Target(bundle.package, bundle.name))
-    return listed
+            by_image.setdefault(bundle.image, []).append(_Target(bundle.package, bundle.name))
+    return by_image
 
 
-def _remove_headless_packages(
+def _remove_deprecated_packages(
     packages: dict[str, Blobs], targets: Sequence[_Target]
 ) -> tuple[list[_Target], list[CatalogError]]:
     """Clear the packages whose channels are all headed by targets; return the other targets, and errors.

@@ -20,7 +20,7 @@ from opmkit.index.sqlite.channels import channel_heads, default_heads
 from opmkit.index.sqlite.deprecation import (
     default_heads_around,
     edges_around,
-    listed_images,
+    images_in_channels,
     mark_deprecated,
     remove_from_shared_channels,
 )
@@ -63,27 +63,27 @@ def truncate_bundles(
     Raises:
         CatalogError: no channel has an image, or a default channel would be removed; several errors are combined.
     """
-    listed = listed_images(database)
-    if not listed:
+    names_by_image = images_in_channels(database)
+    if not names_by_image:
         return TruncateResult()
     with database.transaction():
-        result = _truncate_all(database, images, listed, allow_package_removal)
+        result = _truncate_all(database, images, names_by_image, allow_package_removal)
         if result.failures and not permissive:
             raise combine_errors(result.failures)
     return result
 
 
 def _truncate_all(
-    database: IndexDatabase, images: Sequence[str], listed: Mapping[str, str], allow_package_removal: bool
+    database: IndexDatabase, images: Sequence[str], names_by_image: Mapping[str, str], allow_package_removal: bool
 ) -> TruncateResult:
     failures: list[CatalogError] = []
-    if missing := [image for image in images if image not in listed]:
+    if missing := [image for image in images if image not in names_by_image]:
         failures.append(missing_images(missing))
-    names = [listed[image] for image in images if image in listed]
+    names = [names_by_image[image] for image in images if image in names_by_image]
     removed: list[str] = []
     if allow_package_removal:
         try:
-            removed = _headless_packages(database, names)
+            removed = _deprecated_packages(database, names)
         except GraphError as error:
             failures.append(error)
     for package in removed:
@@ -106,7 +106,7 @@ def _truncate_all(
     return TruncateResult(tuple(deprecated), tuple(dict.fromkeys(removed)), tuple(failures))
 
 
-def _headless_packages(database: IndexDatabase, names: Collection[str]) -> list[str]:
+def _deprecated_packages(database: IndexDatabase, names: Collection[str]) -> list[str]:
     """Return the packages whose default channel is headed by one of these bundles.
 
     As in operator-registry, a repeated default head repeats the package.
