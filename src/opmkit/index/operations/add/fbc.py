@@ -101,33 +101,33 @@ class _Adder:
         overrides = {field: value for field, value in asdict(self.placement).items() if value is not None}
         return (replace(bundle, **overrides) for bundle in bundles)
 
-    def add_together(self, parts: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
+    def add_together(self, package: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
         """Return a package with all the bundles; raise CatalogError, or InvalidCatalog for an invalid result."""
-        bundles = [self._drop_unknown_default(parts, bundle) for bundle in bundles]
+        bundles = [self._drop_unknown_default(package, bundle) for bundle in bundles]
         if self.options.mode is UpdateMode.REPLACES:
-            result = self._insert_with_own_edges(parts, bundles)
-            default = self.placement.default_channel or default_channel(parts, result, bundles)
+            result = self._insert_with_own_edges(package, bundles)
+            default = self.placement.default_channel or default_channel(package, result, bundles)
         else:
             skip_patch = self.options.mode is UpdateMode.SEMVER_SKIPPATCH
-            result, default = insert_bundles_by_version(parts, bundles, skip_patch=skip_patch)
+            result, default = insert_bundles_by_version(package, bundles, skip_patch=skip_patch)
         result = set_default_channel(result, default, bundles)
-        base = parts if len(bundles) == 1 else result
+        base = package if len(bundles) == 1 else result
         validate_package(result, bundles, self.compat, lambda other: self._insert_with_own_edges(base, [other]))
         return result
 
-    def _drop_unknown_default(self, parts: Blobs, bundle: NewBundle) -> NewBundle:
+    def _drop_unknown_default(self, package: Blobs, bundle: NewBundle) -> NewBundle:
         """Ignore the default channel of a bundle if the placement's channels exclude it."""
-        known = {*(channel.name for channel in parts.channels), *bundle.channels}
+        known = {*(channel.name for channel in package.channels), *bundle.channels}
         placed = self.placement.channels is not None and self.placement.default_channel is None
         return replace(bundle, default_channel="") if placed and bundle.default_channel not in known else bundle
 
-    def _insert_with_own_edges(self, parts: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
+    def _insert_with_own_edges(self, package: Blobs, bundles: Sequence[NewBundle]) -> Blobs:
         for bundle in bundles:
-            edit = Substitution.resolve(parts, bundle).edit_channel if self.options.enable_alpha else None
-            parts = insert_bundle(parts, bundle, edit, alone=self.placement.channels is not None)
-        return parts
+            edit = Substitution.resolve(package, bundle).edit_channel if self.options.enable_alpha else None
+            package = insert_bundle(package, bundle, edit, alone=self.placement.channels is not None)
+        return package
 
-    def add_individually(self, parts: Blobs, bundles: Sequence[NewBundle]) -> tuple[Blobs, list[CatalogError]]:
+    def add_individually(self, package: Blobs, bundles: Sequence[NewBundle]) -> tuple[Blobs, list[CatalogError]]:
         """Add every bundle that can be added, in any order; return the package and the errors of the others."""
         waiting, errors = list(bundles), list[CatalogError]()
         while waiting:
@@ -135,14 +135,14 @@ class _Adder:
             errors = []
             for bundle in waiting:
                 try:
-                    parts = self.add_together(parts, [bundle])
+                    package = self.add_together(package, [bundle])
                 except CatalogError as error:
                     failed.append(bundle)
                     errors.append(error)
             if len(failed) == len(waiting):
                 break
             waiting = failed
-        return parts, errors
+        return package, errors
 
 
 def _new_channels(before: Blobs, added: Sequence[NewBundle], placement: Placement) -> Iterator[str]:

@@ -26,22 +26,22 @@ MAX_SUGGESTIONS = 2
 
 
 def validate_package(
-    parts: Blobs, added: Sequence[NewBundle], compat: Compat, insert: Callable[[NewBundle], Blobs]
+    package: Blobs, added: Sequence[NewBundle], compat: Compat, insert: Callable[[NewBundle], Blobs]
 ) -> None:
     """Raise InvalidCatalog if a package is invalid with the added bundles.
 
     ``insert`` returns the package with one of the bundles, which may have other edges; suggestions are tested with it.
     """
-    findings = check_blobs(parts, compat)
+    findings = check_blobs(package, compat)
     if not findings:
         return
     names = " and ".join(bundle.name for bundle in added)
     lines = [f"package {added[0].package}: invalid with {names}: {findings[0]}", *map(str, findings[1:])]
     invalid = {finding.channel for finding in findings if finding.channel}
-    channels = [channel for channel in parts.channels if channel.name in invalid and channel.entries]
+    channels = [channel for channel in package.channels if channel.name in invalid and channel.entries]
     lines += [f"channel {channel.name} would be: {'; '.join(_chains(channel))}" for channel in channels]
     hints: list[Hint | str] = [
-        *_suggestions(parts, channels, added, insert),
+        *_suggestions(package, channels, added, insert),
         *(finding.hint for finding in findings),
     ]
     raise InvalidCatalog(lines[0], details=lines[1:], hint=next((hint for hint in hints if hint), ""))
@@ -60,21 +60,21 @@ def _chains(channel: ChannelBlob) -> Iterator[str]:
 
 
 def _suggestions(
-    parts: Blobs, channels: Iterable[ChannelBlob], added: Sequence[NewBundle], insert: Callable[[NewBundle], Blobs]
+    package: Blobs, channels: Iterable[ChannelBlob], added: Sequence[NewBundle], insert: Callable[[NewBundle], Blobs]
 ) -> Iterator[Hint]:
     """Yield hints for those of the bundles that head a channel with an invalid graph."""
     broken = [channel for channel in channels if check_graph(channel.entries)]
     heads = {head for channel in broken for head in channel_heads(channel.entries)}
     for bundle in added:
         if bundle.name in heads:
-            yield _hint_for_lower_version(parts, broken, bundle) or _hint_for_edges(parts, bundle, insert)
+            yield _hint_for_lower_version(package, broken, bundle) or _hint_for_edges(package, bundle, insert)
 
 
-def _hint_for_lower_version(parts: Blobs, channels: Iterable[ChannelBlob], bundle: NewBundle) -> Hint:
+def _hint_for_lower_version(package: Blobs, channels: Iterable[ChannelBlob], bundle: NewBundle) -> Hint:
     """Return the hint for a bundle with a lower version than another head, empty if there is no such head."""
     for channel in channels:
         heads = channel_heads(channel.entries)
-        if bundle.name in heads and (top := _by_version(parts, heads)[-1]) != bundle.name:
+        if bundle.name in heads and (top := _by_version(package, heads)[-1]) != bundle.name:
             return Hint.any_of(
                 f"{bundle.name} is below {top}: replace or skip it in an entry of channel {channel.name} above it",
                 Hint("add it to another channel with {}", Setting.CHANNEL),
@@ -82,9 +82,9 @@ def _hint_for_lower_version(parts: Blobs, channels: Iterable[ChannelBlob], bundl
     return Hint()
 
 
-def _hint_for_edges(parts: Blobs, bundle: NewBundle, insert: Callable[[NewBundle], Blobs]) -> Hint:
+def _hint_for_edges(package: Blobs, bundle: NewBundle, insert: Callable[[NewBundle], Blobs]) -> Hint:
     """Return the hint with edges that make all channels of a bundle valid, empty if no short enough ones are found."""
-    valid = [edges for edges, candidate in _candidates(parts, bundle) if _is_valid(candidate, insert)]
+    valid = [edges for edges, candidate in _candidates(package, bundle) if _is_valid(candidate, insert)]
     if not valid:
         return Hint()
     suggested = valid[:MAX_SUGGESTIONS]
@@ -100,10 +100,10 @@ def _is_valid(bundle: NewBundle, insert: Callable[[NewBundle], Blobs]) -> bool:
     return not any(check_graph(channel.entries) for channel in channels if channel.name in bundle.channels)
 
 
-def _candidates(parts: Blobs, bundle: NewBundle) -> Iterator[tuple[tuple[SettingValue, ...], NewBundle]]:
+def _candidates(package: Blobs, bundle: NewBundle) -> Iterator[tuple[tuple[SettingValue, ...], NewBundle]]:
     """Yield settings for other edges, the simplest first, and the bundle with these edges."""
-    channels = [channel for channel in parts.channels if channel.name in bundle.channels]
-    names = _by_version(parts, {entry.name for channel in channels for entry in channel.entries} - {bundle.name})
+    channels = [channel for channel in package.channels if channel.name in bundle.channels]
+    names = _by_version(package, {entry.name for channel in channels for entry in channel.entries} - {bundle.name})
     if not names:
         return
     top, heads = names[-1], {head for channel in channels for head in channel_heads(channel.entries)}
@@ -118,9 +118,9 @@ def _candidates(parts: Blobs, bundle: NewBundle) -> Iterator[tuple[tuple[Setting
             yield (*replaces, Setting.SKIPS.with_value(",".join(skips))), replace(base, skips=skips)
 
 
-def _by_version(parts: Blobs, names: Iterable[str]) -> list[str]:
+def _by_version(package: Blobs, names: Iterable[str]) -> list[str]:
     """Sort bundle names by ascending version, those without a valid version first."""
-    versions = {bundle.name: bundle_version(bundle) for bundle in parts.bundles}
+    versions = {bundle.name: bundle_version(bundle) for bundle in package.bundles}
 
     def order(name: str) -> tuple[object, ...]:
         try:

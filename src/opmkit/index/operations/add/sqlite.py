@@ -10,7 +10,7 @@ from opmkit.index.graph import pruned_member_errors, replaces_graph, semver_grap
 from opmkit.index.modes import UpdateMode
 from opmkit.index.operations.add.options import AddOptions
 from opmkit.index.operations.add.session import AddSession
-from opmkit.index.operations.add.sqlite_checks import conflicts
+from opmkit.index.operations.add.sqlite_checks import find_conflicts
 from opmkit.index.sqlite.bundles import delete_superseded_manifests, insert_apis
 from opmkit.index.sqlite.packages import (
     all_nodes,
@@ -61,17 +61,17 @@ def add_bundles(
     try:
         with database.transaction():
             return _add(database, bundles, options)
-    except AddRejected as refusal:
+    except AddRejected as error:
         if not options.permissive:
             raise
-        return AddResult((), refusal.errors)
+        return AddResult((), error.errors)
 
 
 def _add(database: IndexDatabase, bundles: Iterable[Bundle], options: AddOptions) -> AddResult:
     session = AddSession(database, options)
-    for incoming in bundles:
-        session.add(incoming)
-    if errors := conflicts(session):
+    for new in bundles:
+        session.add(new)
+    if errors := find_conflicts(session):
         raise AddRejected(errors)
     added = sorted(session.stored.values(), key=lambda bundle: bundle.order)
     members: dict[str, list[Member]] = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from opmkit.index.operations.add.session import AddSession, StagedBundle
 
 
-def conflicts(session: AddSession) -> list[CatalogError]:
+def find_conflicts(session: AddSession) -> list[CatalogError]:
     """Return the errors that prevent the whole add.
 
     As in operator-registry, a package with a bundle that has no image ends all these checks, and a bundle is reported
