@@ -73,6 +73,9 @@ class Acceptor:
         self._socket.close()
         for task in self._tasks:
             task.cancel()
+        for connection, protocol in self._connecting.items():
+            if protocol is None:  # its task has not started, and a cancelled task never starts
+                connection.close()
 
     @property
     def is_crowded(self) -> bool:
