@@ -8,12 +8,13 @@ fix:
     {{bin}}/ruff check --fix .
     {{bin}}/ruff format .
 
-# Check formatting, lint, types and the direction of imports
+# Check formatting, lint, types, the direction of imports and the language
 check:
     {{bin}}/ruff check .
     {{bin}}/ruff format --check .
     {{bin}}/mypy
     {{bin}}/lint-imports --no-cache
+    {{bin}}/python scripts/check_language.py
 
 # Run the tests; arguments go to pytest, for example: just test tests/index -k graph
 test *arguments:
