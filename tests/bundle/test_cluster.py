@@ -38,6 +38,7 @@ def cluster(server: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     server.before_update = lambda: None
 
 
+@pytest.mark.slow
 def test_cluster_accepts_the_keys(cluster: Cluster, server: ApiServer) -> None:
     names = {"a:b.yaml": "a-b.yaml", "..x": "-x", "\u00e4.yaml": "-.yaml", "_a.b-C": "_a.b-C", "x" * 255: "x" * 253}
     config_map = bundle_config_map({**FILES, **{f"manifests/{name}": name.encode() for name in names}}, TARGET)
@@ -79,6 +80,7 @@ def test_write_retries_after_conflicts(cluster: Cluster, server: ApiServer) -> N
     assert server.get("olm", "demo")["metadata"]["annotations"] == {**LABELS, "theirs": "kept"}
 
 
+@pytest.mark.slow
 def test_write_fails_after_repeated_conflicts(cluster: Cluster, server: ApiServer) -> None:
     server.put("olm", "demo")
     server.before_update = lambda: server.put("olm", "demo", {"theirs": "x"})

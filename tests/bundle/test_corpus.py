@@ -125,6 +125,7 @@ def assert_properties(bundle: Bundle, recorded: Counter[tuple[str, str]]) -> Non
     assert set(recorded - expected) <= {added}
 
 
+@pytest.mark.slow
 def test_rejected_bundles() -> None:
     rejected: dict[str, list[str]] = {}
     for directory in bundle_directories():

@@ -53,6 +53,7 @@ def test_a_failed_connection(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("error: ")
 
 
+@pytest.mark.slow
 def test_tls(tmp_path: Path) -> None:
     authority = certificate_authority(tmp_path)
     with server(health_pb2.HealthCheckResponse.SERVING, tls=server_certificate(tmp_path, authority)) as catalog:

@@ -180,6 +180,7 @@ def test_errors_name_the_reference(tmp_path: Path, content: dict[str, bytes], me
     assert error.value.message.startswith(reference)
 
 
+@pytest.mark.slow
 def test_warnings_name_the_bundle(tmp_path: Path) -> None:
     warnings: list[str] = []
     invalid = write(tmp_path / "one", {**files(), "manifests/x.yaml": b"a: b: c"})

@@ -28,6 +28,7 @@ def test_the_valid_bundle_has_no_findings(profile: str, compat: Compat) -> None:
     assert run_profile(view(BASE, compat), profile_named(profile), chosen) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BUNDLES, ids=str)
 def test_each_bundle_has_exactly_the_expected_findings(broken: Broken) -> None:
     expected = broken.expected["findings"]

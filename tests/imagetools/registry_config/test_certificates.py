@@ -62,6 +62,7 @@ def certs_d(home: Path, registry: Registry) -> Path:
     return home / ".config/containers/certs.d" / registry.host
 
 
+@pytest.mark.slow
 def test_certs_d(mtls_registry: Registry, home: Path) -> None:
     add_certificates(certs_d(home, mtls_registry), mtls_registry)
     repository = client(home).repository(Reference(mtls_registry.host, "certs/d"))
@@ -150,6 +151,7 @@ def test_cert_dir_flag(mtls_registry: Registry, opm: Opm, tmp_path: Path) -> Non
     assert failed.stderr.startswith("Error: certificate directory nowhere does not exist\n")
 
 
+@pytest.mark.slow
 def test_redirect_target_gets_no_client_certificate(home: Path, tmp_path: Path) -> None:
     """The authority of the registry is trusted there, but only the registry gets the client certificate."""
     authority = certificate_authority(tmp_path)

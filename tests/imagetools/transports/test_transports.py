@@ -101,6 +101,7 @@ def test_copy_between_all_kinds(
     assert tool.push(loaded.as_oci(), archive).digest == image.digest  # compression is reproducible
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", KINDS)
 def test_multi_platform_image(
     target: str,

@@ -282,6 +282,7 @@ def test_package_without_channels() -> None:
         assert fetch_packages(client) == [Package("bare", "", ())]
 
 
+@pytest.mark.slow
 def test_tls_with_a_private_authority(tmp_path: Path) -> None:
     authority = certificate_authority(tmp_path)
     shown = server_certificate(tmp_path, authority)

@@ -292,6 +292,7 @@ def test_loaders_ignore_the_staging_directory(root: Path, monkeypatch: pytest.Mo
     assert seen == [before]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_random_changes_of_random_catalogs(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)

@@ -33,6 +33,7 @@ def test_rejects_invalid_versions(version: str) -> None:
 NUMBERS = st.integers(0, 2**64 - 1)
 
 
+@pytest.mark.slow
 @given(st.tuples(NUMBERS, NUMBERS, NUMBERS), st.tuples(NUMBERS, NUMBERS, NUMBERS))
 def test_order_of_random_releases(first: tuple[int, int, int], second: tuple[int, int, int]) -> None:
     keys = [precedence(".".join(map(str, numbers))) for numbers in (first, second)]

@@ -92,6 +92,7 @@ def test_index_without_changes_has_the_same_digest(builder: Builder, base: str) 
         assert builder.build("3", "2", PruneStranded(), named).digest == before.digest
 
 
+@pytest.mark.slow
 def test_builds_are_reproducible(tmp_path: Path, base: str) -> None:
     digests = []
     for name in ("one", "other"):

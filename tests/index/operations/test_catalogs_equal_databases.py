@@ -65,6 +65,7 @@ class ComparedHistory:
         return errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flavour", ["replaces", "semver", "semver-skippatch", "overwrite", "deprecate", "substitutes"])
 def test_random_histories(flavour: str) -> None:
     @share_of_histories(0.01)

@@ -131,6 +131,7 @@ def test_directories_of_bundles_with_equal_versions_have_their_names(
     assert written[::2] == ["demo/demo.v1.0.0/csv.yaml", "demo/demo.v1.1.0/csv.yaml", "demo/package.yaml"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("image", "name", "error", "message"),
     [

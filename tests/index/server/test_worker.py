@@ -59,6 +59,7 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_idle_connections_are_closed() -> None:
     with running_worker(ConnectionLimits(idle=0.2, greeting=0.2)) as port, Peer(port) as peer:
         peer.greet()

@@ -413,6 +413,7 @@ def test_every_rule_is_documented() -> None:
             assert rule.good not in ("", rule.bad), rule.id
 
 
+@pytest.mark.slow
 def test_aliased_values_are_bounded() -> None:
     many = ", ".join(f"x{number}" for number in range(3000))
     labels = "".join(

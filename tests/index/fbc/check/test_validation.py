@@ -89,6 +89,7 @@ def test_integral_numbers_in_properties_are_integers() -> None:
     assert [count_findings(1), count_findings(1.0), count_findings(1.5)] == [0, 0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
 def test_random_catalogs_are_valid_until_they_are_broken(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)

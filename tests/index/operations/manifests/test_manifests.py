@@ -330,6 +330,7 @@ def test_command_reads_the_index_image(registry: Registry, library: Path, capsys
     assert "not an index image" in errors
 
 
+@pytest.mark.slow
 def test_unreadable_index_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     image = "127.0.0.1:1/me/catalog:1"
     text, warnings = printed(capsys, image, "--package", "shelf", "--use-http")

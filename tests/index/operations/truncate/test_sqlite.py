@@ -38,6 +38,7 @@ def database(tmp_path: Path) -> Iterator[IndexDatabase]:
         yield opened
 
 
+@pytest.mark.slow
 @needs_shared
 @pytest.mark.parametrize("case", cases("deprecatetruncate"), ids=str)
 def test_database_equals_recorded_result(case: Case, tmp_path: Path) -> None:

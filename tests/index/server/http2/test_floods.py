@@ -154,6 +154,7 @@ FLOODS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
 def test_flood_ends_the_connection(flood: Callable[[Peer], Iterator[bytes]], served: Server) -> None:
     with channel(served.address) as other_client:
