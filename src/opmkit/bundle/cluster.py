@@ -1,7 +1,4 @@
-"""ConfigMaps of a Kubernetes cluster.
-
-Importing this module imports the kubernetes client, which is slow.
-"""
+"""ConfigMaps of a Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 from kubernetes import config
-from kubernetes.client import ApiClient, Configuration, CoreV1Api, V1ConfigMap, V1ObjectMeta
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError, MaxRetryError
 
@@ -25,6 +22,8 @@ from opmkit.imagetools.hints import Hint, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+
+    from kubernetes.client import V1ConfigMap
 
 _TIMEOUT = (10, 60)
 """Timeouts in seconds for connecting and for the response."""
@@ -56,6 +55,8 @@ class Cluster:
     def __init__(self, client: ApiClient) -> None:
         """Create a client that sends its requests with ``client``."""
         self._host = client.configuration.host
+        from kubernetes.client import CoreV1Api  # takes long to import
+
         self._core = CoreV1Api(client)
 
     @classmethod
@@ -117,6 +118,8 @@ class Cluster:
         except ApiException as error:
             if error.status != 404:
                 raise
+            from kubernetes.client import V1ConfigMap, V1ObjectMeta
+
             metadata = V1ObjectMeta(name=name, namespace=namespace, annotations=dict(config_map.annotations))
             new = _with_data(V1ConfigMap(metadata=metadata), config_map)
             self._core.create_namespaced_config_map(namespace, new, _request_timeout=_TIMEOUT)
