@@ -161,7 +161,7 @@ def test_usage_errors_exit_with_2(flags: tuple[str, ...], forkserver: ForkServer
 def test_in_a_pod_the_service_account_is_used(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
     """The files of the service account are mounted at their usual path in a mount namespace."""
     if os.getuid():
-        pytest.skip("only root may have mounts of its own")
+        pytest.skip("requires root, to mount files")
     account = tmp_path / "account"
     account.mkdir()
     (account / "token").write_text(server.token)

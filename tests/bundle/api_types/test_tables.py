@@ -85,6 +85,6 @@ def test_the_tables_are_up_to_date_with_their_sources() -> None:
     home = pwd.getpwuid(os.getuid()).pw_dir  # has Go's caches; tests run with another one
     command = [sys.executable, str(SCRIPT), "--check"]
     done = subprocess.run(command, env={**os.environ, "HOME": home}, capture_output=True, text=True, check=False)
-    if done.returncode == 75:
+    if done.returncode == 75:  # the Go modules cannot be downloaded; other tests check the committed tables offline
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stdout + done.stderr

@@ -70,7 +70,7 @@ def test_flags_take_precedence_and_a_contradiction_needs_overwrite(newcomer: Ins
     assert annotations == {**LABELS, f"{BUNDLE}.channels.v1": "stable,beta"}
 
 
-@pytest.mark.skipif(not GO_OPM, reason="set OPMKIT_REFERENCE_OPM_NEWEST to the path of Go opm")
+@pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM_NEWEST is not set")
 @pytest.mark.parametrize("flags", [("-p", "other", "-c", "beta"), ("-p", "other", "-c", "beta,x", "-e", "x")], ids=str)
 def test_with_flags_the_files_are_those_of_go_opm(flags: tuple[str, ...], newcomer: InstalledOpm) -> None:
     results: list[object] = []

@@ -63,7 +63,7 @@ def test_tag_rejects_what_only_go_opm_rejects(newcomer: InstalledOpm, images: di
     assert not SUCCESS.search(own.stderr)
 
 
-@pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM_NEWEST does not name Go opm")
+@pytest.mark.skipif(not GO_OPM, reason="OPMKIT_REFERENCE_OPM_NEWEST is not set")
 @pytest.mark.parametrize("name", ["valid", "owned-group"])
 def test_go_opm_prints_and_decides_the_same(
     name: str, newcomer: InstalledOpm, images: dict[str, str], registry: Registry, tmp_path: Path

@@ -35,7 +35,7 @@ def test_the_version_is_that_of_the_go_release(newcomer: InstalledOpm) -> None:
 def test_go_opm_prints_the_same_fields(newcomer: InstalledOpm) -> None:
     newest = os.environ.get("OPMKIT_REFERENCE_OPM_NEWEST")
     if not newest:
-        pytest.skip("OPMKIT_REFERENCE_OPM_NEWEST names no opm")
+        pytest.skip("OPMKIT_REFERENCE_OPM_NEWEST is not set")
     done = subprocess.run([newest, "version"], capture_output=True, text=True, check=True)
     assert LINE.match(done.stdout)
     assert LINE.match(newcomer("version"))
