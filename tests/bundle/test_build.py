@@ -10,48 +10,19 @@ import pytest
 
 from opmkit.bundle import InvalidBundle
 from opmkit.bundle.build import bundle_build_spec
-from opmkit.bundle.generate import AnnotationsInput, Generated, generate
+from opmkit.bundle.generate import Generated
 from opmkit.bundle.load import load_bundle_directory, load_bundle_image
 from opmkit.imagetools.image import Image
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.reference import parse_image_reference
-from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.spec import ConfigChanges
-from opmkit.imagetools.store import ImageStore
-from opmkit.imagetools.tools.registry import RegistryTool
-from tests.bundle.samples import FIXTURE, LABEL
+from tests.bundle.images import build_image, files, push
+from tests.bundle.samples import LABEL
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-@pytest.fixture
-def tool(tmp_path: Path) -> RegistryTool:
-    return RegistryTool(RegistryClient(RegistryOptions(plain_http=True)), ImageStore.open(tmp_path / "store"))
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Generated:
-    """Return the sample operator with its annotations, in ``tmp_path/bundle``."""
-    given = AnnotationsInput("lagoon-operator", "alpha,stable", "stable")
-    source = FIXTURE / "0.2.0" / "manifests"
-    return generate(source, given, output=tmp_path / "bundle", working_directory=tmp_path)
-
-
-def build_image(bundle: Generated, directory: Path) -> Image:
-    return bundle_build_spec(bundle.manifests, bundle.metadata).build_on(Image.scratch(), directory)
-
-
-def push(tool: RegistryTool, image: Image, directory: Path) -> str:
-    reference = f"oci:{directory / 'layout'}:1"
-    tool.push(image, parse_image_reference(reference))
-    return reference
-
-
-def files(directory: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
+    from opmkit.imagetools.tools.registry import RegistryTool
 
 
 def test_image_contains_the_bundle(tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
