@@ -138,6 +138,40 @@ def test_repositories_and_unreachable_images(opm_http: Opm, registry: Registry) 
     assert opm("alpha", "bundle", "validate", "--tag", f"{repository}:0.1.0", "-b", "none", "-o", "operatorhub")
 
 
+def across(report: str) -> list[tuple[str, str]]:
+    """Return target and rule of the findings of cross-bundle rules in a JSON report."""
+    bundles = json.loads(report)["bundles"]
+    return [
+        (one["target"], finding["rule"])
+        for one in bundles
+        for finding in one["findings"]
+        if finding["validator"] == "across"
+    ]
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-cache",)], ids=["cached", "no cache"])
+def test_bundles_are_validated_together(flags: tuple[str, ...], opm: Opm, bundle: Path) -> None:
+    shutil.copytree(bundle, opm.directory / "copy")
+    for _ in range(2):  # the second time from the cache
+        done = opm.attempt("bundle", "validate", "bundle-0.1.0", "copy", "--output", "json", *flags)
+        assert across(done.stdout) == [("copy", "ACROSS-NAME-DUPLICATE")]
+        assert done.returncode == 1
+    same = opm("bundle", "validate", "bundle-0.1.0", "./bundle-0.1.0/", "--output", "json", *flags)
+    assert across(same) == []
+    opm("bundle", "validate", "bundle-0.1.0", "copy", "--profile", "operator-sdk", *flags)
+    ignored = ("--ignore", "ACROSS-NAME-DUPLICATE", *flags)
+    assert "0 errors" in opm("bundle", "validate", "bundle-0.1.0", "copy", *ignored)
+
+
+@pytest.mark.parametrize("flags", [(), ("--no-cache",)], ids=["cached", "no cache"])
+def test_two_tags_of_an_image_are_one_bundle(flags: tuple[str, ...], opm_http: Opm, registry: Registry) -> None:
+    repository = f"{registry.host}/tags-{len(flags)}/lagoon"
+    for tag in ("0.1.0", "latest"):
+        opm_http.build_bundle("0.1.0", f"{repository}:{tag}", "--push")
+    opm_http.build_bundle("0.2.0", f"{repository}:0.2.0", "--push")
+    assert across(opm_http("bundle", "validate", repository, "--output", "json", *flags)) == []
+
+
 @pytest.mark.parametrize("name", ["load-decode", "csv-unknown-field", "crd-structural-default", "file-encoding"])
 def test_finding_of_a_broken_bundle_has_its_location(name: str, opm: Opm) -> None:
     broken = Broken(name)

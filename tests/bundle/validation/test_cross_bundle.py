@@ -117,6 +117,8 @@ def test_the_summary_of_a_bundle() -> None:
         digest="sha256:1",
     )
     assert BundleSummary.from_bundle(view({})) is None
+    without_package = {path: raw for path, raw in demo().files.items() if path.startswith("manifests/")}
+    assert BundleSummary.from_bundle(view(without_package)) is None
     summary = BundleSummary.from_bundle(demo())
     assert summary is not None
     assert BundleSummary(**dataclasses.asdict(summary)) == summary

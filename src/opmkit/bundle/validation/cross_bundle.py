@@ -31,8 +31,8 @@ VALIDATOR = "across"
 class BundleSummary:
     """Fields of a bundle for cross-bundle rules, empty if absent.
 
-    ``target`` is the name of the bundle on the command line, ``digest`` that of its image or "". Bundles with the same
-    digest are the same bundle.
+    ``target`` is the name of the bundle on the command line. ``digest`` identifies its image or directory, "" if it is
+    unknown; bundles with the same digest are the same bundle.
     """
 
     target: str
@@ -49,14 +49,14 @@ class BundleSummary:
 
     @classmethod
     def from_bundle(cls, bundle: BundleView, *, digest: str = "") -> BundleSummary | None:
-        """Return the summary of a bundle, or None if it has no ClusterServiceVersion with a name."""
-        csv = Csv.from_bundle(bundle)
-        if csv is None or not csv.name:
+        """Return the summary of a bundle, or None if it has no package or no ClusterServiceVersion with a name."""
+        csv, package = Csv.from_bundle(bundle), bundle.annotations.get(labels.PACKAGE, "")
+        if csv is None or not csv.name or not package:
             return None
         channels = bundle.annotations.get(labels.CHANNELS, "").split(",")
         return cls(
             bundle.name,
-            bundle.annotations.get(labels.PACKAGE, ""),
+            package,
             csv.name,
             csv.spec.get("version", ""),
             csv.spec.get("release", ""),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.labels import PACKAGE
 from opmkit.bundle.validation.bundle_view import BundleView
+from opmkit.bundle.validation.cross_bundle import BundleSummary
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.worker_process import WorkerProcess, serve_requests, spare_cpu_count
 from opmkit.imagetools.workers import WorkerPool
@@ -74,7 +75,8 @@ class ValidatorConfig:
         )
         findings = tuple(self.run(view))
         name = view.csv.object_name if view.csv else ""
-        return ValidationResult(bundle.target, findings, name, view.annotations.get(PACKAGE, ""))
+        package = view.annotations.get(PACKAGE, "")
+        return ValidationResult(bundle.target, findings, name, package, BundleSummary.from_bundle(view))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

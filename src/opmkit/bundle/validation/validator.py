@@ -71,14 +71,16 @@ class BundleValidator:
             bundle = self.read(self.get_tool, source)
             digest = files_digest(bundle.files) if self.cache else ""
             result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
-            return _PulledBundle(digest, result)
+            return _PulledBundle(digest, str(source.location.resolve()), result)
         digest = self.get_tool().digest(source.location) if self.cache else ""
         cached = self._cached(digest, source)
         if cached is not None:
-            return _PulledBundle(digest, cached)
+            return _PulledBundle(digest, digest, cached)
         if digest and isinstance(source.location, Reference):  # the tag could be moved in the meantime
             source = replace(source, location=source.location.with_digest(digest))
-        return _PulledBundle(digest, validator.submit(NamedBundle(source.target, self.read(self.get_tool, source))))
+        bundle = self.read(self.get_tool, source)
+        identity = digest or files_digest(bundle.files)
+        return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)))
 
     def _cached(self, digest: str, source: Source) -> ValidationResult | None:
         return self.cache.get(digest, source.target) if self.cache and digest else None
@@ -89,11 +91,11 @@ class BundleValidator:
         except OpmkitError as error:
             return ValidationResult(source.target, error=error.message, hint=error.hint)
         if isinstance(pulled.result, ValidationResult):
-            return pulled.result
+            return pulled.identify(pulled.result)
         result = validator.result(pulled.result)
         if self.cache and pulled.digest:
             self.cache.put(pulled.digest, result)
-        return result
+        return pulled.identify(result)
 
 
 def add_cross_bundle_findings(results: Sequence[ValidationResult], rules: Iterable[Rule]) -> list[ValidationResult]:
@@ -106,5 +108,18 @@ def add_cross_bundle_findings(results: Sequence[ValidationResult], rules: Iterab
 
 @dataclass(frozen=True, slots=True)
 class _PulledBundle:
+    """A bundle and its result.
+
+    ``digest`` is the key of the result in the cache, "" without one. ``identity`` is the same for all references of one
+    image, and for all paths of one directory.
+    """
+
     digest: str
+    identity: str
     result: ValidationResult | PendingResult
+
+    def identify(self, result: ValidationResult) -> ValidationResult:
+        """Return the result with the bundle's identity in its summary."""
+        if result.summary is None:
+            return result
+        return replace(result, summary=replace(result.summary, digest=self.identity))

@@ -166,7 +166,8 @@ def _validate(
     if plan.profile.all_validators and len(results) > 1:
         from opmkit.bundle.validation.rule_registry import validators
 
-        results = add_cross_bundle_findings(results, validators().get("across", ()))
+        rules = [rule for rule in validators().get("across", ()) if plan.compat in rule.compat]
+        results = add_cross_bundle_findings(results, rules)
     results = [plan.policy.apply(_format_hint(result)) for result in results]
     return results if plan.known is None else [exclude_known(result, plan.known) for result in results]
 
