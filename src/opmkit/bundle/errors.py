@@ -17,6 +17,10 @@ class NotABundle(BundleError):
     """The image or directory is not a bundle."""
 
 
+class InvalidProject(BundleError):
+    """A file of an operator project is missing or invalid."""
+
+
 class NoMatchingTag(BundleError):
     """Tag patterns match no tag of a repository."""
 
