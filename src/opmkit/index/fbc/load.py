@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.document_stream import read_documents
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.fields import describe
 from opmkit.bundle.finding import Severity
@@ -26,7 +27,6 @@ from opmkit.index.fbc.blobs import (
     RelatedImage,
     SourceLocation,
 )
-from opmkit.index.fbc.documents import read_documents
 from opmkit.index.fbc.fields import FieldReader
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.walk import iter_catalog_files
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path as FilePath
 
+    from opmkit.bundle.document_stream import Document
     from opmkit.bundle.json_value import JsonValue
-    from opmkit.index.fbc.documents import Document
     from opmkit.index.fbc.fields import Path
 
 MAX_FILE = 1 << 30

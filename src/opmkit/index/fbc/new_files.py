@@ -8,10 +8,10 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.document_stream import is_json
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.directory import package_directory_name
-from opmkit.index.fbc.documents import is_json
 from opmkit.index.fbc.walk import IGNORE_FILE, is_ignored
 from opmkit.index.fbc.write import to_json, to_yaml
 

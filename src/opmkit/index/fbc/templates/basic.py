@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.document_stream import sort_keys
 from opmkit.bundle.fields import member
 from opmkit.index.fbc import blobs as schemas
 from opmkit.index.fbc.blobs import OtherBlob
-from opmkit.index.fbc.documents import sort_keys
 from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:

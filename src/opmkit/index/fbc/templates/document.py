@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.content import Content
+from opmkit.bundle.document_stream import Document, read_documents, sort_keys
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.field_path import format_path
 from opmkit.bundle.fields import describe, member
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.fbc.blobs import Blobs, SourceLocation
-from opmkit.index.fbc.documents import Document, read_documents, sort_keys
 from opmkit.index.fbc.fields import FieldReader
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.load import load_documents

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from opmkit.bundle.document_stream import Document, read_documents
 from opmkit.bundle.errors import InvalidDocument
-from opmkit.index.fbc.documents import Document, read_documents
 
 
 def read(raw: bytes) -> list[tuple[int, object]]:

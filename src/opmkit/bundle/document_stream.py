@@ -1,4 +1,4 @@
-"""The documents in a file of a catalog: a stream of JSON values or of YAML documents."""
+"""The documents of a file: a stream of JSON values or of YAML documents."""
 
 from __future__ import annotations
 
