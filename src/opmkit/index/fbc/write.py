@@ -40,7 +40,7 @@ def to_json(blobs: Iterable[Blob]) -> bytes:
 
 def to_yaml(blobs: Iterable[Blob]) -> bytes:
     """Encode blobs as a stream of YAML documents, in the given order."""
-    from opmkit.index.fbc.yaml_writer import dump_yaml  # imported late: JSON does not need the YAML library
+    from opmkit.bundle.yaml_writer import dump_yaml  # imported late: JSON does not need the YAML library
 
     return b"".join(b"---\n" + dump_yaml(blob_to_dict(blob)) for blob in blobs)
 

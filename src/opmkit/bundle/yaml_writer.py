@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
 
 _WIDTH = 80
+_OPEN_ENDED = "...\n"  # libyaml ends a document after a block scalar with final line breaks; no separator may follow
 _MERGE = "<<"
 _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[Tt]\S+| \d{1,2}:\d{1,2}:\d{1,2}(?:\.\d+)?)?")
@@ -30,7 +31,7 @@ def dump_yaml(value: JsonValue) -> bytes:
     """Encode one document, without a separator."""
     dumper = functools.partial(yaml.emit, Dumper=yaml.CSafeDumper, width=_WIDTH, allow_unicode=True)
     text: str = dumper([*_START, *_events(value), *_END])
-    return text.encode()
+    return (text[: -len(_OPEN_ENDED)] if text.endswith("\n" + _OPEN_ENDED) else text).encode()
 
 
 def _events(value: Any) -> Iterator[yaml.Event]:
