@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-GENERATOR = 1
+GENERATOR = 2
 """Version of the format. Raise it when the meaning of the tables changes."""
 
 SOURCES = {
@@ -48,6 +48,7 @@ PROPERTIES = "properties.go"  # needs operator-registry
 TABLES = Path(__file__).parents[1] / "src/opmkit/bundle/api_types/field_tables.json"
 
 Structs = dict[str, dict[str, str]]
+Always = dict[str, list[str]]
 
 
 def main() -> int:
@@ -55,11 +56,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare the tables with their sources, write nothing")
     check = parser.parse_args().check
     try:
-        structs = {name: read_structs(modules) for name, modules in SOURCES.items()}
+        tables = {name: read_tables(modules) for name, modules in SOURCES.items()}
     except ModulesUnavailable as error:
         print(f"cannot fetch the Go modules: {error}", file=sys.stderr)
         return 75
-    text = to_text(build_document(structs))
+    text = to_text(build_document({name: structs for name, (structs, _) in tables.items()}, tables["newest"][1]))
     if not check:
         TABLES.write_text(text)
         return 0
@@ -72,8 +73,8 @@ class ModulesUnavailable(Exception):
     """The Go modules cannot be fetched."""
 
 
-def read_structs(modules: dict[str, str]) -> Structs:
-    """Run the Go program with the given versions of the modules, and return the structs that it prints."""
+def read_tables(modules: dict[str, str]) -> tuple[Structs, Always]:
+    """Run the Go program with the given versions of the modules, and return what it prints."""
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         for source in PROGRAM.glob("*.go"):
@@ -88,8 +89,8 @@ def read_structs(modules: dict[str, str]) -> Structs:
         printed = run_go(directory, "run", ".")
         if printed.returncode:
             sys.exit(printed.stderr)
-    structs: Structs = json.loads(printed.stdout)
-    return structs
+    tables = json.loads(printed.stdout)
+    return tables["structs"], tables["always"]
 
 
 def run_go(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -104,11 +105,12 @@ def check_versions(directory: Path, modules: dict[str, str]) -> None:
         sys.exit(f"Go uses {used} instead of {modules}; correct SOURCES")
 
 
-def build_document(structs: dict[str, Structs]) -> dict[str, Any]:
-    """Return the newest structs, and the differences of all others from them."""
+def build_document(structs: dict[str, Structs], always: Always) -> dict[str, Any]:
+    """Return the newest structs, their fields that are always written, and the differences of all other structs."""
     newest = structs["newest"]
     content = {
         "structs": newest,
+        "always": always,
         "differences": {name: differences(newest, older) for name, older in structs.items() if name != "newest"},
     }
     return {"generator": GENERATOR, "sources": SOURCES, "sha256": checksum(content), **content}
@@ -127,7 +129,7 @@ def differences(newest: Structs, older: Structs) -> dict[str, dict[str, str | No
 
 def checksum(document: dict[str, Any]) -> str:
     """Return the SHA-256 of the tables in a document."""
-    content = {name: document[name] for name in ("structs", "differences")}
+    content = {name: document[name] for name in ("structs", "always", "differences")}
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 

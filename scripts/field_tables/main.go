@@ -3,6 +3,8 @@
 // Each struct is an object of fields and their types. A type is a scalar or the name of a struct, or one of "[]TYPE"
 // (list), "{}TYPE" (map with string keys), "*TYPE" (pointer: distinguishes empty from absent) and "STRUCT|list",
 // "STRUCT|bool", "STRUCT|strings" (a struct, or else a list of them, a boolean, a list of strings).
+//
+// Next to the structs, it prints the fields that encoding/json writes even if they have their zero value.
 package main
 
 import (
@@ -13,8 +15,12 @@ import (
 	"reflect"
 	"strings"
 
+	scorecardv1alpha3 "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"github.com/operator-framework/api/pkg/manifests"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -35,6 +41,14 @@ var roots = []any{
 	schedulingv1.PriorityClass{},
 	rbacv1.Role{},
 	rbacv1.ClusterRole{},
+	rbacv1.RoleBinding{},
+	rbacv1.ClusterRoleBinding{},
+	appsv1.Deployment{},
+	corev1.Service{},
+	corev1.ServiceAccount{},
+	admissionv1.ValidatingWebhookConfiguration{},
+	admissionv1.MutatingWebhookConfiguration{},
+	scorecardv1alpha3.Configuration{},
 }
 
 // Structs to print under another name than their own.
@@ -77,6 +91,7 @@ func (all fields) MarshalJSON() ([]byte, error) {
 type table struct {
 	types   map[string]reflect.Type
 	structs map[string]fields
+	always  map[string][]string
 }
 
 func (t *table) kindOf(goType reflect.Type) string {
@@ -138,6 +153,9 @@ func (t *table) addStruct(goType reflect.Type) string {
 	if known, found := t.types[name]; !found {
 		t.types[name] = goType
 		t.structs[name] = t.fieldsOf(goType)
+		if always := alwaysWritten(goType); len(always) > 0 {
+			t.always[name] = always
+		}
 	} else if known != goType {
 		fail("%s and %s have the same name", known.PkgPath(), goType.PkgPath())
 	}
@@ -162,20 +180,42 @@ func (t *table) fieldsOf(goType reflect.Type) fields {
 	return found
 }
 
+// alwaysWritten returns the fields that are written even if they have their zero value.
+func alwaysWritten(goType reflect.Type) []string {
+	found := []string{}
+	for i := range goType.NumField() {
+		member := goType.Field(i)
+		name, options, _ := strings.Cut(member.Tag.Get("json"), ",")
+		omitted := strings.Contains(options, "omitempty") && member.Type.Kind() != reflect.Struct
+		switch {
+		case name == "-" || !member.IsExported():
+		case name == "" && member.Anonymous:
+			found = append(found, alwaysWritten(member.Type)...)
+		case omitted || strings.Contains(options, "omitzero"):
+		case name == "":
+			found = append(found, member.Name)
+		default:
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
 func fail(message string, values ...any) {
 	fmt.Fprintf(os.Stderr, message+"\n", values...)
 	os.Exit(1)
 }
 
 func main() {
-	t := &table{map[string]reflect.Type{}, map[string]fields{}}
+	t := &table{map[string]reflect.Type{}, map[string]fields{}, map[string][]string{}}
 	for _, root := range roots {
 		t.addStruct(reflect.TypeOf(root))
 	}
 	for name, root := range namedRoots {
 		t.structs[name] = t.fieldsOf(reflect.TypeOf(root))
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(t.structs); err != nil {
+	printed := map[string]any{"structs": t.structs, "always": t.always}
+	if err := json.NewEncoder(os.Stdout).Encode(printed); err != nil {
 		fail("%v", err)
 	}
 }

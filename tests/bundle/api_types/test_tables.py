@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.api_types.scalars import SCALARS
-from opmkit.bundle.api_types.tables import CRDS, CSV, OBJECT, OTHER_KINDS, PACKAGE_MANIFEST, Tables, load
+from opmkit.bundle.api_types.tables import (
+    CRDS,
+    CSV,
+    OBJECT,
+    OTHER_KINDS,
+    PACKAGE_MANIFEST,
+    Tables,
+    load,
+    load_always_written,
+)
 from tests.kit.requirements import require
 
 if TYPE_CHECKING:
@@ -53,6 +62,12 @@ def test_every_type_is_a_scalar_or_a_struct(tables: Tables) -> None:
             item, _, other = item.partition("|")
             assert item in SCALARS or item in structs, f"{struct}.{name}: {kind}"
             assert other in ("", "bool", "list", "strings"), f"{struct}.{name}: {kind}"
+
+
+def test_fields_that_are_always_written_exist() -> None:
+    structs = load(Tables.NEWEST)
+    for struct, fields in load_always_written().items():
+        assert fields <= structs[struct].keys(), struct
 
 
 @pytest.mark.parametrize(

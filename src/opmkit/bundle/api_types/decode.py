@@ -101,7 +101,7 @@ def decode_cached(
 
 
 @dataclass(frozen=True, slots=True)
-class _Type:
+class FieldType:
     """The type of a field: a list or map of ``name``, the struct ``name``, an alternative, or a scalar.
 
     ``keeps_zero`` is True if a zero value is not the same as an absent one.
@@ -113,20 +113,26 @@ class _Type:
 
 
 @cache
-def _parse_type(text: str) -> _Type:
+def parse_type(text: str) -> FieldType:
+    """Parse a type in the notation of the field tables."""
     name = text.removeprefix("*")
     if name[:2] in ("[]", "{}"):
-        return _Type(name[:2], name[2:], keeps_zero=True)
+        return FieldType(name[:2], name[2:], keeps_zero=True)
     if "|" in name:
-        return _Type("|", name, keeps_zero=True)
+        return FieldType("|", name, keeps_zero=True)
     kind = "scalar" if name in SCALARS else "struct"
-    return _Type(kind, name, keeps_zero=name != text or name == "any")
+    return FieldType(kind, name, keeps_zero=name != text or name == "any")
+
+
+def field_types(struct: str, tables: Tables) -> Mapping[str, FieldType]:
+    """Return the types of the fields of a struct."""
+    return _fields(struct, tables)[0]
 
 
 @cache
-def _fields(struct: str, tables: Tables) -> tuple[dict[str, _Type], dict[str, str]]:
+def _fields(struct: str, tables: Tables) -> tuple[dict[str, FieldType], dict[str, str]]:
     """Return the types of the fields by name, and their names by name in lower case."""
-    fields = {name: _parse_type(text) for name, text in load(tables)[struct].items()}
+    fields = {name: parse_type(text) for name, text in load(tables)[struct].items()}
     return fields, {name.lower(): name for name in fields}
 
 
@@ -173,14 +179,14 @@ class _Decoder:
         if not isinstance(value, list):
             self._add_mismatch(value, "a list")
             return None
-        items = [self._member(number, item, _parse_type(item_type)) for number, item in enumerate(value)]
+        items = [self._member(number, item, parse_type(item_type)) for number, item in enumerate(value)]
         return [_zero(item_type) if item is None else item for item in items]
 
     def _map(self, value: JsonValue, item_type: str) -> JsonValue:
         if not isinstance(value, dict):
             self._add_mismatch(value, "a mapping")
             return None
-        items = {key: self._member(key, item, _parse_type(item_type)) for key, item in value.items()}
+        items = {key: self._member(key, item, parse_type(item_type)) for key, item in value.items()}
         return {key: _zero(item_type) if item is None else item for key, item in items.items()}
 
     def _alternative(self, value: JsonValue, name: str) -> JsonValue:
@@ -197,7 +203,7 @@ class _Decoder:
         finally:
             self._mode = outer
 
-    def _member(self, step: str | int, value: JsonValue, field_type: _Type) -> JsonValue:
+    def _member(self, step: str | int, value: JsonValue, field_type: FieldType) -> JsonValue:
         if value is None:
             reads_null = field_type.name in NULL_AS_EMPTY
             self.same_in_all_modes = self.same_in_all_modes and not reads_null
@@ -235,5 +241,5 @@ class _Decoder:
 
 
 def _zero(item_type: str) -> JsonValue:
-    kind = _parse_type(item_type).kind
+    kind = parse_type(item_type).kind
     return {} if kind == "struct" else "" if item_type in ("string", "quantity", "time") else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -22,7 +22,19 @@ OBJECT: Final = "PartialObjectMetadata"
 """The struct of any object: kind, apiVersion and metadata."""
 PACKAGE_MANIFEST: Final = "PackageManifest"
 OTHER_KINDS: Final = ("ClusterRole", "PodDisruptionBudget", "PriorityClass", "Role")
-"""Further kinds with a struct of that name."""
+"""Further kinds of bundles with a struct of that name."""
+INPUT_KINDS: Final = (
+    "ClusterRoleBinding",
+    "Deployment",
+    "MutatingWebhookConfiguration",
+    "RoleBinding",
+    "Service",
+    "ServiceAccount",
+    "ValidatingWebhookConfiguration",
+)
+"""Further kinds of objects, from which bundles are generated, with a struct of that name."""
+SCORECARD: Final = "Configuration"
+"""The struct of configurations of operator-sdk's scorecard."""
 
 
 class Tables(Enum):
@@ -36,9 +48,20 @@ class Tables(Enum):
 @cache
 def load(tables: Tables) -> Mapping[str, Mapping[str, str]]:
     """Return the field types by struct and field name; ``scripts/field_tables/main.go`` describes the notation."""
-    document = orjson.loads(Path(__file__).with_name("field_tables.json").read_bytes())
-    structs: dict[str, dict[str, str]] = document["structs"]
+    document = _read()
+    structs: dict[str, dict[str, str]] = dict(document["structs"])
     for struct, changed in document["differences"].get(tables.value, {}).items():
         fields = structs.get(struct, {}) | changed
         structs[struct] = {name: kind for name, kind in fields.items() if kind is not None}
     return structs
+
+
+@cache
+def load_always_written() -> Mapping[str, frozenset[str]]:
+    """Return the fields of the newest structs that Go programs write even if they have their zero value."""
+    return {struct: frozenset(fields) for struct, fields in _read()["always"].items()}
+
+
+@cache
+def _read() -> Any:
+    return orjson.loads(Path(__file__).with_name("field_tables.json").read_bytes())
