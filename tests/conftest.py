@@ -31,7 +31,7 @@ _USER_SETTINGS = (
 )
 
 
-UNIT_DIRECTORIES = ("bundle", "cli", "imagetools", "index")
+UNIT_DIRECTORIES = ("bundle", "cli", "imagetools", "index", "kube", "olm")
 REAL_COMPONENTS = frozenset(
     {"basic_registry", "container_storage", "docker_daemon", "forkserver", "registry", "tls_registry", "token_registry"}
 )

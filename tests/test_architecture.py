@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "opmkit"
-LAYERS = ["imagetools", "bundle", "index", "cli"]
-HEAVY = {"oras", "requests", "grpc", "docker", "podman", "kubernetes", "yaml", "sqlite3", "rich.progress"}
+LAYERS = ["imagetools", "kube", "bundle", "index", "olm", "cli"]
+HEAVY = {"oras", "requests", "grpc", "docker", "podman", "lightkube", "httpx2", "yaml", "sqlite3", "rich.progress"}
 
 
 def _imports(path: Path) -> list[str]:

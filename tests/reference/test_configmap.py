@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from opmkit.bundle.cluster import Cluster
 from opmkit.bundle.config_map import MANAGED_ANNOTATIONS, ExtractionOptions, bundle_config_map
+from opmkit.bundle.config_map_store import read_config_map, write_config_map
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.initialize.config_map import write_config_map_database
 from opmkit.index.operations.package_manifest import walk
+from opmkit.kube import Cluster
 from tests.kit.apiserver import ApiServer
 from tests.kit.shared import SHARED, dump_index, needs_shared
 from tests.reference.comparison import REFERENCE, needs_reference
@@ -102,7 +103,7 @@ def test_config_maps_equal_those_of_go_opm(bundle: Path, compress: bool, server:
     files = fetch_bundle_files(None, BundleSource(str(bundle), bundle, ""))  # type: ignore[arg-type]
     config_map = bundle_config_map(files, ExtractionOptions("default", "ours", compress=compress))
     cluster = Cluster.connect(str(kubeconfig))
-    cluster.write(config_map, replacing=MANAGED_ANNOTATIONS)
-    ours, theirs = cluster.read("default", "ours"), cluster.read("default", "theirs")
+    write_config_map(cluster, config_map, replacing=MANAGED_ANNOTATIONS)
+    ours, theirs = (read_config_map(cluster, "default", name) for name in ("ours", "theirs"))
     assert (ours.data, ours.annotations) == (theirs.data, theirs.annotations)
     assert ours.binary_data.keys() == theirs.binary_data.keys()

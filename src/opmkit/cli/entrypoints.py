@@ -121,12 +121,14 @@ def _read_in_subprocess(kubeconfig: str, namespace: str, name: str) -> ConfigMap
 
 def read_config_map(kubeconfig: str, namespace: str, name: str) -> ConfigMap:
     """Read a ConfigMap of a cluster; raises BundleError."""
-    from opmkit.bundle.cluster import Cluster, ClusterError
+    from opmkit.bundle.config_map_store import read_config_map as read
     from opmkit.bundle.errors import BundleError
+    from opmkit.kube.cluster import Cluster
+    from opmkit.kube.errors import ClusterError
 
     try:
-        return Cluster.connect(kubeconfig).read(namespace, name)
-    except ClusterError as error:  # cannot be unpickled in the parent without importing the client
+        return read(Cluster.connect(kubeconfig) if kubeconfig else Cluster.of_this_pod(), namespace, name)
+    except ClusterError as error:
         raise BundleError(f"error getting configmap: {error.message}", hint=error.hint) from None
 
 

@@ -27,9 +27,11 @@ class Setting(StrEnum):
     SKIP_TLS_VERIFY = "skip_tls_verify"
 
     CHANNELS = "channels"
+    CONTEXT = "context"
     DATA_LIMIT = "data_limit"
     GZIP = "gzip"
     KUBECONFIG = "kubeconfig"
+    NAMESPACE = "namespace"
     OVERWRITE = "overwrite"
     PACKAGE = "package"
     EXCLUDE_TAGS = "exclude_tags"

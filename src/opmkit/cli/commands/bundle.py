@@ -123,11 +123,13 @@ class ConfigMapFlags:
         if self.dry_run:
             print_value(config_map.manifest(), self.output)
             return
-        from opmkit.bundle.cluster import Cluster
         from opmkit.bundle.config_map import MANAGED_ANNOTATIONS
+        from opmkit.bundle.config_map_store import write_config_map
+        from opmkit.kube.cluster import Cluster
 
-        cluster = Cluster.connect(os.environ.get("KUBECONFIG") or self.kubeconfig)
-        cluster.write(config_map, replacing=MANAGED_ANNOTATIONS)
+        kubeconfig = os.environ.get("KUBECONFIG") or self.kubeconfig
+        cluster = Cluster.connect(kubeconfig) if kubeconfig else Cluster.of_this_pod()
+        write_config_map(cluster, config_map, replacing=MANAGED_ANNOTATIONS)
 
 
 def generate(ctx: typer.Context, bundle_flags: BundleFlags) -> None:

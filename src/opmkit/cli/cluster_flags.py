@@ -1,0 +1,53 @@
+"""Flags for access to a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from opmkit.kube.cluster import Cluster
+
+CLUSTER_PANEL = "Cluster access"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFlags:
+    """Flags for access to a cluster."""
+
+    kubeconfig: Annotated[
+        str,
+        typer.Option(
+            "--kubeconfig",
+            metavar="FILE",
+            help="Kubeconfig file to use instead of KUBECONFIG and ~/.kube/config",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = ""
+    context: Annotated[
+        str,
+        typer.Option(
+            "--context",
+            metavar="NAME",
+            help="Context of the kubeconfig to use instead of its current one",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = ""
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            help="Namespace to use instead of the one of the context",
+            rich_help_panel=CLUSTER_PANEL,
+        ),
+    ] = ""
+
+    def connect(self) -> Cluster:
+        """Return a client for the cluster, without sending a request; raises ClusterError."""
+        from opmkit.kube.cluster import Cluster
+
+        return Cluster.connect(self.kubeconfig, context=self.context, namespace=self.namespace)

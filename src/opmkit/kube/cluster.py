@@ -1,0 +1,262 @@
+"""Operations on the objects of a cluster."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
+from opmkit.kube.kubeconfig import default_kubeconfig, load_kubeconfig
+from opmkit.kube.resources import POD, Object, Resource, find_known
+from opmkit.kube.service_account import load_service_account
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.kube.api import Api
+    from opmkit.kube.connection import Connection
+
+_NONE: Mapping[str, str] = {}
+
+
+class Event(NamedTuple):
+    """A change of an object.
+
+    Attributes:
+        type: ``ADDED`` (also for objects that existed before), ``MODIFIED`` or ``DELETED``.
+        object: The object after the change.
+    """
+
+    type: str
+    object: Object
+
+
+class Cluster:
+    """Client for a Kubernetes cluster.
+
+    Objects are plain JSON types. All methods raise ClusterError if the cluster cannot be reached or rejects a request.
+    In namespaced resources, the namespace "" is the default one.
+
+    Attributes:
+        host: URL of the API server.
+        namespace: Default namespace.
+    """
+
+    def __init__(self, connection: Connection, namespace: str = "") -> None:
+        """Create a client; no request is sent."""
+        self.host = connection.server.url
+        self.namespace = namespace or connection.namespace
+        self._connection = connection
+        self._opened: Api | None = None
+        self._discovered: dict[tuple[str, str], Resource] = {}
+
+    @classmethod
+    def connect(cls, kubeconfig: str = "", *, context: str = "", namespace: str = "") -> Cluster:
+        """Return a client for a context of a kubeconfig, or for the cluster of this pod. No request is sent.
+
+        Args:
+            kubeconfig: Files separated as in ``KUBECONFIG``, "" for ``KUBECONFIG``, ``~/.kube/config`` or the service
+                account of this pod, whichever is found first.
+            context: Name of the context, "" for the current one.
+            namespace: Default namespace, "" for the one of the context.
+
+        Raises:
+            ClusterError: if the kubeconfig does not exist or is invalid, or this is not a pod.
+        """
+        paths = kubeconfig or default_kubeconfig()
+        return cls(load_kubeconfig(paths, context) if paths else load_service_account(), namespace)
+
+    @classmethod
+    def of_this_pod(cls) -> Cluster:
+        """Return a client with the service account of this pod; raises ClusterError if this is not a pod."""
+        return cls(load_service_account())
+
+    @property
+    def _api(self) -> Api:
+        if self._opened is None:
+            from opmkit.kube.api import Api  # takes long to import
+
+            self._opened = Api(self._connection)
+        return self._opened
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        """Return an object; raises ClusterError with status 404 if it does not exist."""
+        with _explaining("get", resource):
+            return self._api.get(resource, name, namespace or self.namespace)
+
+    def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """Return an object, None if it or its resource does not exist."""
+        try:
+            return self.get(resource, name, namespace)
+        except ClusterError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> list[Object]:
+        """Return the objects with all given labels and fields, in a namespace or in ``ALL_NAMESPACES``."""
+        with _explaining("list", resource):
+            return self._api.list_objects(resource, namespace or self.namespace, labels or _NONE, fields or _NONE)[0]
+
+    def create(self, obj: Object) -> Object:
+        """Create an object and return it as stored; its namespace is the default one if it names none."""
+        resource = self._resource_of(obj)
+        with _explaining("create", resource):
+            return self._api.create(resource, obj, self._namespace_of(obj))
+
+    def apply(self, obj: Object, *, force: bool = True) -> Object:
+        """Create an object or change the fields given, with server-side apply, and return it as stored.
+
+        Args:
+            obj: Fields that a former call set and this one lacks are removed.
+            force: Whether to take over fields that others have set; otherwise this is a conflict (status 409).
+        """
+        resource = self._resource_of(obj)
+        with _explaining("patch", resource):
+            return self._api.apply(resource, obj, _name_of(obj), self._namespace_of(obj), force=force)
+
+    def replace(self, obj: Object) -> Object:
+        """Replace an object and return it as stored; status 409 if it is not based on the stored version."""
+        resource = self._resource_of(obj)
+        with _explaining("update", resource):
+            return self._api.replace(resource, obj, _name_of(obj), self._namespace_of(obj))
+
+    def patch(
+        self, resource: Resource, name: str, merge_patch: Object, namespace: str = "", *, subresource: str = ""
+    ) -> Object:
+        """Merge a patch (RFC 7386) into an object, or into its subresource ``status`` or ``scale``; return it."""
+        with _explaining("patch", resource, subresource):
+            return self._api.patch(resource, name, merge_patch, namespace or self.namespace, subresource)
+
+    def delete(self, resource: Resource, name: str, namespace: str = "", *, propagation: str = "Background") -> bool:
+        """Delete an object and return whether it existed. It still exists while it has finalizers.
+
+        Args:
+            propagation: Deletion of dependent objects: ``Background``, ``Foreground`` or ``Orphan``.
+        """
+        try:
+            with _explaining("delete", resource):
+                self._api.delete(resource, name, namespace or self.namespace, propagation)
+        except ClusterError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+        name: str = "",
+        deadline: float,
+    ) -> Iterator[Event]:
+        """Yield the existing objects and then all changes. Lost connections are resumed.
+
+        Args:
+            name: Only the object with this name.
+            deadline: Time at which the iterator ends, on the clock of ``time.monotonic()``.
+        """
+        from opmkit.kube.watch import Watch
+
+        selected = {**(fields or _NONE), **({"metadata.name": name} if name else {})}
+        watch = Watch(self._api, resource, namespace or self.namespace, labels or _NONE, selected)
+        with _explaining("watch", resource):
+            for change, obj in watch.events(deadline):
+                yield Event(change, obj)
+
+    def logs(self, pod: str, namespace: str = "", *, container: str = "") -> str:
+        """Return the end of the log of a container, by default of the only one of the pod."""
+        with _explaining("get", POD, "log"):
+            return self._api.logs(pod, namespace or self.namespace, container)
+
+    def resource_for(self, api_version: str, kind: str) -> Resource:
+        """Return the resource of a kind, asking the cluster unless it is well known.
+
+        Raises:
+            ClusterError: with status 404 if the cluster does not have the kind.
+        """
+        known = find_known(api_version, kind) or self._discovered.get((api_version, kind))
+        if known is None:
+            self._discover(api_version)
+            known = self._discovered.get((api_version, kind))
+        if known is None:
+            raise ClusterError(
+                f"the cluster does not have the kind {kind} in {api_version}",
+                hint="install the CustomResourceDefinition first",
+                status=404,
+                reason=UNKNOWN_RESOURCE,
+            )
+        return known
+
+    def _discover(self, api_version: str) -> None:
+        """Record the resources of an API version, if the cluster has it."""
+        group, _, version = api_version.rpartition("/")
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        try:
+            found = self._api.get_path(path)
+        except ClusterError as error:
+            if error.status != 404:
+                raise
+            return
+        entries: Any = found.get("resources")
+        for entry in entries if isinstance(entries, list) else ():
+            plural, kind = (entry.get("name"), entry.get("kind")) if isinstance(entry, dict) else (None, None)
+            if isinstance(plural, str) and isinstance(kind, str) and "/" not in plural:
+                namespaced = entry.get("namespaced") is True
+                self._discovered[api_version, kind] = Resource(group, version, kind, plural, namespaced)
+
+    def _resource_of(self, obj: Object) -> Resource:
+        api_version, kind = obj.get("apiVersion"), obj.get("kind")
+        if not isinstance(api_version, str) or not isinstance(kind, str) or not isinstance(obj.get("metadata"), dict):
+            raise ClusterError("not a Kubernetes object: apiVersion, kind or metadata is missing")
+        return self.resource_for(api_version, kind)
+
+    def _namespace_of(self, obj: Object) -> str:
+        namespace = obj["metadata"].get("namespace") or self.namespace
+        if not isinstance(namespace, str):
+            raise ClusterError(f"{obj['kind']}: metadata.namespace: not a string")
+        return namespace
+
+
+def _name_of(obj: Object) -> str:
+    name = obj["metadata"].get("name")
+    if not isinstance(name, str):
+        raise ClusterError(f"{obj['kind']}: metadata.name: not a string")
+    return name
+
+
+@contextmanager
+def _explaining(verb: str, resource: Resource, subresource: str = "") -> Iterator[None]:
+    """Have errors about permissions and unknown resources name the verb and the resource."""
+    try:
+        yield
+    except ClusterError as error:
+        target = f"{resource.plural}/{subresource}" if subresource else resource.plural
+        if error.status == 403:
+            message = error.message
+            if target not in message or verb not in message:
+                message = f"cannot {verb} {resource.full_name}: {message}"
+            raise _with(error, message, _grant(resource)) from error
+        if error.reason == UNKNOWN_RESOURCE and resource.api_version not in error.message.split():
+            message = f"the cluster does not have the resource {resource.full_name} in version {resource.version}"
+            raise _with(error, message, "check that its CustomResourceDefinition is installed") from error
+        raise
+
+
+def _with(error: ClusterError, message: str, hint: str) -> ClusterError:
+    return ClusterError(message, hint=hint, status=error.status, reason=error.reason)
+
+
+def _grant(resource: Resource) -> str:
+    objects = "Role and a RoleBinding" if resource.namespaced else "ClusterRole and a ClusterRoleBinding"
+    return f"grant the user or service account the permission with a {objects}"

@@ -1,0 +1,1 @@
+"""Operator Lifecycle Manager (OLM) in clusters."""
