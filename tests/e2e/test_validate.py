@@ -138,6 +138,36 @@ def test_repositories_and_unreachable_images(opm_http: Opm, registry: Registry) 
     assert opm("alpha", "bundle", "validate", "--tag", f"{repository}:0.1.0", "-b", "none", "-o", "operatorhub")
 
 
+def test_flags_and_output_of_operator_sdk(opm: Opm, bundle: Path) -> None:
+    rules = ("--profile", "operator-sdk", "--compat", "newest", "-b", "none", "--verbose")
+    done = opm.attempt("bundle", "validate", str(bundle), *rules, "-o", "json-alpha1")
+    assert json.loads(done.stdout)["passed"] is True
+    assert re.search(r'level=info msg="All validation tests have completed successfully"$', done.stderr.strip())
+    failed = opm.attempt("bundle", "validate", str(broken(bundle)), *rules, "-o", "text")
+    assert failed.returncode == 1
+    assert "successfully" not in failed.stderr
+    listed = opm("bundle", "validate", "--list-optional")
+    assert "operatorframework" in listed
+    optional = ("--select-optional", "suite=operatorframework", "--optional-values=k8s-version=1.22")
+    assert opm.attempt("bundle", "validate", str(bundle), *rules, *optional).returncode in (0, 1)
+
+
+@pytest.mark.parametrize("target", ["bundle-0.1.0", "oci:image:0.1.0"])
+def test_external_validators(target: str, opm: Opm, bundle: Path) -> None:
+    script = opm.directory / "external"
+    errors = '[{"Detail": "\'$(ls "$1")\'"}]'
+    script.write_text(f"""#!/bin/sh\necho '{{"Name": "demo", "Errors": {errors}, "Warnings": []}}' | tr '\\n' ' '\n""")
+    script.chmod(0o755)
+    done = opm.attempt("bundle", "validate", target, "--alpha-select-external", f"{script}:{script}", "-o", "json")
+    assert done.returncode == 1, done.stderr
+    findings = json.loads(done.stdout)["bundles"][0]["findings"]
+    external = [finding for finding in findings if finding["rule"] == "EXTERNAL"]
+    assert [(finding["validator"], finding["severity"]) for finding in external] == [("external", "error")] * 2
+    assert external[0]["message"] == "manifests metadata"
+    gone = opm.attempt("bundle", "validate", target, "--alpha-select-external", "./gone")
+    assert (gone.returncode, "external validator ./gone: cannot be run" in gone.stderr) == (1, True)
+
+
 def across(report: str) -> list[tuple[str, str]]:
     """Return target and rule of the findings of cross-bundle rules in a JSON report."""
     bundles = json.loads(report)["bundles"]

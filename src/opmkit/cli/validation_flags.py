@@ -60,6 +60,15 @@ class RuleFlags:
             rich_help_panel=RULES_PANEL,
         ),
     ] = None
+    alpha_select_external: Annotated[
+        str,
+        typer.Option(
+            "--alpha-select-external",
+            metavar="PROGRAM[:PROGRAM]...",
+            help="External validators to run with the bundle directory as argument",
+            rich_help_panel=RULES_PANEL,
+        ),
+    ] = ""
     list_optional: Annotated[
         bool, typer.Option("--list-optional", help="List the optional validators", rich_help_panel=RULES_PANEL)
     ] = False

@@ -38,6 +38,7 @@ class ValidationPlan:
         fail_on: lowest severity that makes the command fail.
         labels_only: whether only the labels of images are validated.
         known: findings of the baseline, None without one.
+        external: programs that validate each bundle in addition.
     """
 
     profile: Profile
@@ -48,6 +49,7 @@ class ValidationPlan:
     fail_on: Severity
     labels_only: bool
     known: Baseline | None
+    external: tuple[str, ...] = ()
 
     @classmethod
     def from_flags(cls, rule_flags: RuleFlags, report_flags: ReportFlags, *, as_opm: bool) -> ValidationPlan:
@@ -82,6 +84,7 @@ class ValidationPlan:
             Severity(fail_on),
             rule_flags.labels_only,
             read_baseline(Path(policy.baseline)) if policy.baseline and not report_flags.write_baseline else None,
+            tuple(filter(None, rule_flags.alpha_select_external.strip().split(os.pathsep))),
         )
 
     def validator_config(self, inspect: Inspect) -> ValidatorConfig:
@@ -96,6 +99,11 @@ class ValidationPlan:
     def needs_registries(self) -> bool:
         """Return true if a rule depends on the current contents of registries."""
         return MULTIARCH in self.optional
+
+    @property
+    def can_use_cache(self) -> bool:
+        """Return true if the results depend only on the bundle and the settings in `cache_key`."""
+        return not self.needs_registries and not self.external
 
     def cache_key(self) -> tuple[str, ...]:
         """Return all settings that the results depend on in addition to the bundle."""

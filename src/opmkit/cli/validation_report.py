@@ -64,6 +64,13 @@ def print_go_result(result: ValidationResult, tool: str, fail_on: Severity) -> N
     print_error(InvalidBundle(f"Bundle validation errors: {messages[0]}{more}"))
 
 
+def print_operator_sdk_success() -> None:
+    """Print the last line of operator-sdk's log to stderr, which scripts search for."""
+    from opmkit.cli.server_logs import format_record
+
+    print_to_stderr(format_record("info", "All validation tests have completed successfully", {}))
+
+
 def print_first_failure(failed: ValidationResult, fail_on: Severity) -> None:
     """Print the first finding that makes the command fail to stderr, as callers expect an ``Error:`` line."""
     from opmkit.bundle.errors import InvalidBundle

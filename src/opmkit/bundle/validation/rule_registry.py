@@ -42,6 +42,7 @@ _MODULES: tuple[str, ...] = (
     "rules.opmkit_apis",
     "rules.labels",
     "rules.cross_bundle",
+    "rules.external",
 )
 """Modules with rules, in the order of their findings."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from opmkit.bundle.cache import files_digest
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
+from opmkit.bundle.validation.external import bundle_directory, run_external_validators
 from opmkit.bundle.validation.parallel_validator import NamedBundle, ParallelValidator
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.sources import BundleFiles, read_files
@@ -20,7 +21,7 @@ from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from opmkit.bundle.finding import Finding
@@ -42,6 +43,7 @@ class BundleValidator:
         config: How to validate a bundle.
         read: Reads the parts of a bundle that the rules need.
         cache: Results of earlier runs.
+        external: Programs that validate each bundle in addition; their results are not cached.
         processes: Number of worker processes, by default one per spare CPU.
     """
 
@@ -49,6 +51,7 @@ class BundleValidator:
     config: ValidatorConfig
     read: Callable[[GetTool, Source], BundleFiles] = read_files
     cache: ValidationCache | None = None
+    external: tuple[str, ...] = ()
     processes: int | None = None
 
     def run(self, sources: Iterable[Source], *, progress: Progress = NO_PROGRESS) -> Iterator[ValidationResult]:
@@ -71,7 +74,7 @@ class BundleValidator:
             bundle = self.read(self.get_tool, source)
             digest = files_digest(bundle.files) if self.cache else ""
             result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
-            return _PulledBundle(digest, str(source.location.resolve()), result)
+            return _PulledBundle(digest, str(source.location.resolve()), result, bundle.files)
         digest = self.get_tool().digest(source.location) if self.cache else ""
         cached = self._cached(digest, source)
         if cached is not None:
@@ -80,7 +83,7 @@ class BundleValidator:
             source = replace(source, location=source.location.with_digest(digest))
         bundle = self.read(self.get_tool, source)
         identity = digest or files_digest(bundle.files)
-        return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)))
+        return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)), bundle.files)
 
     def _cached(self, digest: str, source: Source) -> ValidationResult | None:
         return self.cache.get(digest, source.target) if self.cache and digest else None
@@ -95,7 +98,17 @@ class BundleValidator:
         result = validator.result(pulled.result)
         if self.cache and pulled.digest:
             self.cache.put(pulled.digest, result)
-        return pulled.identify(result)
+        return pulled.identify(self._validate_externally(result, source, pulled.files))
+
+    def _validate_externally(
+        self, result: ValidationResult, source: Source, files: Mapping[str, bytes]
+    ) -> ValidationResult:
+        """Return the result with the findings of the external validators."""
+        if not self.external:
+            return result
+        with bundle_directory(source.location, files) as directory:
+            findings = run_external_validators(self.external, directory)
+        return replace(result, findings=(*result.findings, *findings))
 
 
 def add_cross_bundle_findings(results: Sequence[ValidationResult], rules: Iterable[Rule]) -> list[ValidationResult]:
@@ -117,6 +130,7 @@ class _PulledBundle:
     digest: str
     identity: str
     result: ValidationResult | PendingResult
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
     def identify(self, result: ValidationResult) -> ValidationResult:
         """Return the result with the bundle's identity in its summary."""

@@ -13,11 +13,17 @@ from opmkit.cli.container_tools import PULL_TOOL_HELP
 from opmkit.cli.errors import UsageError
 from opmkit.cli.hints import format_hint
 from opmkit.cli.lazy import call_once
+from opmkit.cli.logs import configure_logs
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.streams import printing_result
 from opmkit.cli.validation_flags import COMMAND, ReportFlags, ReportFormat, RuleFlags, TagFlags
 from opmkit.cli.validation_plan import ValidationPlan, parse_compat
-from opmkit.cli.validation_report import print_first_failure, print_go_result, print_report
+from opmkit.cli.validation_report import (
+    print_first_failure,
+    print_go_result,
+    print_operator_sdk_success,
+    print_report,
+)
 from opmkit.imagetools.hints import Hint
 
 if TYPE_CHECKING:
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.tags import SkippedTags
     from opmkit.imagetools.tools import ContainerTool
     from opmkit.imagetools.tools.registry import RegistryTool
+
+OPERATOR_SDK = "operator-sdk"
+"""The profile with the rules of operator-sdk."""
 
 
 def validate(
@@ -52,6 +61,7 @@ def validate(
     image_builder: Annotated[
         str, typer.Option("--image-builder", "--container-tool", "-b", metavar="TOOL", help=PULL_TOOL_HELP)
     ] = "none",
+    verbose: Annotated[bool, typer.Option("--verbose", hidden=True)] = False,
 ) -> None:
     """Validate bundles and report each finding with file, line and a hint
 
@@ -65,10 +75,14 @@ def validate(
 
       opm bundle validate quay.io/me/lagoon:0.1.0 --select-optional name=good-practices
 
+      opm bundle validate ./bundle --profile operator-sdk --select-optional suite=operatorframework
+
       opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
 
       opm alpha bundle validate --tag quay.io/me/lagoon:0.1.0 --image-builder none
     """
+    if verbose:
+        configure_logs(debug=True)
     if rule_flags.list_optional:
         _print_optional_validators(parse_compat(rule_flags.compat))
         return
@@ -89,6 +103,8 @@ def validate(
         print_go_result(results[-1], image_builder, plan.fail_on)
     elif failed:
         print_first_failure(failed[0], plan.fail_on)
+    elif plan.profile.name == OPERATOR_SDK:
+        print_operator_sdk_success()
     if failed:
         ctx.exit(1)
 
@@ -159,7 +175,8 @@ def _validate(
         tool,
         plan.validator_config(lambda image: _find_platforms(registry(), image)),
         read=read_labels if plan.labels_only else read_files,
-        cache=_open_cache(plan) if use_cache and not plan.needs_registries else None,
+        cache=_open_cache(plan) if use_cache and plan.can_use_cache else None,
+        external=plan.external,
     )
     with progress() as bars:
         results = list(validation.run(sources, progress=bars))

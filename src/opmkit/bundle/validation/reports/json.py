@@ -53,8 +53,10 @@ def _bundle(result: ValidationResult, fail_on: Severity) -> dict[str, Any]:
 
 
 def json_alpha1(result: ValidationResult) -> dict[str, Any]:
-    """Return the result of one bundle in the format of ``operator-sdk bundle validate -o json-alpha1``."""
+    """Return the result of one bundle in the format of ``operator-sdk bundle validate -o json-alpha1``.
+
+    ``outputs`` is None if there are no findings.
+    """
     failure = [{"type": "error", "message": result.error}] if result.error else []
     outputs = [{"type": finding.severity.value, "message": finding.message} for finding in result.findings]
-    outputs = failure + outputs or [{"type": "info", "message": "All validation tests have completed successfully"}]
-    return {"passed": result.passes(Severity.ERROR), "outputs": outputs}
+    return {"passed": result.passes(Severity.ERROR), "outputs": failure + outputs or None}
