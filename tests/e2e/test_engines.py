@@ -15,6 +15,7 @@ from opmkit.imagetools.reference import Reference, parse_image_reference
 from opmkit.imagetools.registry import RegistryClient, RegistryOptions
 from opmkit.imagetools.store import ImageStore
 from opmkit.imagetools.tools.registry import RegistryTool
+from tests.bundle.dockerfile.projects import SCAFFOLDED, Project
 from tests.kit.images import small_image
 from tests.kit.opm import LAGOON
 from tests.kit.requirements import require
@@ -105,6 +106,17 @@ def test_all_container_tools_have_the_same_results(tool: str, site: Site) -> Non
         site.assert_same(f"catalog:{tag}", f"reference:{tag}")  # the bytes of a database depend on its content alone
         assert site.layers(f"catalog:{tag}")[0] == site.layers("base:1")[0]
         assert len(site.layers(f"catalog:{tag}")) == 2
+
+
+@pytest.mark.parametrize("tool", ENGINES)
+def test_all_container_tools_build_a_dockerfile(tool: str, site: Site) -> None:
+    project = Project.create(site.scratch)
+    project.write("bundle.Dockerfile", SCAFFOLDED.replace("FROM scratch", "ARG BASE\nFROM $BASE"))
+    build = ("bundle", "build", "-f", "bundle.Dockerfile", "--build-arg", f"BASE={site.put_base('base:1')}", "--push")
+    for name, flags in (("harbor:1", ("-b", tool, "--label", "a=b,c")), ("expected:1", ("--label=a=b,c",))):
+        site.opm(*build, "--tag", site.name(name), *flags, ".")
+    site.assert_same("harbor:1", "expected:1")
+    assert site.registry_tool.inspect(parse_image_reference(site.name("harbor:1"))).labels["a"] == "b,c"
 
 
 def files(directory: Path) -> dict[str, bytes]:

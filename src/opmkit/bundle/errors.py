@@ -21,6 +21,10 @@ class InvalidProject(BundleError):
     """A file of an operator project is missing or invalid."""
 
 
+class InvalidDockerfile(BundleError):
+    """A Dockerfile is invalid, or requires a container engine."""
+
+
 class NoMatchingTag(BundleError):
     """Tag patterns match no tag of a repository."""
 

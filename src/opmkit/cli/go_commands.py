@@ -103,8 +103,8 @@ def given_flags(ctx: Any) -> frozenset[str]:
     return names
 
 
-def require_flags(ctx: Any, *names: str) -> None:
+def require_flags(ctx: Any, *names: str, hint: str = "") -> None:
     """Raise UsageError unless all these flags are on the command line; their values may be empty."""
     missing = [f'"{name}"' for name in names if name not in given_flags(ctx)]
     if missing:
-        raise UsageError(f"required flag(s) {', '.join(missing)} not set", ctx.command_path)
+        raise UsageError(f"required flag(s) {', '.join(missing)} not set", ctx.command_path, hint=hint)

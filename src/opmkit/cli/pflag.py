@@ -18,6 +18,8 @@ from opmkit.cli.registry_flags import GLOBAL_FLAGS
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_REPEATED_FLAGS = frozenset({"--build-arg", "--label"})
+"""Flags with one value each time, as StringArray of pflag; other flags that can be repeated take lists."""
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ class CommandLine:
             value = next(rest, None)
         if value is None:
             raise UsageError(f"flag needs an argument: {arg}", self.command)
-        items = parse_csv_record(value) if option.multiple else [value]
+        items = parse_csv_record(value) if option.multiple and name not in _REPEATED_FLAGS else [value]
         self.values += [f"{long_name(option)}={item}" for item in items]
 
     def _skip_global_flag(self, name: str, arg: str, value: str | None, rest: Iterator[str]) -> None:

@@ -39,6 +39,7 @@ class Setting(StrEnum):
 
     ALLOW_PACKAGE_REMOVAL = "allow_package_removal"
     ALLOW_PROGRAMS = "allow_programs"
+    BUILD_ARG = "build_arg"
     BUILD_TOOL = "build_tool"
     BUNDLES = "bundles"
     CACHE_DIR = "cache_dir"

@@ -13,6 +13,7 @@ from opmkit.cli.commands.bundle_rules import list_rules
 from opmkit.cli.commands.bundle_validate import validate
 from opmkit.cli.console import ValueFormat, print_line, print_value, progress
 from opmkit.cli.container_tools import BUILD_TOOL_HELP, PUSH_HELP, FormatOption, PullToolWithoutShorthand
+from opmkit.cli.dockerfile_flags import DockerfileFlags
 from opmkit.cli.errors import conflicting_flags, print_warning
 from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.index_output import print_unpushed
@@ -23,6 +24,8 @@ from opmkit.imagetools.epoch import source_date_epoch
 if TYPE_CHECKING:
     from opmkit.bundle.config_map import ConfigMap
     from opmkit.bundle.generate import Generated
+    from opmkit.imagetools.build_spec import BuildSpec
+    from opmkit.imagetools.reference import ImageReference
 
 _ANNOTATION_DEFAULT = "default: from the package directory or metadata/annotations.yaml"
 _BUNDLE_HELP = "Bundle image, or bundle directory as ./DIR"
@@ -77,6 +80,13 @@ class BundleFlags:
         for warning in generated.warnings:
             print_warning(warning)
         return generated
+
+    def build_spec(self, ctx: typer.Context, *, overwrite: bool) -> BuildSpec:
+        """Write the annotations and, if possible, the Dockerfile, and return the build spec of the bundle."""
+        from opmkit.bundle.build import bundle_build_spec
+
+        generated = self.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
+        return bundle_build_spec(generated.manifests, generated.metadata, created=source_date_epoch())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +156,13 @@ def generate(ctx: typer.Context, bundle_flags: BundleFlags) -> None:
 
 def build(
     ctx: typer.Context,
+    dockerfile_flags: DockerfileFlags,
     registry_flags: RegistryFlags,
     bundle_flags: BundleFlags,
-    tag: Annotated[str, typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required)")] = "",
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", "-t", metavar="IMAGE", help="Name of the image (required); can be repeated"),
+    ] = None,
     push: Annotated[bool, typer.Option("--push", help=PUSH_HELP)] = False,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", "-o", help="Overwrite existing annotations and Dockerfile")
@@ -159,31 +173,45 @@ def build(
     ] = "none",
     image_format: FormatOption = None,
 ) -> None:
-    """Generate the metadata of a bundle and build a reproducible image
+    """Build a reproducible bundle image from a directory of manifests or from a Dockerfile
+
+    With --directory, the metadata and a Dockerfile are generated. With --file, an existing Dockerfile is built, which
+    may contain FROM, ARG, LABEL, COPY and ADD.
 
     [bold]Examples:[/]
 
       opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha,stable -e stable -t quay.io/me/lagoon:0.1.0 --push
 
       opm bundle build -d deploy/0.1.0/manifests -p lagoon -c alpha -t oci:bundles/lagoon:0.1.0
+
+      opm bundle build -f bundle.Dockerfile -t quay.io/me/lagoon:0.1.0 --push .
     """
-    from opmkit.bundle.build import bundle_build_spec
     from opmkit.imagetools.reference import parse_image_reference
+
+    dockerfile_flags.check_flags(ctx)
+    targets = [parse_image_reference(name) for name in tag or [""]]
+    tool = registry_flags.tool_named(image_builder, image_format)
+    if dockerfile_flags.file:
+        built = dockerfile_flags.build_spec()
+        build_spec, base = built.spec, built.base
+    else:
+        build_spec, base = bundle_flags.build_spec(ctx, overwrite=overwrite), bundle_flags.base_image
+    base_image = None if base in ("", "scratch") else parse_image_reference(base)
+    with progress() as bars:
+        digest = tool.build(build_spec, base_image, targets, push=push, progress=bars)
+    for target in targets:
+        _print_image(target, digest, pushed=push)
+    if not push:
+        print_unpushed([str(target) for target in targets], tool)
+
+
+def _print_image(target: ImageReference, digest: str, *, pushed: bool) -> None:
+    """Print the name of an image, by its digest if this is known."""
     from opmkit.imagetools.transports import pin_reference
 
-    require_flags(ctx, "directory", "tag")
-    target = parse_image_reference(tag)
-    tool = registry_flags.tool_named(image_builder, image_format)
-    base = None if bundle_flags.base_image == "scratch" else parse_image_reference(bundle_flags.base_image)
-    generated = bundle_flags.generate(ctx, overwrite=overwrite, needs_dockerfile=False)
-    build_spec = bundle_build_spec(generated.manifests, generated.metadata, created=source_date_epoch())
-    with progress() as bars:
-        digest = tool.build(build_spec, base, [target], push=push, progress=bars)
     name = pin_reference(target, digest) if digest else str(target)
-    with printing_result(f"{name}: image {'pushed' if push else 'built'}"):
+    with printing_result(f"{name}: image {'pushed' if pushed else 'built'}"):
         print_line(name)
-    if not push:
-        print_unpushed([str(target)], tool)
 
 
 def unpack(

@@ -1,0 +1,1 @@
+"""Build bundle images from a Dockerfile that only copies files and sets labels, without a container engine."""

@@ -1,0 +1,225 @@
+"""The build context: the files that COPY and ADD can copy."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from e2b_dockerfile_utils import PatternMatcher
+
+from opmkit.bundle.errors import InvalidDockerfile
+from opmkit.imagetools.store.disk import disk_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.bundle.dockerfile.errors import InstructionLocation
+
+_SPECIFIC_IGNORE_SUFFIXES = (".containerignore", ".dockerignore")
+_IGNORE_FILES = (".containerignore", ".dockerignore")
+_MAX_IGNORE_SIZE = 1 << 20
+_WILDCARDS = re.compile(r"[*?\[\\]")
+_CHARACTER_CLASS = re.compile(r"\[(\^?)((?:\\.|[^\\\]])+)\]", re.DOTALL)
+_EXECUTABLE = 0o100
+_CONTEXT_HINT = "check the path, which is relative to the build context"
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A regular file of the context to copy; ``name`` is its path in the copied directory, or its own name."""
+
+    name: str
+    path: Path
+    is_executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSource:
+    """A file or directory that a source of an instruction names, with its files in the order of their names."""
+
+    name: str
+    is_directory: bool
+    files: tuple[ContextFile, ...]
+
+
+class BuildContext:
+    """A directory without the files that its ignore file excludes."""
+
+    def __init__(self, directory: Path, ignored: PatternMatcher, ignore_file: Path | None = None) -> None:
+        """Create the context of a directory."""
+        self._root = Path(os.path.realpath(directory))
+        self._directory = directory
+        self._ignored = ignored
+        self._ignore_file = ignore_file
+
+    @classmethod
+    def open(cls, directory: Path, dockerfile: Path) -> BuildContext:
+        """Return the context in a directory, without the files that its ignore file excludes.
+
+        As in docker and podman, this is the first of ``DOCKERFILE.containerignore`` and ``DOCKERFILE.dockerignore``
+        next to the Dockerfile, and ``.containerignore`` and ``.dockerignore`` in the directory.
+
+        Raises:
+            InvalidDockerfile: If the context is not a directory, or the ignore file is invalid.
+            StoreError: If the ignore file cannot be read.
+        """
+        if not directory.is_dir():
+            raise InvalidDockerfile(f"{directory}: no such directory", hint="pass the directory to copy files from")
+        specific = [dockerfile.with_name(f"{dockerfile.name}{suffix}") for suffix in _SPECIFIC_IGNORE_SUFFIXES]
+        for path in (*specific, *(directory / name for name in _IGNORE_FILES)):
+            if path.is_file():
+                return cls(directory, _read_ignore_file(path), path)
+        return cls(directory, PatternMatcher([]))
+
+    def find(self, location: InstructionLocation, source: str) -> list[ContextSource]:
+        """Return what a source of an instruction names: one file or directory, or all that match its wildcards.
+
+        Raises:
+            InvalidDockerfile: If there is nothing, or something other than files and directories inside the context.
+            StoreError: If a directory cannot be read.
+        """
+        relative = posixpath.normpath(source.lstrip("/") or ".")
+        if relative == ".." or relative.startswith("../"):
+            raise self._outside(location, source)
+        with disk_errors(self._directory):
+            if not _WILDCARDS.search(relative):
+                return [self._source(location, source, relative)]
+            matches = list(self._match(location, source, relative.split("/")))
+            if not matches:
+                raise location.invalid(f"no file of {self._directory} matches {source!r}", hint=_CONTEXT_HINT)
+            return [self._source(location, match, match) for match in matches]
+
+    def _match(self, location: InstructionLocation, source: str, components: list[str]) -> Iterator[str]:
+        """Yield the paths that match a pattern, in the order of their names."""
+        paths = [""]
+        for component in components:
+            if not _WILDCARDS.search(component):
+                paths = [posixpath.join(path, component) for path in paths]
+                continue
+            try:
+                pattern = re.compile(_translate(component), re.DOTALL)
+            except re.error as error:
+                raise location.invalid(f"invalid pattern {source!r}") from error
+            paths = [
+                posixpath.join(path, name)
+                for path in paths
+                if self._contains(path) and (self._root / path).is_dir()
+                for name in sorted(child.name for child in (self._root / path).iterdir())
+                if pattern.fullmatch(name)
+            ]
+        return (path for path in paths if (self._root / path).exists() and not self._is_ignored(path))
+
+    def _source(self, location: InstructionLocation, source: str, relative: str) -> ContextSource:
+        """Return the source at a path, following symbolic links inside the context."""
+        if not (self._root / relative).exists():
+            raise location.invalid(f"{source!r} does not exist in {self._directory}", hint=_CONTEXT_HINT)
+        if not self._contains(relative):
+            raise self._outside(location, source)
+        path = Path(os.path.realpath(self._root / relative))
+        if self._is_ignored(relative) or self._is_ignored(path.relative_to(self._root).as_posix()):
+            raise location.invalid(
+                f"{source!r} is excluded by {self._ignore_file}", hint="copy another file or correct the ignore file"
+            )
+        if path.is_dir():
+            return ContextSource(source, True, tuple(self._files(location, path)))
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise location.unsupported(f"kind of file: {source!r}", hint="copy a regular file")
+        file = ContextFile(posixpath.basename(relative), path, bool(mode & _EXECUTABLE))
+        return ContextSource(source, False, (file,))
+
+    def _files(self, location: InstructionLocation, directory: Path) -> list[ContextFile]:
+        """Return the files below a directory; links among them are replaced by the files that they point to."""
+        files: dict[Path, ContextFile] = {}
+        links = []
+        for path, mode in self._walk(directory):
+            if stat.S_ISLNK(mode):
+                links.append(path)
+            elif stat.S_ISREG(mode):
+                name = path.relative_to(directory).as_posix()
+                files[path] = ContextFile(name, path, bool(mode & _EXECUTABLE))
+            else:
+                raise location.unsupported(f"kind of file: '{path}'", hint="copy only regular files")
+        linked = []
+        for path in links:
+            target = files.get(Path(os.path.realpath(path)))
+            if target is None or path.readlink().is_absolute():
+                raise location.unsupported(
+                    f"symbolic link '{path}': its target is not copied with it", hint="replace the link with the file"
+                )
+            linked.append(ContextFile(path.relative_to(directory).as_posix(), target.path, target.is_executable))
+        return sorted([*files.values(), *linked], key=lambda file: file.name)
+
+    def _walk(self, directory: Path) -> Iterator[tuple[Path, int]]:
+        """Yield the paths and modes of all that is below a directory, without directories and ignored files."""
+        pending = [directory]
+        while pending:
+            current = pending.pop()
+            for path in current.iterdir():
+                relative = path.relative_to(self._root).as_posix()
+                mode = path.lstat().st_mode
+                is_ignored = self._ignored.matches(relative)
+                if stat.S_ISDIR(mode):
+                    if not is_ignored or self._ignored.may_match_under(relative):
+                        pending.append(path)
+                elif not is_ignored:
+                    yield path, mode
+
+    def _contains(self, relative: str) -> bool:
+        """Return whether a path is inside the context after following links."""
+        return Path(os.path.realpath(self._root / relative)).is_relative_to(self._root)
+
+    def _is_ignored(self, relative: str) -> bool:
+        if relative == "." or not self._ignored.matches(relative):
+            return False
+        return not ((self._root / relative).is_dir() and self._ignored.may_match_under(relative))
+
+    def _outside(self, location: InstructionLocation, source: str) -> InvalidDockerfile:
+        return location.invalid(
+            f"{source!r} is outside of the build context {self._directory}", hint="pass a context that contains it"
+        )
+
+
+def _read_ignore_file(path: Path) -> PatternMatcher:
+    """Parse an ignore file; raise InvalidDockerfile."""
+    with disk_errors(path), path.open("rb") as file:
+        content = file.read(_MAX_IGNORE_SIZE + 1)
+    if len(content) > _MAX_IGNORE_SIZE:
+        raise InvalidDockerfile(f"{path}: larger than {_MAX_IGNORE_SIZE} bytes", hint="pass fewer patterns")
+    try:
+        return PatternMatcher(content.decode("utf-8-sig").split("\n"))
+    except ValueError as error:  # also for invalid UTF-8
+        raise InvalidDockerfile(f"{path}: {error}", hint="correct the pattern") from error
+
+
+def _translate(pattern: str) -> str:
+    """Translate a component of a pattern of Go's filepath.Match to a regular expression."""
+    regex = ""
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character == "[":
+            matched = _CHARACTER_CLASS.match(pattern, position)
+            if matched is None:
+                raise re.error("unterminated character class", pattern, position)
+            negation, members = matched.groups()
+            regex += f"[{negation}{_escape_members(members)}]"
+            position = matched.end()
+            continue
+        if character == "\\":
+            position += 1
+            regex += re.escape(pattern[position : position + 1] or "\\")
+        else:
+            regex += {"*": ".*", "?": "."}.get(character, re.escape(character))
+        position += 1
+    return regex
+
+
+def _escape_members(members: str) -> str:
+    """Escape what is special in a class of regular expressions but not in one of Go's patterns."""
+    return re.sub(r"\\.|[\[^&~|]", lambda match: re.escape(match[0][-1]), members, flags=re.DOTALL)
