@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.kit.cluster.cluster import Cluster
 from tests.kit.engines import DockerDaemon, Engine
 from tests.kit.forkserver import ForkServer
 from tests.kit.opm import Opm
@@ -33,7 +34,16 @@ _USER_SETTINGS = (
 
 UNIT_DIRECTORIES = ("bundle", "cli", "imagetools", "index", "kube", "olm")
 REAL_COMPONENTS = frozenset(
-    {"basic_registry", "container_storage", "docker_daemon", "forkserver", "registry", "tls_registry", "token_registry"}
+    {
+        "basic_registry",
+        "cluster",
+        "container_storage",
+        "docker_daemon",
+        "forkserver",
+        "registry",
+        "tls_registry",
+        "token_registry",
+    }
 )
 """Fixtures that start other programs; tests that use one are not unit tests."""
 
@@ -129,3 +139,10 @@ def container_storage() -> Iterator[Engine]:
     """Create storage for podman and buildah, one per worker."""
     with Engine("podman") as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Start a Kubernetes API server with OLM, one per worker: tests use distinct namespaces."""
+    with Cluster() as started:
+        yield started

@@ -1,0 +1,1 @@
+"""A Kubernetes cluster of real components, with the real OLM, whose nodes are simulated."""
