@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,7 +32,7 @@ def server() -> Iterator[ApiServer]:
 @pytest.fixture
 def cluster(server: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     """Return a client with the rights of the user tester for an empty cluster."""
-    server.config_maps.clear()
+    server.clear("ConfigMap")
     rights = {user: set(verbs) for user, verbs in server.rights.items()}
     yield Cluster.connect(str(server.kubeconfig(tmp_path / "kubeconfig")))
     server.rights = rights
@@ -44,23 +45,23 @@ def test_cluster_accepts_the_keys(cluster: Cluster, server: ApiServer) -> None:
     config_map = bundle_config_map({**FILES, **{f"manifests/{name}": name.encode() for name in names}}, TARGET)
     assert {key: config_map.data[key] for key in names.values()} == {key: name for name, key in names.items()}
     write_config_map(cluster, config_map)
-    assert server.get("olm", "demo")["data"] == config_map.data
+    assert server.get("ConfigMap", "demo", "olm")["data"] == config_map.data
 
 
 def test_write_creates_a_config_map(cluster: Cluster, server: ApiServer) -> None:
     config_map = bundle_config_map({**FILES, "manifests/icon.bin": b"\xff\x00"}, TARGET)
     write_config_map(cluster, config_map)
     assert [request.verb for request in server.requests[-2:]] == ["get", "create"]
-    stored = server.get("olm", "demo")
+    stored = server.get("ConfigMap", "demo", "olm")
     assert (stored["data"], stored["binaryData"]) == (config_map.data, {"icon.bin": "/wA="})
     assert read_config_map(cluster, "olm", "demo") == config_map
 
 
 def test_write_keeps_other_annotations_and_labels(cluster: Cluster, server: ApiServer) -> None:
     encoded = {"olm.contentEncoding": "gzip+base64", "olm.sourceImage": "old", "mine": "kept"}
-    before = server.put("olm", "demo", {"old": "gone"}, labels={"app": "x"}, annotations=encoded)
+    before = server.put_config_map("olm", "demo", {"old": "gone"}, labels={"app": "x"}, annotations=encoded)
     write_config_map(cluster, bundle_config_map(FILES, TARGET), replacing=MANAGED_ANNOTATIONS)
-    after = server.get("olm", "demo")
+    after = server.get("ConfigMap", "demo", "olm")
     assert after["data"].keys() == {"csv.yaml"}
     assert after["metadata"]["annotations"] == {**LABELS, "mine": "kept"}
     assert after["metadata"]["labels"] == {"app": "x"}
@@ -68,25 +69,26 @@ def test_write_keeps_other_annotations_and_labels(cluster: Cluster, server: ApiS
 
 
 def test_write_retries_after_conflicts(cluster: Cluster, server: ApiServer) -> None:
-    server.put("olm", "demo")
+    server.put_config_map("olm", "demo")
     changes = iter(range(3))
 
     def change() -> None:
         if next(changes, None) is not None:
-            server.put("olm", "demo", annotations={"theirs": "kept"})
+            server.put_config_map("olm", "demo", annotations={"theirs": "kept"})
 
     server.before_update = change
     write_config_map(cluster, bundle_config_map(FILES, TARGET))
-    assert server.get("olm", "demo")["metadata"]["annotations"] == {**LABELS, "theirs": "kept"}
+    assert server.get("ConfigMap", "demo", "olm")["metadata"]["annotations"] == {**LABELS, "theirs": "kept"}
 
 
 @pytest.mark.slow
 def test_write_fails_after_repeated_conflicts(cluster: Cluster, server: ApiServer) -> None:
-    server.put("olm", "demo")
-    server.before_update = lambda: server.put("olm", "demo", {"theirs": "x"})
+    server.put_config_map("olm", "demo")
+    numbers = count()
+    server.before_update = lambda: server.put_config_map("olm", "demo", {"theirs": str(next(numbers))})
     with pytest.raises(ClusterError, match="the object has been modified"):
         write_config_map(cluster, bundle_config_map(FILES, TARGET))
-    assert server.get("olm", "demo")["data"] == {"theirs": "x"}
+    assert server.get("ConfigMap", "demo", "olm")["data"].keys() == {"theirs"}
 
 
 def test_errors_have_the_message_of_the_cluster(cluster: Cluster, server: ApiServer) -> None:
@@ -100,7 +102,7 @@ def test_errors_have_the_message_of_the_cluster(cluster: Cluster, server: ApiSer
     with pytest.raises(ClusterError, match='User "tester" cannot create resource "configmaps"') as failure:
         write_config_map(cluster, ConfigMap("olm", "demo"))
     assert "Role" in str(failure.value.hint)
-    assert server.config_maps == {}
+    assert server.objects("ConfigMap") == []
 
 
 @pytest.mark.parametrize(

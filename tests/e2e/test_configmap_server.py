@@ -38,7 +38,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def kubeconfig(server: ApiServer, tmp_path: Path) -> str:
-    server.config_maps.clear()
+    server.clear("ConfigMap")
     return str(server.kubeconfig(tmp_path / "kubeconfig"))
 
 
@@ -75,7 +75,7 @@ def attempt(*flags: str, directory: Path, forkserver: ForkServer) -> Done:
 
 def test_catalog_in_a_config_map_is_served(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
     content = catalog("0.1.0", "0.2.0")
-    server.put("olm", "catalog", content)
+    server.put_config_map("olm", "catalog", content)
     with serving(kubeconfig, directory=tmp_path) as started, CatalogClient.connect(started.address) as client:
         assert client.is_healthy()
         assert list(client.list_packages()) == ["lagoon-operator"]
@@ -97,7 +97,7 @@ def test_catalog_in_a_config_map_is_served(server: ApiServer, kubeconfig: str, t
 
 def test_permissive_serves_the_valid_part_of_a_catalog(server: ApiServer, kubeconfig: str, tmp_path: Path) -> None:
     content = {**catalog("0.1.0"), "packages": "- packageName: other\n  channels: [{name: a, currentCSV: none}]\n"}
-    server.put("olm", "catalog", content)
+    server.put_config_map("olm", "catalog", content)
     with (
         serving(kubeconfig, "--permissive", directory=tmp_path) as started,
         CatalogClient.connect(started.address) as client,
@@ -126,7 +126,7 @@ def test_errors_are_one_line_on_stderr_and_in_the_termination_log(
     tmp_path: Path,
 ) -> None:
     if content is not None:
-        server.put("olm", "catalog", content)
+        server.put_config_map("olm", "catalog", content)
     done = attempt(*NAMED, "--kubeconfig", kubeconfig, directory=tmp_path, forkserver=forkserver)
     assert (done.status, done.stdout) == (1, "")
     assert problem in done.stderr
@@ -170,7 +170,7 @@ def test_in_a_pod_the_service_account_is_used(server: ApiServer, kubeconfig: str
     host, _, port = server.host.partition(":")
     pod = (*("env", f"KUBERNETES_SERVICE_HOST={host}", f"KUBERNETES_SERVICE_PORT={port}"), str(CONFIGMAP_SERVER))
     unshared = [require("unshare"), "--mount", "sh", "-c", f'{mount} && exec "$@"', "-", *pod]
-    server.put("olm", "catalog", catalog("0.1.0"))
+    server.put_config_map("olm", "catalog", catalog("0.1.0"))
     with (
         Server(*NAMED, "--database", str(tmp_path / "bundles.db"), program=unshared) as started,
         CatalogClient.connect(started.address) as client,
@@ -185,7 +185,7 @@ def test_bundle_image_is_extracted_to_a_config_map(
     opm = replace(opm, flags=("--use-http",), env={"KUBECONFIG": kubeconfig})
     extract = ("alpha", "bundle", "extract", name, "--configmapname", "demo", "--namespace", "olm")
     assert opm(*extract, "--kubeconfig", "overridden by KUBECONFIG") == ""
-    stored = server.get("olm", "demo")
+    stored = server.get("ConfigMap", "demo", "olm")
     assert stored["data"] == {"csv.yaml": bundle_content("demo", "1.0.0")["manifests/csv.yaml"].decode()}
     assert stored["metadata"]["annotations"]["olm.sourceImage"] == name
     asked = len(server.requests)
@@ -204,7 +204,7 @@ def test_bundle_directory_is_extracted_to_a_config_map(
         (tmp_path / "root" / path).write_bytes(content)
     opm = replace(opm, env={"CONTAINER_IMAGE": "quay.io/me/demo:1"})
     opm("bundle", "extract", "-m", "root", "-c", "demo", "-n", "olm", "-k", kubeconfig, "-z")
-    stored = server.get("olm", "demo")
+    stored = server.get("ConfigMap", "demo", "olm")
     assert stored["binaryData"].keys() == {"csv.yaml"}
     annotations = stored["metadata"]["annotations"]
     assert annotations["olm.sourceImage"] == "quay.io/me/demo:1"

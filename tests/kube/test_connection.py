@@ -25,7 +25,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.mark.parametrize(("auth", "user"), [("token", "tester"), ("certificate", "client")])
 def test_credentials(auth: str, user: str, server: ApiServer, tmp_path: Path) -> None:
-    server.put("olm", "demo", {"a": "b"})
+    server.put_config_map("olm", "demo", {"a": "b"})
     cluster = Cluster.connect(str(server.kubeconfig(tmp_path / auth, auth=auth)))
     assert cluster.get(CONFIG_MAP, "demo", "olm")["data"] == {"a": "b"}
     assert server.requests[-1].user == user

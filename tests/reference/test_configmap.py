@@ -84,7 +84,7 @@ def comparable(database: Path) -> Any:
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
 def test_databases_equal_those_of_go_opm(package: Path, server: ApiServer, tmp_path: Path) -> None:
     content = catalog(package)
-    server.put("default", package.name, content)
+    server.put_config_map("default", package.name, content)
     if not is_served(server, package.name, tmp_path):
         with pytest.raises(CatalogError):
             write_config_map_database(tmp_path / "ours.db", content, package.name)
@@ -97,7 +97,7 @@ def test_databases_equal_those_of_go_opm(package: Path, server: ApiServer, tmp_p
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.parent.name)
 def test_config_maps_equal_those_of_go_opm(bundle: Path, compress: bool, server: ApiServer, tmp_path: Path) -> None:
     kubeconfig = server.kubeconfig(tmp_path / "kubeconfig")
-    server.put("default", "theirs")
+    server.put_config_map("default", "theirs")
     flags = ["-m", f"{bundle}/", "-c", "theirs", "-n", "default", "-k", str(kubeconfig), *(["-z"] if compress else [])]
     subprocess.run([REFERENCE, "alpha", "bundle", "extract", *flags], check=True, capture_output=True)
     files = fetch_bundle_files(None, BundleSource(str(bundle), bundle, ""))  # type: ignore[arg-type]

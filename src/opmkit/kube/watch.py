@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MAX_SECONDS = 300
 """Maximum duration of one request; some proxies cut longer ones."""
-_PAUSE = 1.0
+PAUSE = 1.0
 """Seconds between attempts to reach a server."""
 _EXPIRED = 410
 _TRANSIENT = frozenset({0, 429, 500, 502, 503, 504})
@@ -59,8 +59,8 @@ class Watch:
                     self._version = ""
                 elif error.status not in _TRANSIENT:
                     raise
-            if time.monotonic() - started < _PAUSE:
-                interrupts.sleep(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+            if time.monotonic() - started < PAUSE:
+                interrupts.sleep(min(PAUSE, max(0.0, deadline - time.monotonic())))
 
     def _listed(self) -> Iterator[tuple[str, Object]]:
         """List the objects and yield the differences from those known."""
