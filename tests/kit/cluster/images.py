@@ -11,6 +11,7 @@ import requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from tests.kit.cluster.client import KubeClient, Object
 
@@ -30,12 +31,18 @@ def is_local(image: str) -> bool:
     return _LOCAL.fullmatch(image) is not None
 
 
-def pull_error(image: str, auths: Mapping[str, Mapping[str, str]]) -> str:
+def registry_of(image: str) -> str:
+    """Return the host and port of an image in a registry of the tests."""
+    return image.partition("/")[0]
+
+
+def pull_error(image: str, auths: Mapping[str, Mapping[str, str]], authorities: Mapping[str, Path]) -> str:
     """Return why an image cannot be pulled, in the words of containerd; "" if it can.
 
     Args:
         image: The reference in the pod.
         auths: Credentials by registry, as in docker's config.json.
+        authorities: Certificate authorities by registry; others are accessed with plain HTTP.
     """
     match = _LOCAL.fullmatch(image)
     if match is None:
@@ -44,10 +51,12 @@ def pull_error(image: str, auths: Mapping[str, Mapping[str, str]]) -> str:
     if auth := auths.get(match["host"]):
         credentials = auth.get("auth") or _basic(auth["username"], auth["password"])
         headers["Authorization"] = f"Basic {credentials}"
-    url = f"http://{match['host']}/v2/{match['repository']}/manifests/{match['digest'] or match['tag'] or 'latest'}"
+    ca_file = authorities.get(match["host"])
+    scheme = "https" if ca_file else "http"
+    url = f"{scheme}://{match['host']}/v2/{match['repository']}/manifests/{match['digest'] or match['tag'] or 'latest'}"
     subject = f'failed to pull and unpack image "{image}": failed to resolve reference "{image}"'
     try:
-        status = requests.head(url, headers=headers, timeout=30).status_code
+        status = requests.head(url, headers=headers, timeout=30, verify=str(ca_file) if ca_file else True).status_code
     except requests.RequestException:
         return f"{subject}: failed to do request: dial tcp {match['host']}: connect: connection refused"
     causes = {200: "", 404: f"{image}: not found", 401: "unexpected status from HEAD request: 401 Unauthorized"}
@@ -59,8 +68,9 @@ def credentials_of(manifest: Object, client: KubeClient) -> dict[str, Mapping[st
     """Return the credentials in the pull secrets of a pod, by registry."""
     auths: dict[str, Mapping[str, str]] = {}
     namespace = manifest["metadata"]["namespace"]
-    for each in manifest["spec"].get("imagePullSecrets", []):
-        secret = client.find(f"/api/v1/namespaces/{namespace}/secrets/{each['name']}")
+    names = [each["name"] for each in manifest["spec"].get("imagePullSecrets", []) if each.get("name")]
+    for name in names:
+        secret = client.find(f"/api/v1/namespaces/{namespace}/secrets/{name}")
         if secret and (config := secret.get("data", {}).get(".dockerconfigjson")):
             auths |= json.loads(base64.b64decode(config))["auths"]
     return auths

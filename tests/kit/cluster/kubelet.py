@@ -26,9 +26,11 @@ class Kubelet:
     """A node that runs every pod, as a context manager; there is no scheduler.
 
     Containers that run opmkit are processes on this machine. Other containers are only reported as running.
+    ``authorities`` maps registries to the certificate authorities that the node trusts for them.
     """
 
     def __init__(self, control_plane: ControlPlane) -> None:
+        self.authorities: dict[str, Path] = {}
         self._control_plane = control_plane
         self._stopping = threading.Event()
         self._pods: dict[str, Pod] = {}
@@ -102,7 +104,9 @@ class Kubelet:
         directory = Path(self._directory.name, manifest["metadata"]["uid"])
         directory.mkdir()
         address = f"127.0.{number // 250}.{number % 250 + 1}"
-        self._pods[manifest["metadata"]["uid"]] = Pod(manifest, self._control_plane, directory, address)
+        self._pods[manifest["metadata"]["uid"]] = Pod(
+            manifest, self._control_plane, directory, address, self.authorities
+        )
 
     def _end(self, pod: Pod | None, manifest: Object) -> None:
         """Stop a pod and confirm its deletion."""

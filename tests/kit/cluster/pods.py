@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 
 from tests.kit.cluster.containers import GRPC_PORT, TERMINATION_LOG, Mount, environment, local_command, start
-from tests.kit.cluster.images import credentials_of, is_local, pull_error
+from tests.kit.cluster.images import credentials_of, is_local, pull_error, registry_of
 from tests.kit.cluster.port_forward import PortForward, accepts
 from tests.kit.cluster.programs import free_port
 from tests.kit.cluster.states import PodState, now
@@ -24,6 +24,7 @@ from tests.kit.cluster.volumes import MissingVolumeError, Volumes
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.kit.cluster.client import Object
@@ -37,13 +38,23 @@ _CRASHED = "CrashLoopBackOff"
 
 
 class Pod:
-    """A pod in a thread, with an own ``address`` and files below ``directory``."""
+    """A pod in a thread, with an own ``address`` and files below ``directory``.
 
-    def __init__(self, manifest: Object, control_plane: ControlPlane, directory: Path, address: str) -> None:
+    ``authorities`` are the certificate authorities of registries; other registries are accessed with plain HTTP.
+    """
+
+    def __init__(
+        self,
+        manifest: Object,
+        control_plane: ControlPlane,
+        directory: Path,
+        address: str,
+        authorities: Mapping[str, Path],
+    ) -> None:
         self.namespace: str = manifest["metadata"]["namespace"]
         self.name: str = manifest["metadata"]["name"]
         self._manifest, self._spec = manifest, manifest["spec"]
-        self._control_plane, self._directory = control_plane, directory
+        self._control_plane, self._directory, self._authorities = control_plane, directory, authorities
         self._client = control_plane.client.as_user("")
         self._volumes = Volumes(manifest, control_plane, self._client, directory / "volumes")
         self._state = PodState(self._spec, address)
@@ -104,7 +115,8 @@ class Pod:
         if command[:1] == ["/util/cpb"]:  # the second container of an unpack job runs in the bundle image
             credentials = credentials_of(self._manifest, self._client)
             target = self._volumes.mounts(container)[0].source
-            return unpack_bundle(container["image"], target, credentials, self._directory)
+            authority = self._authorities.get(registry_of(container["image"]))
+            return unpack_bundle(container["image"], target, credentials, authority, self._directory)
         if command[:1] == ["/bin/cp"] or not local_command(container, GRPC_PORT):
             return 0, ""
         process = self._start(container, free_port())
@@ -199,7 +211,7 @@ class Pod:
         image = container["image"]
         if not is_local(image):
             return
-        while cause := pull_error(image, credentials_of(self._manifest, self._client)):
+        while cause := pull_error(image, credentials_of(self._manifest, self._client), self._authorities):
             if self._state.reason(container) is None:
                 self._state.waiting(container, "ErrImagePull", cause)
                 self._record_event("Failed", f'Failed to pull image "{image}": {cause}')
