@@ -58,7 +58,8 @@ def test_profile_all_does_not_end_early() -> None:
 def test_profile_all_runs_all_validators_except_those_on_request() -> None:
     steps = PROFILES["all"].select_steps(Compat.OPMKIT, known=[*validators(), "third-party"])
     names = {name for step in steps for name in step.validators}
-    on_request = {"operatorhub", "opm-content-optional", "multiarch", "packagemanifest"}
+    on_request = {"operatorhub", "opm-content-optional", "multiarch", "packagemanifest", "pipeline"}
+    on_request.add("community-pipeline")
     assert set(validators()) - names == on_request & set(validators())
     assert "third-party" in names
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from opmkit.bundle.json_value import JsonValue
     from opmkit.bundle.validation.csv_view import Csv
 
+METADATA = "alm-examples-metadata"
+"""Annotation with descriptions of the examples."""
 ANNOTATIONS = ("alm-examples", "olm.examples")
 """Annotations with examples; the first one that exists is used."""
 
@@ -57,6 +59,47 @@ class Examples:
     def path(self) -> FieldPath:
         """Path of the annotation."""
         return "metadata", "annotations", self.annotation
+
+
+@dataclass(frozen=True)
+class ExamplesMetadata:
+    """The annotation with descriptions of examples.
+
+    Attributes:
+        names: Names of the described examples.
+        problems: Why it is invalid.
+    """
+
+    names: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def from_csv(cls, csv: Csv) -> ExamplesMetadata:
+        """Return the descriptions in a ClusterServiceVersion. Cached per content."""
+        memo, key = csv.content.memo, (cls, csv.compat)
+        if key not in memo:
+            memo[key] = _read_metadata(csv.annotations.get(METADATA))
+        return cast("ExamplesMetadata", memo[key])
+
+
+def _read_metadata(annotation: str | None) -> ExamplesMetadata:
+    if annotation is None:
+        return ExamplesMetadata()
+    try:
+        value = _decode(annotation)
+    except ValueError as error:
+        return ExamplesMetadata(problems=(str(error),))
+    if not isinstance(value, dict):
+        return ExamplesMetadata(problems=("it is not an object",))
+    return ExamplesMetadata(tuple(value), tuple(_metadata_problems(value)))
+
+
+def _metadata_problems(value: Mapping[str, JsonValue]) -> Iterator[str]:
+    for name, entry in value.items():
+        if not isinstance(entry, dict):
+            yield f"the value of {name!r} is not an object"
+        elif not isinstance(entry.get("description", ""), str):
+            yield f"the description of {name!r} is not a string"
 
 
 def _read(annotations: Mapping[str, str]) -> Examples:

@@ -93,8 +93,11 @@ OPTIONAL: tuple[OptionalValidator, ...] = (
     OptionalValidator("alpha-deprecated-apis", "removed and deprecated Kubernetes APIs"),
     OptionalValidator("good-practices", "good practices"),
     OptionalValidator("multiarch", "platforms of the operator's images", suite=_NONE),
+    OptionalValidator("openshift", "OpenShift versions of the bundle and its APIs", OPMKIT_ONLY, _NONE),
+    OptionalValidator("pipeline", "requirements of Red Hat's pipelines for all catalogs", OPMKIT_ONLY, _NONE),
+    OptionalValidator("community-pipeline", "requirements of community-operators-prod", OPMKIT_ONLY, _NONE),
 )
-"""The optional validators of operator-sdk."""
+"""The optional validators of operator-sdk, and those of opmkit."""
 
 _HUB = (
     Step(("operatorhub",), compat=_OPM_1_26_ONLY),
@@ -106,8 +109,11 @@ _SDK = (
     Step(("sdk-content", "bundle", "csv", "crd")),
 )
 _OPTIONAL_STEPS = {validator.name: Step((validator.name,), compat=validator.compat) for validator in OPTIONAL}
-_ON_REQUEST = frozenset({"operatorhub", "opm-content-optional", "multiarch", "packagemanifest"})
-"""Validators that repeat others, send requests to registries, or validate packages."""
+_PIPELINE = Step(("openshift", "pipeline"), compat=OPMKIT_ONLY)
+_ON_REQUEST = frozenset(
+    {"operatorhub", "opm-content-optional", "multiarch", "packagemanifest", "pipeline", "community-pipeline"}
+)
+"""Validators that repeat others, send requests to registries, validate packages, or are specific to a catalog."""
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
@@ -132,7 +138,16 @@ PROFILES: Mapping[str, Profile] = {
         Profile(
             "community",
             "operatorhub, and the requirements of the community catalogs",
-            (*_SDK, *_HUB, Step(("community", "alpha-deprecated-apis", "good-practices"))),
+            (
+                *(*_SDK, *_HUB, Step(("community", "alpha-deprecated-apis", "good-practices"))),
+                *(_PIPELINE, Step(("community-pipeline",), compat=OPMKIT_ONLY)),
+            ),
+            optional=_OPTIONAL_STEPS,
+        ),
+        Profile(
+            "redhat",
+            "operator-sdk, and the requirements of the catalogs of certified operators",
+            (*_SDK, Step(("alpha-deprecated-apis",)), _PIPELINE),
             optional=_OPTIONAL_STEPS,
         ),
         Profile(

@@ -40,6 +40,8 @@ _MODULES: tuple[str, ...] = (
     "rules.opmkit_install",
     "rules.opmkit_webhooks",
     "rules.opmkit_apis",
+    "rules.openshift",
+    "rules.pipeline",
     "rules.labels",
     "rules.cross_bundle",
     "rules.external",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView
 
 EXAMPLE = '{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}'
+CAPABILITIES = "\n    capabilities: Basic Install"
 IMAGE = FILES[CSV].partition("    image: ")[2].partition("\n")[0]
 ICON = "PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4="
 OWNED = "    - name: demos.demo.example.com\n      version: v1\n      kind: Demo\n"
@@ -30,6 +31,12 @@ SELECTOR = "          selector:\n            matchLabels:\n              app: de
 CONTAINER = "              - name: manager\n"
 RULE = "resources: [demos]\n          verbs: [get]"
 DEPLOYMENT = FILES[CSV].partition("      deployments:\n")[2]
+
+
+def described(metadata: str) -> tuple[str, str]:
+    """Return the change that adds the annotation alm-examples-metadata."""
+    return CAPABILITIES, f"\n    alm-examples-metadata: {metadata}{CAPABILITIES}"
+
 
 # Rule, change, beginning of the reported line.
 CASES = [
@@ -88,6 +95,11 @@ CASES = [
     ("CSV-IMAGE-UNPINNED", ("relatedImages:\n", "relatedImages:\n  - {name: b, image: b:1}\n"), "- {name: b"),
     ("CSV-OWNED-DUPLICATE", (OWNED, OWNED + OWNED), "- name: demos"),
     ("CSV-EXAMPLES-DUPLICATE", (EXAMPLE, f"{EXAMPLE}, {EXAMPLE}"), "alm-examples:"),
+    ("CSV-EXAMPLES-METADATA", described("'[]'"), "alm-examples-metadata:"),
+    ("CSV-EXAMPLES-METADATA", described("'{\"a\"}'"), "alm-examples-metadata:"),
+    ("CSV-EXAMPLES-METADATA", described("'{\"example\": \"x\"}'"), "alm-examples-metadata:"),
+    ("CSV-EXAMPLES-METADATA", described("'{\"example\": {\"description\": 1}}'"), "alm-examples-metadata:"),
+    ("CSV-EXAMPLES-METADATA-UNKNOWN", described("'{\"other\": {}}'"), "alm-examples-metadata:"),
     ("CSV-DESCRIPTOR-DUPLICATE", ("path: users[0].name", "path: size"), "- path: size"),
     ("CSV-DESCRIPTOR-PATH", ("path: users[0].name", "path: users[0].mail"), "- path: users"),
 ]  # fmt: skip
@@ -108,6 +120,15 @@ def test_every_rule_is_tested_and_documented() -> None:
         assert rule.explanation, rule.id
         assert rule.bad, rule.id
         assert rule.good, rule.id
+
+
+def test_descriptions_of_examples() -> None:
+    change = described('\'{"example": {"description": "A demo.", "size": 1}}\'')
+    assert findings(demo(change), "opmkit") == []
+    rules = {finding.rule for finding in findings(demo(change, (EXAMPLE, "")), "opmkit")}
+    assert rules == {"CSV-EXAMPLES-METADATA-UNKNOWN"}
+    unreadable = demo(change, (f"[{EXAMPLE}]", "[{"))
+    assert findings(unreadable, "opmkit") == []  # the validator csv reports the examples
 
 
 def test_a_valid_bundle_has_no_findings() -> None:

@@ -16,9 +16,10 @@ from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.csv_view import Csv
+from opmkit.bundle.validation.openshift import MAX_VERSION, VERSIONS
 from opmkit.bundle.validation.option_files import read_option_file
 from opmkit.bundle.validation.rule import rule
-from opmkit.bundle.validation.rules.deprecated_apis import describe_removed_in_1_22, has_removed_in_1_22
+from opmkit.bundle.validation.rules.deprecated_apis import describe_removed, has_removed_in_1_22
 from opmkit.bundle.versions import tolerant_version
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from opmkit.bundle.validation.bundle_view import BundleView
 
 VALIDATOR = "community"
-LABEL = "com.redhat.openshift.versions"
-PROPERTY = "olm.maxOpenShiftVersion"
+LABEL, PROPERTY = VERSIONS, MAX_VERSION
 _PROPERTIES: FieldPath = ("metadata", "annotations", "olm.properties")
 _FIRST_WITHOUT = "4.9"
 
@@ -103,7 +103,7 @@ def _label_findings(bundle: BundleView) -> Iterator[tuple[str, Finding]]:
     """Check the first line of the Dockerfile that contains the label."""
     path = bundle.options.index_path
     if not path:
-        lacking = f"OpenShift {_FIRST_WITHOUT} lacks APIs of the bundle: {describe_removed_in_1_22(bundle)}"
+        lacking = f"OpenShift {_FIRST_WITHOUT} lacks APIs of the bundle: {describe_removed(bundle, '1.22')}"
         yield _NO_PATH, Finding(f"cannot check {LABEL} without index-path; {lacking}")
         return
     try:

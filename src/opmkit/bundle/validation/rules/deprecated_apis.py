@@ -163,9 +163,9 @@ def has_removed_in_1_22(bundle: BundleView) -> bool:
     return bool(_objects(bundle, "1.22"))
 
 
-def describe_removed_in_1_22(bundle: BundleView) -> str:
-    """Return kinds and names of the objects that use APIs which Kubernetes 1.22 removed."""
-    return _join(_objects(bundle, "1.22"))
+def describe_removed(bundle: BundleView, version: str) -> str:
+    """Return kinds and names of the objects that use APIs which a version of Kubernetes removed."""
+    return _join(_objects(bundle, version))
 
 
 def _is_target(bundle: BundleView, csv: Csv, version: str) -> bool:

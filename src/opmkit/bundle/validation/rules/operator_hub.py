@@ -44,7 +44,7 @@ _FIRST_CATEGORIES = (
     *("Integration & Delivery", "Logging & Tracing", "Monitoring", "Modernization & Migration", "Networking"),
     *("OpenShift Optional", "Security", "Storage", "Streaming & Messaging"),
 )
-_MEDIA_TYPES = ("image/gif", "image/jpeg", "image/png", "image/svg+xml")
+MEDIA_TYPES = ("image/gif", "image/jpeg", "image/png", "image/svg+xml")
 
 
 @rule(
@@ -231,7 +231,7 @@ def icon_fields(csv: Csv) -> Iterator[Finding]:
     VALIDATOR,
     Severity.ERROR,
     "unsupported media type of the icon",
-    hint=f"Use an image of type {', '.join(_MEDIA_TYPES[:-1])} or {_MEDIA_TYPES[-1]}.",
+    hint=f"Use an image of type {', '.join(MEDIA_TYPES[:-1])} or {MEDIA_TYPES[-1]}.",
     bad="icon: [{mediatype: image/svg, base64data: PHN2Zy8+}]",
     good="icon: [{mediatype: image/svg+xml, base64data: PHN2Zy8+}]",
 )
@@ -240,8 +240,8 @@ def icon_media_type(csv: Csv) -> Iterator[Finding]:
     """All browsers support these types."""
     for path, icon in list(csv.entries(ICON))[:1]:
         media_type = icon.get("mediatype")
-        if media_type and media_type not in _MEDIA_TYPES:
-            message = f"the mediatype of the icon is {media_type!r}, not one of {', '.join(_MEDIA_TYPES)}"
+        if media_type and media_type not in MEDIA_TYPES:
+            message = f"the mediatype of the icon is {media_type!r}, not one of {', '.join(MEDIA_TYPES)}"
             yield Finding(message, path=(*path, "mediatype"))
 
 

@@ -11,17 +11,19 @@ from opmkit.bundle.lenient import items, mapping, members, text
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.crd_view import Crd, known_crds
 from opmkit.bundle.validation.csv_view import OWNED_CRDS, Csv, csv_check
-from opmkit.bundle.validation.examples import Examples
+from opmkit.bundle.validation.examples import METADATA, Examples, ExamplesMetadata
 from opmkit.bundle.validation.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.validation.bundle_view import BundleView
     from opmkit.bundle.validation.csv_view import Entry
 
 VALIDATOR = "opmkit"
 
+_METADATA_PATH: FieldPath = ("metadata", "annotations", METADATA)
 _PARTS = {"specDescriptors": "spec", "statusDescriptors": "status"}
 _STEP = re.compile(r"\.?(?:([^.\[\]]+)|\[(?:\d+|\*)?\])")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -75,6 +77,48 @@ def examples_duplicate(csv: Csv) -> Iterator[Finding]:
         if name and key in seen:
             yield Finding(f"example {name!r} of {api} is listed twice", path=examples.path, subject=name)
         seen.add(key)
+
+
+@rule(
+    "CSV-EXAMPLES-METADATA",
+    VALIDATOR,
+    Severity.WARNING,
+    "invalid annotation alm-examples-metadata",
+    hint='Write a JSON object of examples by metadata.name: {"example": {"description": "A small demo."}}.',
+    bad="""alm-examples-metadata: '[{"name": "example", "description": "A small demo."}]'""",
+    good="""alm-examples-metadata: '{"example": {"description": "A small demo."}}'""",
+    compat=OPMKIT_ONLY,
+)
+@csv_check
+def examples_metadata(csv: Csv) -> Iterator[Finding]:
+    """Consoles describe the examples of alm-examples with this annotation, and ignore it if it is invalid."""
+    for problem in ExamplesMetadata.from_csv(csv).problems:
+        yield Finding(f"invalid {METADATA}: {problem}", path=_METADATA_PATH, subject=METADATA)
+
+
+@rule(
+    "CSV-EXAMPLES-METADATA-UNKNOWN",
+    VALIDATOR,
+    Severity.WARNING,
+    "description of an example that does not exist",
+    hint="Write the metadata.name of an object in the annotation alm-examples, or remove the entry.",
+    bad="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}]'
+alm-examples-metadata: '{"exampel": {"description": "A small demo."}}'""",
+    good="""alm-examples: '[{"apiVersion": "demo.example.com/v1", "kind": "Demo", "metadata": {"name": "example"}}]'
+alm-examples-metadata: '{"example": {"description": "A small demo."}}'""",
+    compat=OPMKIT_ONLY,
+)
+@csv_check
+def examples_metadata_unknown(csv: Csv) -> Iterator[Finding]:
+    """Entries are matched by the name of the example."""
+    examples = Examples.from_csv(csv)
+    if examples.json_error or examples.problems:
+        return
+    known = {text(mapping(example.get("metadata")).get("name")) for _, example in examples.objects}
+    for name in ExamplesMetadata.from_csv(csv).names:
+        if name not in known:
+            message = f"{METADATA} describes {name!r}, which is not the name of an example"
+            yield Finding(message, path=_METADATA_PATH, subject=name)
 
 
 def _descriptors(csv: Csv) -> Iterator[tuple[str, Mapping[str, Any], Entry]]:
