@@ -17,6 +17,7 @@ import (
 
 	scorecardv1alpha3 "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"github.com/operator-framework/api/pkg/manifests"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	"github.com/operator-framework/api/pkg/operators/v1alpha1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,6 +50,9 @@ var roots = []any{
 	admissionv1.ValidatingWebhookConfiguration{},
 	admissionv1.MutatingWebhookConfiguration{},
 	scorecardv1alpha3.Configuration{},
+	v1alpha1.CatalogSource{},
+	v1alpha1.Subscription{},
+	operatorsv1.OperatorGroup{},
 }
 
 // Structs to print under another name than their own.
@@ -56,15 +60,16 @@ var namedRoots = map[string]any{}
 
 // Types with their own UnmarshalJSON, and []byte.
 var scalars = map[string]string{
-	"encoding/json.RawMessage":                                           "any",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":                      "any",
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":      "any",
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.JSON": "any",
-	"k8s.io/apimachinery/pkg/api/resource.Quantity":                      "quantity",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":                          "time",
-	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":                    "intOrString",
-	"github.com/operator-framework/api/pkg/lib/version.OperatorVersion":  "version",
-	"github.com/operator-framework/api/pkg/lib/release.OperatorRelease":  "release",
+	"encoding/json.RawMessage":                                                "any",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":                           "any",
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":           "any",
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1.JSON":      "any",
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":                           "quantity",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":                               "time",
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":                         "intOrString",
+	"github.com/operator-framework/api/pkg/lib/version.OperatorVersion":       "version",
+	"github.com/operator-framework/api/pkg/lib/release.OperatorRelease":       "release",
+	"github.com/operator-framework/api/pkg/operators/v1alpha1.UpdateStrategy": "any",
 }
 
 // Types whose UnmarshalJSON accepts a struct or something else, by the end of their name.

@@ -13,12 +13,14 @@ from opmkit.cli.console import print_json, print_yaml
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags
+from opmkit.cli.pod_flags import PodFlags
 from opmkit.cli.registry_flags import RegistryFlags
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
     from opmkit.index.operations.manifests.catalog_source import CatalogSource
     from opmkit.index.operations.manifests.installation import Installation
+    from opmkit.index.operations.manifests.pod_config import PodConfig
 
 SOURCE_PANEL = "Catalog source"
 INSTALL_PANEL = "Package installation"
@@ -29,13 +31,6 @@ class ManifestFormat(StrEnum):
 
     YAML = "yaml"
     JSON = "json"
-
-
-class SecurityContext(StrEnum):
-    """Security contexts that OLM gives to the pod of a catalog."""
-
-    LEGACY = "legacy"
-    RESTRICTED = "restricted"
 
 
 class Approval(StrEnum):
@@ -78,14 +73,16 @@ class CatalogSourceFlags:
         list[str] | None,
         typer.Option(metavar="NAME,...", help="Secrets for pulling the image", rich_help_panel=SOURCE_PANEL),
     ] = None
-    security_context: Annotated[
-        SecurityContext | None,
+    priority: Annotated[
+        int,
         typer.Option(
-            metavar="CONTEXT", help="Security context of the pod: legacy or restricted", rich_help_panel=SOURCE_PANEL
+            metavar="NUMBER",
+            help="Priority among catalogs with the same package; higher ones are preferred",
+            rich_help_panel=SOURCE_PANEL,
         ),
-    ] = None
+    ] = 0
 
-    def source(self, reference: str) -> CatalogSource:
+    def source(self, reference: str, pod: PodConfig) -> CatalogSource:
         """Return the source for the index ``reference``, or for the catalog served at the address."""
         from opmkit.index.client.address import parse_address
         from opmkit.index.operations.manifests.catalog_source import CatalogSource
@@ -107,7 +104,8 @@ class CatalogSourceFlags:
             publisher=self.publisher,
             poll_interval=self.poll_interval,
             secrets=tuple(self.pull_secret or ()),
-            security_context=self.security_context or "",
+            pod=pod,
+            priority=self.priority,
         )
 
 
@@ -190,6 +188,7 @@ def manifests(
         typer.Argument(metavar="[REF]", help="Index image; with --address, any index, or none"),
     ] = "",
     catalog_source_flags: CatalogSourceFlags,
+    pod_flags: PodFlags,
     install_flags: InstallFlags,
     output: Annotated[
         ManifestFormat, typer.Option("--output", "-o", help="Output format: yaml or json")
@@ -215,12 +214,12 @@ def manifests(
         raise UsageError("no index: pass REF or --address", ctx.command_path)
     if not install_flags.package and (unused := sorted(given_flags(ctx) & _INSTALL_ONLY_FLAGS)):
         raise UsageError(f"--{unused[0]} requires --package", ctx.command_path)
-    source = catalog_source_flags.source(reference)
+    source = catalog_source_flags.source(reference, pod_flags.config())
     installation = install_flags.installation() if install_flags.package else None
     if installation:
         if reference:
             index = str(source.image or reference)
-            installation = _resolve(installation, index, registry_flags, container_tool)
+            installation = _resolve(source, installation, index, registry_flags, container_tool)
         if not is_available(source, installation):
             print_warning(
                 f"OLM by default offers a catalog only in its namespace {source.namespace}, not in "
@@ -253,7 +252,7 @@ def _parse_image(text: str) -> Reference:
 
 
 def _resolve(
-    installation: Installation, index: str, registry_flags: RegistryFlags, container_tool: str
+    source: CatalogSource, installation: Installation, index: str, registry_flags: RegistryFlags, container_tool: str
 ) -> Installation:
     """Resolve the installation in the index; print a warning and return it unchanged if the index cannot be read."""
     from opmkit.imagetools.errors import ImageToolsError
@@ -266,6 +265,7 @@ def _resolve(
         with IndexSource.find(lambda: tool, index, build_context=True).open() as content:
             if not isinstance(content, DatabaseContent):
                 return resolve_in_catalog(installation, content.blobs())
+            source.check_database(index)
             with content.open() as database:
                 return resolve_in_database(installation, database)
     except ImageToolsError as error:

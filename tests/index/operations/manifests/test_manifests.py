@@ -21,6 +21,7 @@ from opmkit.index.operations.add.sqlite import add_bundles
 from opmkit.index.operations.manifests.catalog_source import CatalogSource
 from opmkit.index.operations.manifests.installation import Installation, resolve_in_catalog, resolve_in_database
 from opmkit.index.operations.manifests.names import as_label
+from opmkit.index.operations.manifests.pod_config import PodConfig
 from opmkit.index.operations.manifests.resources import build_manifests, is_available
 from opmkit.index.rendering.database_blobs import database_to_blobs
 from opmkit.index.sqlite import open_database, replace_database
@@ -65,7 +66,8 @@ def test_catalog_source_of_an_image_with_all_fields() -> None:
         publisher="me",
         poll_interval="1h30m",
         secrets=("pull", "pull.too"),
-        security_context="restricted",
+        pod=PodConfig(security_context="restricted"),
+        priority=-5,
     )
     assert build_manifests(source) == [
         {
@@ -78,6 +80,7 @@ def test_catalog_source_of_an_image_with_all_fields() -> None:
                 "displayName": "My Catalog",
                 "publisher": "me",
                 "secrets": ["pull", "pull.too"],
+                "priority": -5,
                 "grpcPodConfig": {"securityContextConfig": "restricted"},
                 "updateStrategy": {"registryPoll": {"interval": "1h30m"}},
             },
@@ -233,8 +236,8 @@ def test_targets_of_existing_namespace_are_not_selected(tmp_path: Path) -> None:
         ({"image": None, "address": parse_address("c:1"), "poll_interval": "1h"}, "c:1: polling interval unsupported"),
         ({"image": None, "address": parse_address("c:1"), "secrets": ("s",)}, "pull secrets unsupported"),
         (
-            {"image": None, "address": parse_address("c:1"), "security_context": "legacy"},
-            "security context unsupported",
+            {"image": None, "address": parse_address("c:1"), "pod": PodConfig(security_context="legacy")},
+            "pod configuration unsupported",
         ),
     ],
 )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_label, dns1123_subdomain
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.names import check_name
+from opmkit.index.operations.manifests.pod_config import PodConfig
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
@@ -33,7 +35,8 @@ class CatalogSource:
         publisher: publisher for users.
         poll_interval: interval at which OLM checks the tag for changes, as a Go duration such as ``30m``.
         secrets: names of the pull secrets of the image.
-        security_context: ``legacy``, ``restricted`` or "" for the default of OLM.
+        pod: settings of the pod that OLM runs the image in.
+        priority: priority of the catalog among those that have the same package; 0 by default.
     """
 
     name: str
@@ -44,7 +47,8 @@ class CatalogSource:
     publisher: str = ""
     poll_interval: str = ""
     secrets: tuple[str, ...] = ()
-    security_context: str = ""
+    pod: PodConfig = field(default_factory=PodConfig)
+    priority: int = 0
 
     def __post_init__(self) -> None:
         """Validate the fields."""
@@ -69,7 +73,7 @@ class CatalogSource:
         pod_settings = {
             "polling interval": self.poll_interval,
             "pull secrets": self.secrets,
-            "security context": self.security_context,
+            "pod configuration": self.pod.manifest(),
         }
         for setting, value in pod_settings.items():
             if value:
@@ -77,6 +81,14 @@ class CatalogSource:
                     f"{self.address}: {setting} unsupported for a catalog with an address",
                     hint="omit it: it applies to the pod that OLM creates for an image",
                 )
+
+    def check_database(self, index: str) -> None:
+        """Raise CatalogError if the settings require a file-based catalog, but the index ``index`` is a database."""
+        if self.pod.catalog_directory:
+            raise CatalogError(
+                f"{index}: extracting content unsupported: it is an index with a database",
+                hint=Hint("convert it to a file-based catalog with {}", Operation.MIGRATE_INDEX),
+            )
 
 
 def _check_interval(interval: str) -> None:

@@ -42,8 +42,10 @@ def _catalog_source(source: CatalogSource) -> Manifest:
         spec["image"] = str(source.image)
     texts = {"displayName": source.display_name, "publisher": source.publisher, "secrets": list(source.secrets)}
     spec |= {key: value for key, value in texts.items() if value}
-    if source.security_context:
-        spec["grpcPodConfig"] = {"securityContextConfig": source.security_context}
+    if source.priority:
+        spec["priority"] = source.priority
+    if pod_config := source.pod.manifest():
+        spec["grpcPodConfig"] = pod_config
     if source.poll_interval:
         spec["updateStrategy"] = {"registryPoll": {"interval": source.poll_interval}}
     return _object("operators.coreos.com/v1alpha1", "CatalogSource", source.name, source.namespace, spec)
