@@ -25,6 +25,7 @@ FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
 COMMANDS: Mapping[Operation, str] = MappingProxyType(
     {
         Operation.BUILD_CACHE: "opm serve --cache-only",
+        Operation.CLEAN_UP: "opm cleanup",
         Operation.COPY_IMAGE: "opm image copy",
         Operation.GENERATE_BUNDLE: "opm alpha bundle generate",
         Operation.LIST_INDEX_BUNDLES: "opm alpha list bundles",
@@ -36,6 +37,8 @@ COMMANDS: Mapping[Operation, str] = MappingProxyType(
         Operation.PRUNE_STORE: "opm image prune",
         Operation.PRUNE_STRANDED: "opm registry prune-stranded",
         Operation.REMOVE_STORED_IMAGE: "opm image rm",
+        Operation.RUN_BUNDLE: "opm run bundle",
+        Operation.UPGRADE_OPERATOR: "opm run bundle-upgrade",
         Operation.VALIDATE_BUNDLE: "opm bundle validate",
         Operation.VALIDATE_CATALOG: "opm validate",
         Operation.WRITE_BASELINE: "opm bundle validate --write-baseline",

@@ -31,6 +31,7 @@ Exit codes:
 
 _COMMANDS = "opmkit.cli.commands"
 _TOP_LEVEL = {
+    "cleanup": "Remove an operator from a cluster, with everything that opm run created",
     "init": "Create the first document of a package in a file-based catalog",
     "migrate": "Convert an index to a directory with a file-based catalog, one file per package",
     "render": "Print bundles and indexes as a file-based catalog",
@@ -79,6 +80,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(import_group("generate", "Generate files for file-based catalogs"))
     app.add_typer(import_group("catalog", "Query a running catalog over gRPC"))
     app.add_typer(import_group("image", "Manage images in the embedded image store, layouts and registries"))
+    app.add_typer(import_group("run", "Run operators in a cluster with OLM"))
     app.add_typer(alpha)
     for name, summary in _TOP_LEVEL.items():
         module = import_module(f"{_COMMANDS}.{name}") if words is None or name in words else None

@@ -60,6 +60,10 @@ class Setting(StrEnum):
     TLS_KEY = "tls_key"
     TO_CATALOG = "to_catalog"
 
+    INSTALL_MODE = "install_mode"
+    TIMEOUT = "timeout"
+    VERSION = "version"
+
     def with_value(self, value: str) -> SettingValue:
         """Return the setting with a value to suggest."""
         return SettingValue(self, value)
@@ -69,6 +73,7 @@ class Operation(StrEnum):
     """An operation that a hint refers to; the value is its name in the library's own texts."""
 
     BUILD_CACHE = "build_cache"
+    CLEAN_UP = "clean_up"
     COPY_IMAGE = "copy_image"
     GENERATE_BUNDLE = "generate_bundle"
     LIST_INDEX_BUNDLES = "list_index_bundles"
@@ -80,6 +85,8 @@ class Operation(StrEnum):
     PRUNE_STORE = "prune_store"
     PRUNE_STRANDED = "prune_stranded"
     REMOVE_STORED_IMAGE = "remove_stored_image"
+    RUN_BUNDLE = "run_bundle"
+    UPGRADE_OPERATOR = "upgrade_operator"
     VALIDATE_BUNDLE = "validate_bundle"
     VALIDATE_CATALOG = "validate_catalog"
     WRITE_BASELINE = "write_baseline"

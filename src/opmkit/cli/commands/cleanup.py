@@ -1,0 +1,65 @@
+"""``opm cleanup``: remove an operator that was run in a cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.cluster_flags import ClusterFlags
+from opmkit.cli.console import Output, OutputFormat, print_json, print_table
+from opmkit.cli.errors import print_warning
+from opmkit.cli.olm_flags import DEFAULT_TIMEOUT, Timeout, start_deadline
+from opmkit.cli.status_lines import report_status
+from opmkit.cli.streams import printing_result
+
+
+def cleanup(
+    *,
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package of the operator")],
+    delete_all: Annotated[
+        bool, typer.Option("--delete-all", help="Also do what --delete-crds and --delete-operator-groups do")
+    ] = True,
+    delete_crds: Annotated[
+        bool, typer.Option("--delete-crds", help="Delete the operator's CustomResourceDefinitions and custom resources")
+    ] = False,
+    delete_operator_groups: Annotated[
+        bool,
+        typer.Option("--delete-operator-groups", help="Delete the OperatorGroup created for the operator"),
+    ] = False,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    output: Output = OutputFormat.TEXT,
+    cluster_flags: ClusterFlags,
+) -> None:
+    """Remove an operator from a cluster, with everything that opm run created
+
+    This includes its CustomResourceDefinitions with all custom resources, unless --delete-all=false is given. Objects
+    that other operators use are retained.
+
+    [bold]Examples:[/]
+
+      opm cleanup lagoon-operator
+
+      opm cleanup lagoon-operator -n lagoon --delete-all=false
+    """
+    from opmkit.olm.cleanup import clean_up
+
+    deadline, cluster = start_deadline(timeout), cluster_flags.connect()
+    with report_status() as reporter:
+        removals = clean_up(
+            cluster,
+            package,
+            cluster.namespace,
+            deadline,
+            reporter,
+            delete_crds=delete_all or delete_crds,
+            delete_groups=delete_all or delete_operator_groups,
+        )
+    if not removals:  # exit code 0, as with operator-sdk: scripts clean up before they install
+        print_warning(f"package {package}: not found in namespace {cluster.namespace}")
+    with printing_result(f"package {package} removed"):
+        if output is OutputFormat.JSON:
+            print_json({"package": package, "namespace": cluster.namespace, "objects": removals})
+        elif removals:
+            rows = [(each.kind, each.namespace or "-", each.name, each.result, each.reason) for each in removals]
+            print_table(("KIND", "NAMESPACE", "NAME", "RESULT", "REASON"), rows)

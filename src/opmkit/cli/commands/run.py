@@ -1,0 +1,250 @@
+"""``opm run``: run operators in a cluster with OLM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.cluster_flags import ClusterFlags
+from opmkit.cli.console import Output, OutputFormat, print_json, print_line, progress
+from opmkit.cli.errors import print_hint, print_warning
+from opmkit.cli.fbc_output import render_cache
+from opmkit.cli.lazy import call_once
+from opmkit.cli.olm_flags import (
+    DEFAULT_TIMEOUT,
+    CaSecretOption,
+    InstallModeOption,
+    PodFlags,
+    Timeout,
+    parse_install_mode,
+    start_deadline,
+)
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.status_lines import report_status
+from opmkit.cli.streams import printing_result
+
+if TYPE_CHECKING:
+    from opmkit.bundle.model import Bundle
+    from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob
+    from opmkit.kube import Cluster
+    from opmkit.olm.installation import InstalledOperator
+
+DEFAULT_INDEX_IMAGE = "quay.io/operator-framework/opm:latest"
+BundleArgument = Annotated[
+    str, typer.Argument(metavar="BUNDLE", help="Bundle image, which the cluster also pulls, or bundle directory ./DIR")
+]
+
+
+def run_bundle(
+    *,
+    bundle: BundleArgument,
+    install_mode: InstallModeOption = "",
+    index_image: Annotated[
+        str,
+        typer.Option(
+            metavar="IMAGE",
+            help="Index to add the bundle to, for its dependencies; the default has no catalog",
+        ),
+    ] = DEFAULT_INDEX_IMAGE,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    output: Output = OutputFormat.TEXT,
+    cluster_flags: ClusterFlags,
+    pod_flags: PodFlags,
+    registry_flags: RegistryFlags,
+    ca_secret_name: CaSecretOption = "",
+) -> None:
+    """Install the operator of a bundle in a cluster with OLM, and wait until it runs
+
+    The bundle is added to a catalog in the namespace, which a pod serves. Remove everything with opm cleanup.
+
+    The manifests of a bundle directory are stored in the catalog; the cluster pulls no bundle image then.
+
+    [bold]Examples:[/]
+
+      opm run bundle quay.io/me/lagoon-bundle:0.1.0
+
+      opm run bundle quay.io/me/lagoon-bundle:0.1.0 -n lagoon --install-mode OwnNamespace --timeout 5m
+
+      opm run bundle ./bundle --index-image quay.io/operatorhubio/catalog:latest
+    """
+    from opmkit.olm.catalog import CHANNEL, add_sequence
+    from opmkit.olm.installation import InstallRequest, install_operator
+    from opmkit.olm.operator_version import OperatorVersion
+    from opmkit.olm.resources import InjectedBundles
+    from opmkit.olm.serving import ServedCatalog
+    from opmkit.olm.upgrade import is_empty_index
+
+    deadline, mode, cluster = start_deadline(timeout), parse_install_mode(install_mode), cluster_flags.connect()
+    with _registry_tool(registry_flags, cluster, ca_secret_name) as tool:
+        loaded = _load_bundle(tool, bundle)
+        blobs = add_sequence(_render(tool, [] if is_empty_index(index_image) else [index_image]), [_blob(loaded)])
+    operator = OperatorVersion.from_bundle(loaded)
+    injected = InjectedBundles(index_image, tuple(filter(None, [loaded.image])))
+    options = pod_flags.options(_serving_image(tool, index_image))
+    request = InstallRequest(operator, CHANNEL, ServedCatalog(blobs, injected, options), mode)
+    with report_status() as reporter, _removal_hint(operator.package, cluster):
+        installed = install_operator(cluster, request, cluster.namespace, deadline, reporter)
+    _print_result(installed, output)
+
+
+def bundle_upgrade(
+    *,
+    bundle: BundleArgument,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    output: Output = OutputFormat.TEXT,
+    cluster_flags: ClusterFlags,
+    pod_flags: PodFlags,
+    registry_flags: RegistryFlags,
+    ca_secret_name: CaSecretOption = "",
+) -> None:
+    """Upgrade an installed operator to the version in a bundle, and wait until it runs
+
+    The bundle is added to the catalog of the operator's Subscription, where it replaces the installed version. A
+    catalog that OLM runs from an image is replaced by an extended copy.
+
+    [bold]Example:[/] opm run bundle-upgrade quay.io/me/lagoon-bundle:0.2.0
+    """
+    from opmkit.olm.operator_version import OperatorVersion
+    from opmkit.olm.upgrade import UpgradeRequest, upgrade_operator
+
+    deadline, cluster = start_deadline(timeout), cluster_flags.connect()
+    with _registry_tool(registry_flags, cluster, ca_secret_name) as tool:
+        loaded = _load_bundle(tool, bundle)
+        operator = OperatorVersion.from_bundle(loaded)
+        request = UpgradeRequest(
+            operator, _blob(loaded), pod_flags.options(""), lambda references: _render(tool, references)
+        )
+        with report_status() as reporter, _removal_hint(operator.package, cluster):
+            upgraded = upgrade_operator(cluster, request, cluster.namespace, deadline, reporter)
+    _print_result(upgraded, output)
+
+
+def package_manifests(
+    *,
+    directory: Annotated[
+        Path, typer.Argument(metavar="[DIR]", help="Directory of package manifests, one directory for each version")
+    ] = Path("packagemanifests"),
+    version: Annotated[
+        str, typer.Option(metavar="VERSION", help="Version to install; default: the head of the default channel")
+    ] = "",
+    install_mode: InstallModeOption = "",
+    timeout: Timeout = DEFAULT_TIMEOUT,
+    output: Output = OutputFormat.TEXT,
+    cluster_flags: ClusterFlags,
+    pod_flags: PodFlags,
+) -> None:
+    """Install an operator from a directory of package manifests, and wait until it runs
+
+    The manifests are stored in a catalog in the namespace, which a pod serves. Remove everything with opm cleanup.
+
+    [bold]Example:[/] opm run packagemanifests ./packagemanifests --version 0.1.0
+    """
+    from opmkit.olm.installation import InstallRequest, install_operator
+    from opmkit.olm.package_manifests import select_version
+    from opmkit.olm.resources import InjectedBundles
+    from opmkit.olm.serving import ServedCatalog
+
+    deadline, mode, cluster = start_deadline(timeout), parse_install_mode(install_mode), cluster_flags.connect()
+    selected = select_version(directory, version)
+    catalog = ServedCatalog(
+        selected.blobs, InjectedBundles(DEFAULT_INDEX_IMAGE, ()), pod_flags.options(DEFAULT_INDEX_IMAGE)
+    )
+    request = InstallRequest(selected.operator, selected.channel, catalog, mode)
+    with report_status() as reporter, _removal_hint(selected.operator.package, cluster):
+        installed = install_operator(cluster, request, cluster.namespace, deadline, reporter)
+    _print_result(installed, output)
+
+
+COMMANDS = (
+    ("bundle", run_bundle),
+    ("bundle-upgrade", bundle_upgrade),
+    ("packagemanifests", package_manifests),
+    ("pm", package_manifests),
+)
+
+
+@contextmanager
+def _registry_tool(
+    registry_flags: RegistryFlags, cluster: Cluster, ca_secret: str
+) -> Iterator[Callable[[], RegistryTool]]:
+    """Provide the registry tool, which trusts the certificate authorities in a Secret, if any."""
+    if not ca_secret:
+        yield call_once(registry_flags.tool)
+        return
+    from opmkit.olm.secrets import read_certificates
+
+    with NamedTemporaryFile(prefix="opm-ca-", suffix=".pem") as file:
+        file.write(read_certificates(cluster, ca_secret))
+        if registry_flags.ca_file:
+            file.write(b"\n" + registry_flags.ca_file.read_bytes())
+        file.flush()
+        yield call_once(replace(registry_flags, ca_file=Path(file.name)).tool)
+
+
+def _load_bundle(tool: Callable[[], RegistryTool], text: str) -> Bundle:
+    """Pull a bundle that clusters can pull as well, or that the catalog can contain."""
+    from opmkit.bundle.pull import pull_bundles
+    from opmkit.olm.operator_version import check_bundle
+
+    with progress() as bars:
+        (bundle,) = pull_bundles(tool(), [text], warn=print_warning, progress=bars)
+    check_bundle(bundle)
+    return bundle
+
+
+def _blob(bundle: Bundle) -> BundleBlob:
+    from opmkit.index.fbc.from_bundle import bundle_to_blob
+
+    return bundle_to_blob(bundle)
+
+
+def _render(tool: Callable[[], RegistryTool], references: Sequence[str]) -> Blobs:
+    from opmkit.index.render import RenderOptions, render
+
+    with progress() as bars:
+        return render(tool, references, RenderOptions(cache=render_cache(), warn=print_warning), progress=bars)
+
+
+def _serving_image(tool: Callable[[], RegistryTool], index: str) -> str:
+    """Return the image that serves a catalog with the content of an index: the index image, since it contains opm.
+
+    A database may be older than the command that serves catalogs, so the image of a database is not used.
+    """
+    from opmkit.index.image.source import IndexSource, SourceKind
+    from opmkit.olm.upgrade import is_empty_index
+
+    if is_empty_index(index):
+        return index
+    return index if IndexSource.find(tool, index).kind is SourceKind.CATALOG_IMAGE else DEFAULT_INDEX_IMAGE
+
+
+@contextmanager
+def _removal_hint(package: str, cluster: Cluster) -> Iterator[None]:
+    """Print how to remove the objects that an interrupted command leaves behind."""
+    from opmkit.imagetools import interrupts
+
+    try:
+        yield
+    except interrupts.Interrupted:
+        interrupts.report(interrupts.received_signal())
+        print_hint(f"run 'opm cleanup {package} --namespace {cluster.namespace}' to remove the objects")
+        raise
+
+
+def _print_result(installed: InstalledOperator, output: OutputFormat) -> None:
+    done = f"{installed.csv} installed in namespace {installed.namespace}"
+    if installed.replaced:
+        done = f"{installed.replaced} upgraded to {installed.csv} in namespace {installed.namespace}"
+    with printing_result(done):
+        if output is OutputFormat.JSON:
+            print_json(installed)
+        else:
+            watched = ", ".join(installed.watched_namespaces) or "all namespaces"
+            print_line(f"{done}; it watches {watched}")

@@ -1,0 +1,123 @@
+"""Flags of commands that run operators in a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.durations import parse_duration
+from opmkit.cli.registry_flags import REGISTRY_PANEL
+
+if TYPE_CHECKING:
+    from opmkit.olm.install_mode import InstallMode
+    from opmkit.olm.registry_pod import PodOptions
+    from opmkit.olm.waiting import Deadline
+
+POD_PANEL = "Catalog pod"
+
+
+class PodSecurity(StrEnum):
+    """Security contexts of the pod of a catalog."""
+
+    LEGACY = "legacy"
+    RESTRICTED = "restricted"
+
+
+class PullPolicy(StrEnum):
+    """Image pull policies of Kubernetes."""
+
+    ALWAYS = "Always"
+    IF_NOT_PRESENT = "IfNotPresent"
+    NEVER = "Never"
+
+
+Timeout = Annotated[
+    str, typer.Option("--timeout", metavar="DURATION", help="Time until the command fails, such as 90s or 5m")
+]
+InstallModeOption = Annotated[
+    str,
+    typer.Option(
+        "--install-mode",
+        metavar="MODE",
+        help="OwnNamespace, AllNamespaces, SingleNamespace=NAME or MultiNamespace=NAME,...; default: AllNamespaces or "
+        "OwnNamespace, as the operator supports",
+    ),
+]
+CaSecretOption = Annotated[
+    str,
+    typer.Option(
+        "--ca-secret-name",
+        metavar="NAME",
+        help="Secret whose key cert.pem has certificate authorities to trust when this command pulls images",
+        rich_help_panel=REGISTRY_PANEL,
+    ),
+]
+DEFAULT_TIMEOUT = "2m0s"
+
+
+@dataclass(frozen=True, slots=True)
+class PodFlags:
+    """Flags for the pod that serves the catalog, and for the images that the cluster pulls."""
+
+    serving_image: Annotated[
+        str,
+        typer.Option(metavar="IMAGE", help="Image with opm that serves the catalog", rich_help_panel=POD_PANEL),
+    ] = ""
+    decompression_image: Annotated[
+        str,
+        typer.Option(
+            metavar="IMAGE",
+            help="Image with sh and gzip, for a catalog that does not fit into one ConfigMap",
+            rich_help_panel=POD_PANEL,
+        ),
+    ] = "registry.access.redhat.com/ubi9/ubi:9.8"
+    image_pull_policy: Annotated[
+        PullPolicy, typer.Option(help="Image pull policy of the pod", rich_help_panel=POD_PANEL)
+    ] = PullPolicy.ALWAYS
+    security_context_config: Annotated[
+        PodSecurity, typer.Option(help="Security context of the pod: legacy or restricted", rich_help_panel=POD_PANEL)
+    ] = PodSecurity.LEGACY
+    service_account: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Service account of the pod; default: the default one", rich_help_panel=POD_PANEL
+        ),
+    ] = ""
+    pull_secret_name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Secret for pulling the bundle image and the images of the pod",
+            rich_help_panel=POD_PANEL,
+        ),
+    ] = ""
+
+    def options(self, image: str) -> PodOptions:
+        """Return the options of the pod, which by default serves the catalog with ``image``."""
+        from opmkit.olm.registry_pod import PodOptions, SecurityContext
+
+        return PodOptions(
+            image=self.serving_image or image,
+            decompression_image=self.decompression_image,
+            pull_policy=self.image_pull_policy.value,
+            security_context=SecurityContext(self.security_context_config.value),
+            service_account=self.service_account,
+            pull_secret=self.pull_secret_name,
+        )
+
+
+def start_deadline(timeout: str) -> Deadline:
+    """Return the deadline of a command that starts now; raises UsageError."""
+    from opmkit.olm.waiting import Deadline
+
+    return Deadline(parse_duration(timeout, "--timeout"))
+
+
+def parse_install_mode(text: str) -> InstallMode | None:
+    """Return the requested install mode, None for ""; raises InvalidInstallMode."""
+    from opmkit.olm.install_mode import InstallMode
+
+    return InstallMode.parse(text) if text else None

@@ -1,0 +1,62 @@
+"""Reports of long operations on stderr: a line for each finished step, and the current state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from opmkit.cli.errors import print_to_stderr
+from opmkit.imagetools.escape import escape_controls
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+class StatusLines:
+    """A reporter that prints lines: each step, and each state the first time."""
+
+    def __init__(self) -> None:
+        """Start without states."""
+        self._printed: set[str] = set()
+
+    def finished(self, text: str) -> None:
+        """Print a finished step."""
+        print_to_stderr(text)
+
+    def waiting(self, text: str) -> None:
+        """Print the state, unless it was printed before."""
+        if text not in self._printed:
+            self._printed.add(text)
+            print_to_stderr(f"waiting for {text}")
+
+
+class LiveStatus:
+    """A reporter for a terminal: it prints each step, and shows the state in the line below."""
+
+    def __init__(self, status: Status) -> None:
+        """Show the state in ``status``, which is on stderr."""
+        self._status = status
+
+    def finished(self, text: str) -> None:
+        """Print a finished step above the state."""
+        self._status.console.print(escape_controls(text), markup=False, highlight=False, soft_wrap=True)
+
+    def waiting(self, text: str) -> None:
+        """Replace the state."""
+        from rich.text import Text
+
+        self._status.update(Text(f"waiting for {escape_controls(text)}"))
+
+
+@contextmanager
+def report_status() -> Iterator[StatusLines | LiveStatus]:
+    """Report an operation on stderr, with a live state if it is a terminal."""
+    if not sys.stderr.isatty():
+        yield StatusLines()
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield LiveStatus(status)

@@ -1,0 +1,142 @@
+"""Remove an operator and everything that was created to install it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.hints import Hint, Setting
+from opmkit.kube.errors import ClusterError
+from opmkit.kube.resources import OPERATOR
+from opmkit.olm.cleanup_plan import Target, plan_cleanup
+from opmkit.olm.errors import CleanupFailed
+from opmkit.olm.objects import condition, strings, text
+from opmkit.olm.waiting import Pending, TimedOut, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.kube import Cluster
+    from opmkit.kube.resources import Object
+    from opmkit.olm.waiting import Deadline, Reporter
+
+
+class RemovalResult(StrEnum):
+    """The fate of an object."""
+
+    DELETED = "deleted"
+    RETAINED = "retained"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """An object of a removed operator; ``reason`` explains why it is retained."""
+
+    kind: str
+    name: str
+    namespace: str
+    result: RemovalResult
+    reason: str = ""
+
+
+def clean_up(
+    cluster: Cluster,
+    package: str,
+    namespace: str,
+    deadline: Deadline,
+    reporter: Reporter,
+    *,
+    delete_crds: bool = True,
+    delete_groups: bool = True,
+) -> list[Removal]:
+    """Remove a package from a namespace, wait until everything is gone, and return its objects.
+
+    CustomResourceDefinitions that other operators own, CatalogSources that were not created to run the package, and
+    OperatorGroups that others use are retained.
+
+    Args:
+        delete_crds: whether to delete CustomResourceDefinitions, with all custom resources.
+        delete_groups: whether to delete the OperatorGroup.
+
+    Returns:
+        The objects in the order of their deletion, then those retained; empty if the package is not installed.
+
+    Raises:
+        OlmNotInstalled: the cluster does not have OLM.
+        CleanupFailed: objects still exist at the deadline.
+        ClusterError: the cluster cannot be reached or rejects a request.
+    """
+    plan = plan_cleanup(cluster, namespace, package, delete_crds=delete_crds, delete_groups=delete_groups)
+    if plan.is_empty():
+        return []
+    removed: list[Target] = []
+    for targets, dependents in (
+        (plan.subscriptions, ()),
+        (plan.definitions, ()),
+        (plan.installation, plan.dependents),
+        (plan.catalog, ()),
+        (plan.groups, ()),
+    ):
+        existing = [target for target in dependents if _find(cluster, target)]
+        for target in targets:
+            cluster.delete(target.resource, target.name, target.namespace)
+        _wait_until_gone(cluster, [*targets, *existing], deadline, reporter)
+        removed += [*targets, *existing]
+    removed += _remove_operator(cluster, package, namespace)
+    return [
+        *(Removal(each.resource.kind, each.name, each.namespace, RemovalResult.DELETED) for each in removed),
+        *(
+            Removal(each.resource.kind, each.name, each.namespace, RemovalResult.RETAINED, reason)
+            for each, reason in plan.retained.items()
+        ),
+    ]
+
+
+def _remove_operator(cluster: Cluster, package: str, namespace: str) -> list[Target]:
+    """Delete the Operator object that OLM creates for each package, if that is permitted."""
+    target = Target(OPERATOR, f"{package}.{namespace}")
+    try:
+        return [target] if cluster.delete(OPERATOR, target.name) else []
+    except ClusterError as error:
+        if error.status not in (403, 422):
+            raise
+        return []
+
+
+def _wait_until_gone(cluster: Cluster, targets: Sequence[Target], deadline: Deadline, reporter: Reporter) -> None:
+    for target in targets:
+        try:
+            wait_until(lambda target=target: _gone(cluster, target), deadline, reporter)  # type: ignore[misc]
+        except TimedOut as error:
+            raise _failure(cluster, targets, error) from error
+        reporter.finished(f"{target} deleted")
+
+
+def _gone(cluster: Cluster, target: Target) -> bool | Pending:
+    found = _find(cluster, target)
+    return True if found is None else Pending(f"{target} to be deleted{_describe(found)}")
+
+
+def _find(cluster: Cluster, target: Target) -> Object | None:
+    return cluster.find(target.resource, target.name, target.namespace)
+
+
+def _describe(found: Object) -> str:
+    """Return the finalizers of an object that is being deleted, and why a CRD still exists."""
+    finalizers = strings(found, "metadata", "finalizers")
+    message = text(condition(found, "Terminating"), "message")
+    parts = [f"finalizers {', '.join(finalizers)}"] if finalizers else []
+    return f": {'; '.join([*parts, *([message] if message else [])])}" if parts or message else ""
+
+
+def _failure(cluster: Cluster, targets: Sequence[Target], error: TimedOut) -> CleanupFailed:
+    remaining = [(target, found) for target in targets if (found := _find(cluster, target)) is not None]
+    return CleanupFailed(
+        f"not removed completely: {error.message}",
+        details=[f"  {target} still exists{_describe(found)}" for target, found in remaining],
+        hint=Hint.any_of(
+            Hint("wait longer with {}", Setting.TIMEOUT),
+            "remove the finalizers of objects whose controller does not run any more",
+        ),
+    )
