@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +30,7 @@ from opmkit.imagetools.registry_config import RegistrySettings
 from opmkit.imagetools.spec import ConfigChanges, ImageConfig, Manifest, parse_manifest
 from opmkit.imagetools.store.layout import parse_index
 from opmkit.imagetools.store.reader import LayoutReader
+from tests.kit import zstd
 from tests.kit.images import directory, hardlink, layer_source, member, symlink, tar
 
 
@@ -270,7 +270,7 @@ def read_in_scratch(read: Any) -> None:
     damaged_tar(ARCHIVE)
     | damaged_bytes(ARCHIVE)
     | damaged_bytes(gzip.compress(ARCHIVE, mtime=0))
-    | damaged_bytes(zstandard.ZstdCompressor().compress(ARCHIVE))
+    | damaged_bytes(zstd.compress(ARCHIVE))
     | damaged_tar(ARCHIVE).map(gzip.compress)
 )
 @examples(100)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-import zstandard
-
 from opmkit.imagetools.spec import media_types
+from tests.kit import zstd
 from tests.kit.images import directory, hardlink, member, symlink, tar
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ ARCHIVES = {
     "empty blob": HostileImage(partial(raw, b"")),
     "gzip in gzip": HostileImage(partial(gzipped, gzip.compress(tar([member(FILE, YAML)]))), DAMAGED),
     "zstd with the media type of gzip": HostileImage(
-        partial(raw, zstandard.ZstdCompressor().compress(tar([])), media_types.OCI_LAYER_GZIP),
+        partial(raw, zstd.compress(tar([])), media_types.OCI_LAYER_GZIP),
         "but content is zstd data",
     ),
     "huge pax header": HostileImage(

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote
 
-import zstandard
-
 from opmkit.imagetools.spec import media_types
+from tests.kit import zstd
 from tests.kit.bundles import bundle_content, bundle_labels
 from tests.kit.images import Member, member, tar
 from tests.kit.webserver import QuietHandler, WebServer
@@ -221,14 +220,14 @@ def gzip_bomb() -> ServedImage:
 
 def zstd_bomb() -> ServedImage:
     """Return a bundle with 5 GiB of zeros after the end of an archive, compressed to less than 1 MB."""
-    zeros = zstandard.ZstdCompressor().compress(bytes(64 * MEBIBYTE))
-    start = zstandard.ZstdCompressor().compress(tar([]))
+    zeros = zstd.compress(bytes(64 * MEBIBYTE))
+    start = zstd.compress(tar([]))
     return raw(start + zeros * 80, media_types.OCI_LAYER_ZSTD)
 
 
 def many_files() -> ServedImage:
     """Return a bundle with small compressed files of 15 MiB each."""
-    compress = zstandard.ZstdCompressor().compress
+    compress = zstd.compress
     zeros = compress(bytes(15 * MEBIBYTE))
     names = (header(f"manifests/big{number}.yaml", size=15 * MEBIBYTE) for number in range(6))
     return raw(b"".join(compress(name) + zeros for name in names), media_types.OCI_LAYER_ZSTD)

@@ -7,12 +7,11 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
-import zstandard
-
 from opmkit.imagetools.image import Image, ImageIndex
 from opmkit.imagetools.layer import LayerFile, write_layer
 from opmkit.imagetools.repository import verify_stream
 from opmkit.imagetools.spec import ConfigChanges, Descriptor, IndexManifest, Platform, media_types, sha256_digest
+from tests.kit import zstd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,7 +67,7 @@ def layer(*members: Member, compression: str = "") -> LayerSource:
     if compression == "gzip":
         return layer_source(gzip.compress(content), media_types.OCI_LAYER_GZIP)
     if compression == "zstd":
-        return layer_source(zstandard.ZstdCompressor().compress(content), media_types.OCI_LAYER_ZSTD)
+        return layer_source(zstd.compress(content), media_types.OCI_LAYER_ZSTD)
     return layer_source(content)
 
 

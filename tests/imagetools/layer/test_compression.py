@@ -8,7 +8,6 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-import zstandard
 
 from opmkit.imagetools.errors import InvalidImage
 from opmkit.imagetools.layer import Compression, LayerFile, read_tree, write_layer
@@ -21,6 +20,7 @@ from opmkit.imagetools.layer.compression import (
 )
 from opmkit.imagetools.spec import media_types, sha256_digest
 from tests.imagetools.layer.helpers import assert_rejected
+from tests.kit import zstd
 from tests.kit.images import layer, layer_source, member, tar
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def test_truncated_gzip() -> None:
     "media_type", [media_types.OCI_LAYER_GZIP, media_types.DOCKER_LAYER_GZIP, media_types.OCI_LAYER_ZSTD]
 )
 def test_media_type_of_another_compression(media_type: str, tmp_path: Path) -> None:
-    compress = gzip.compress if media_type.endswith("zstd") else zstandard.ZstdCompressor().compress
+    compress = gzip.compress if media_type.endswith("zstd") else zstd.compress
     for content in (compress(ARCHIVE), ARCHIVE):
         message = f"media type is {media_type}, but content is"
         assert_rejected(layer_source(content, media_type), tmp_path, InvalidImage, message)
@@ -84,7 +84,7 @@ def _decompress(data: bytes, compression: Compression) -> bytes:
         case Compression.GZIP:
             return gzip.decompress(data)
         case Compression.ZSTD:
-            return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            return zstd.decompress(data)
         case Compression.NONE:
             return data
 

@@ -9,7 +9,6 @@ import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from opmkit.imagetools.errors import ImageToolsError, InvalidImage
 from opmkit.imagetools.layer import extract_tree, read_tree
 from opmkit.imagetools.spec import media_types
 from tests.imagetools.layer.helpers import assert_rejected
+from tests.kit import zstd
 from tests.kit.images import Member, directory, hardlink, layer, layer_source, member, symlink, tar
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_sparse_file(tmp_path: Path) -> None:
 ARCHIVE = tar([member("manifests/a", os.urandom(3000)), member("wanted", os.urandom(2000))])
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstandard.ZstdCompressor().compress])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress])
 @pytest.mark.parametrize("fraction", [0.1, 0.5, 0.7])
 def test_truncated_layer(compress: Callable[[bytes], bytes], fraction: float, tmp_path: Path) -> None:
     content = compress(ARCHIVE[: 13 * 512])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cel_expr_python import cel
 
 DISTRIBUTION = "cel-expr-python"
-"""Optional dependency that compiles CEL. It has no wheels for some platforms, such as Linux with musl."""
+"""Optional dependency that compiles CEL, in the extra ``cel``: larger than all others, without wheels for musl."""
 MAX_LENGTH = 16 * 1024
 """Maximum length of a rule."""
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import sys
 import tarfile
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, cast
 
-import zstandard
 from isal import igzip, igzip_lib
 
 from opmkit.imagetools.layer.parallel_gzip import GzipCompressor
 from opmkit.imagetools.spec import media_types
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 if TYPE_CHECKING:
     import io
@@ -27,14 +32,14 @@ DECODE_ERRORS = (
     gzip.BadGzipFile,
     EOFError,
     cast("type[Exception]", igzip_lib.IsalError),
-    zstandard.ZstdError,
+    zstd.ZstdError,
     ValueError,
     OverflowError,
     RecursionError,
 )
 """Errors that tarfile and the decompressors raise for damaged data."""
 _ZSTD_LEVEL = 3
-_MAX_ZSTD_WINDOW = 1 << 27
+_MAX_ZSTD_WINDOW_LOG = 27
 _ZSTD_CHUNK = 1 << 10
 """Compressed bytes decoded at a time: at most 256 blocks, which expand to 128 KiB each."""
 
@@ -48,7 +53,7 @@ class Compression(StrEnum):
 
 
 class Compressor(Protocol):
-    """An incremental compressor, as those of zlib and zstandard."""
+    """An incremental compressor, as those of zlib and compression.zstd."""
 
     def compress(self, data: bytes, /) -> bytes:
         """Compress data and return what is ready so far."""
@@ -68,7 +73,7 @@ class _NoCompressor:
 
 
 class _ZstdReader:
-    """Decompressed zstd (RFC 8878) frames; zstandard's own reader takes a truncated frame for a complete one."""
+    """Decompressed zstd (RFC 8878) frames, decoded in small steps, which bounds the memory for hostile data."""
 
     def __init__(self, blob: Readable) -> None:
         self._blob = blob
@@ -89,12 +94,12 @@ class _ZstdReader:
         return data
 
     @staticmethod
-    def _new_frame() -> zstandard.ZstdDecompressionObj:
-        return zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW).decompressobj()
+    def _new_frame() -> zstd.ZstdDecompressor:
+        return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _MAX_ZSTD_WINDOW_LOG})
 
 
 def _new_zstd_compressor() -> Compressor:
-    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compressobj()
+    return zstd.ZstdCompressor(level=_ZSTD_LEVEL)
 
 
 def _open_gzip(blob: Readable) -> Readable:

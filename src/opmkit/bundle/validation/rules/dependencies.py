@@ -232,8 +232,8 @@ def cel_rule(requirement: Requirement) -> Iterator[Finding]:
 
 
 _NO_COMPILER = (
-    f"Install {DISTRIBUTION}, or validate the bundle on a platform for which it has wheels: "
-    "macOS, or Linux with glibc 2.27 or newer, on x86_64 or aarch64."
+    f"Install opmkit[cel], which includes {DISTRIBUTION}. "
+    "It has wheels for macOS, and for Linux with glibc 2.27 or newer, on x86_64 and aarch64."
 )
 
 
