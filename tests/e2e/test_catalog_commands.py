@@ -111,6 +111,23 @@ def test_compat_selects_the_rules_of_an_older_release(opm: InProcessOpm, tmp_pat
     assert opm.attempt("validate", "demo", "--compat", "opm-1.26").returncode == 0
 
 
+def test_requirements_of_pipelines(opm: InProcessOpm) -> None:
+    done = opm.attempt("validate", str(VALID), "--openshift-version", "v4.17")
+    assert done.returncode == 1
+    required = "OpenShift 4.17 requires the property olm.csv.metadata instead of olm.bundle.object"
+    assert f'demo/bundles.yaml:1: error: package "demo", bundle "demo.v1.0.0": {required}' in done.stderr
+    flags = ("--require-digests", "--allowed-registries", "registry.redhat.io/,quay.io/example/extra")
+    report = json.loads(opm.attempt("validate", str(VALID), *flags, "-o", "json").stdout)
+    messages = [finding["message"] for finding in report["findings"] if finding["bundle"] == "demo.v1.0.0"]
+    image = "image quay.io/example/demo-bundle:1.0.0"
+    assert messages == [
+        f"{image} has no digest",
+        f"{image} is not in an allowed registry: registry.redhat.io/, quay.io/example/extra",
+    ]
+    done = opm.attempt("validate", str(VALID), "--openshift-version", "newest")
+    assert (done.returncode, "invalid value of --openshift-version" in done.stderr) == (1, True)
+
+
 def test_an_empty_directory_is_a_valid_catalog(opm: InProcessOpm, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert opm("validate", "empty") == ""

@@ -52,6 +52,7 @@ _NOT_PATHS = frozenset(
         "PACKAGE=CHANNEL",
         "PACKAGE[:CHANNEL",
         "PORT",
+        "PREFIX",
         "RANGE",
         "RULE",
         "SECONDS",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import ValueFormat, ValueOutput, format_count, print_value
-from opmkit.cli.errors import print_hint, print_to_stderr
+from opmkit.cli.errors import UsageError, print_hint, print_to_stderr
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
 from opmkit.cli.lazy import call_once
@@ -16,6 +16,9 @@ from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.fbc.compat import Compat
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.index.fbc.check.policy import CatalogPolicy
     from opmkit.index.fbc.check.result import ValidationResult
 
 
@@ -25,6 +28,20 @@ def validate(
     catalog: Annotated[str, typer.Argument(metavar="CATALOG", help=INDEX_HELP)],
     output: ValueOutput = ValueFormat.TEXT,
     compat: CompatOption = Compat.NEWEST,
+    openshift_version: Annotated[
+        str,
+        typer.Option(
+            metavar="VERSION",
+            help="OpenShift version that serves the catalog, such as 4.17, which determines the format of its bundles",
+        ),
+    ] = "",
+    require_digests: Annotated[
+        bool, typer.Option("--require-digests", help="Require a digest in the bundle images")
+    ] = False,
+    allowed_registries: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PREFIX,...", help="Allowed prefixes of bundle images; default: any"),
+    ] = None,
 ) -> None:
     """Validate a catalog and report each finding with file, line and a hint
 
@@ -35,17 +52,31 @@ def validate(
       opm validate ./catalog
 
       opm validate quay.io/me/catalog:1 --output json
+
+      opm validate catalogs/v4.17 --openshift-version 4.17 --require-digests --allowed-registries registry.redhat.io/
     """
     from opmkit.index.fbc.check.result import validate
     from opmkit.index.image.source import IndexSource
 
-    result = validate(IndexSource.resolve(call_once(registry_flags.tool), catalog).load(), compat)
+    policy = _policy(openshift_version, allowed_registries or (), require_digests=require_digests)
+    result = validate(IndexSource.resolve(call_once(registry_flags.tool), catalog).load(), compat, policy)
     if output is ValueFormat.TEXT:
         _print_findings(result, catalog)
     else:
         print_value(result.report(), output)
     if not result.passed:
         ctx.exit(1)
+
+
+def _policy(version: str, registries: Sequence[str], *, require_digests: bool) -> CatalogPolicy:
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+    from opmkit.index.fbc.check.policy import CatalogPolicy
+
+    try:
+        openshift = OpenShiftVersion.parse(version) if version else None
+    except ValueError as error:
+        raise UsageError(f"invalid value of --openshift-version: {error}", "opm validate") from error
+    return CatalogPolicy(openshift, require_digests, tuple(filter(None, registries)))
 
 
 def _print_findings(result: ValidationResult, catalog: str) -> None:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from opmkit.bundle.finding import Severity
 from opmkit.index.fbc.check.catalog import check_blobs
+from opmkit.index.fbc.check.policy import CatalogPolicy, check_policy
 from opmkit.index.fbc.check.warnings import find_warnings
 
 if TYPE_CHECKING:
     from opmkit.index.fbc.compat import Compat
     from opmkit.index.fbc.findings import CatalogFinding
     from opmkit.index.fbc.load import LoadResult
+
+NO_POLICY = CatalogPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +41,15 @@ class ValidationResult:
         return {"passed": self.passed, **error, "findings": [_to_dict(finding) for finding in self.findings]}
 
 
-def validate(loaded: LoadResult, compat: Compat) -> ValidationResult:
-    """Validate a loaded catalog by the rules of a release of Go opm."""
+def validate(loaded: LoadResult, compat: Compat, policy: CatalogPolicy = NO_POLICY) -> ValidationResult:
+    """Validate a loaded catalog by the rules of a release of Go opm and the requirements of a policy."""
     errors = (*loaded.errors, *check_blobs(loaded.blobs, compat))
-    return ValidationResult(errors, (*loaded.warnings, *find_warnings(loaded.blobs)))
+    warnings = (*loaded.warnings, *find_warnings(loaded.blobs))
+    found = tuple(check_policy(loaded.blobs, policy))
+    return ValidationResult(
+        (*errors, *(finding for finding in found if finding.severity is Severity.ERROR)),
+        (*warnings, *(finding for finding in found if finding.severity is Severity.WARNING)),
+    )
 
 
 def _to_dict(finding: CatalogFinding) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""Requirements of pipelines on file-based catalogs: the OpenShift version that serves them, and the bundle images.
+
+The first are those of OpenShift's console and of Konflux's task validate-fbc, the others those of that task and of
+operator-pipelines.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.finding import Severity
+from opmkit.bundle.validation.openshift import MAX_VERSION, OpenShiftVersion
+from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA
+from opmkit.index.fbc.check.catalog import locate
+from opmkit.index.fbc.findings import CatalogFinding
+from opmkit.index.fbc.migrate import MigrationLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob
+
+FIRST_WITH_METADATA = OpenShiftVersion(4, 17)
+"""The first OpenShift version whose console reads ``olm.csv.metadata`` instead of ``olm.bundle.object``."""
+
+_PINNED = re.compile(r"@sha256:[0-9a-fA-F]{64}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPolicy:
+    """Requirements on a catalog.
+
+    Attributes:
+        openshift: The OpenShift version that serves the catalog, None for any.
+        pinned: Whether bundle images must have a digest.
+        registries: Allowed prefixes of bundle images, empty for any.
+    """
+
+    openshift: OpenShiftVersion | None = None
+    pinned: bool = False
+    registries: tuple[str, ...] = ()
+
+
+def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
+    """Yield the findings of a policy, errors and warnings, bundle by bundle."""
+    if policy.openshift and not blobs.packages:
+        hint = "Add the documents of a package."
+        yield CatalogFinding("the catalog has no olm.package document", hint=hint)
+    for bundle in sorted(blobs.bundles, key=lambda blob: (blob.package, blob.name)):
+        for finding in _check_bundle(bundle, policy):
+            yield locate(finding, bundle)
+
+
+def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
+    if policy.openshift:
+        yield from _check_metadata(bundle, policy.openshift)
+        yield from _check_max_version(bundle, policy.openshift)
+    if policy.pinned and bundle.image and not _PINNED.search(bundle.image):
+        yield CatalogFinding(f"image {bundle.image} has no digest", hint="Write the image as REPOSITORY@sha256:DIGEST.")
+    if policy.registries and bundle.image and not bundle.image.startswith(policy.registries):
+        message = f"image {bundle.image} is not in an allowed registry: {', '.join(policy.registries)}"
+        yield CatalogFinding(message, hint="Copy the bundle image to an allowed registry, and refer to that image.")
+
+
+def _check_metadata(bundle: BundleBlob, version: OpenShiftVersion) -> Iterator[CatalogFinding]:
+    """Check that the metadata of a bundle has the format that the console of this version reads."""
+    types = {item.type for item in bundle.properties}
+    has_metadata = version >= FIRST_WITH_METADATA
+    wanted, unwanted = (CSV_METADATA, BUNDLE_OBJECT) if has_metadata else (BUNDLE_OBJECT, CSV_METADATA)
+    migration = f"with the migration level {MigrationLevel.CSV_METADATA}" if has_metadata else "without migration"
+    hint = f"Render the catalog from its bundle images {migration}."
+    if wanted not in types:
+        instead = f" instead of {unwanted}" if unwanted in types else ""
+        yield CatalogFinding(f"OpenShift {version} requires the property {wanted}{instead}", hint=hint)
+    elif unwanted in types:
+        yield CatalogFinding(f"OpenShift {version} does not support the property {unwanted}", hint=hint)
+
+
+def _check_max_version(bundle: BundleBlob, version: OpenShiftVersion) -> Iterator[CatalogFinding]:
+    for value in bundle.property_values(MAX_VERSION):
+        try:
+            last = OpenShiftVersion.parse(value) if isinstance(value, str) else None
+        except ValueError:
+            last = None
+        if last is None:
+            hint = "Write major and minor as a string, such as '4.14'."
+            yield CatalogFinding(f"the property {MAX_VERSION} is not a version", hint=hint)
+        elif last < version:
+            message = f"the bundle does not work on OpenShift {version}: {MAX_VERSION} is {last}"
+            hint = "Remove the bundle from the catalogs of later versions."
+            yield CatalogFinding(message, hint=hint, severity=Severity.WARNING)
