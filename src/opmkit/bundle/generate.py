@@ -15,6 +15,7 @@ from opmkit.bundle import fields
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
+from opmkit.bundle.files import write_file
 from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
 from opmkit.bundle.load import read_files
 from opmkit.bundle.manifest import read_manifest
@@ -102,7 +103,7 @@ def generate(
         if output and not (manifests.exists() and manifests.samefile(directory)):
             _copy(directory, manifests, overwrite=overwrite)
         if writes_annotations:
-            _write(metadata / _ANNOTATIONS, annotations_yaml(annotations))
+            write_file(metadata / _ANNOTATIONS, annotations_yaml(annotations))
         if overwrite or not (working_directory / DOCKERFILE).exists():
             sources = [Path(os.path.relpath(path, working_directory)).as_posix() for path in (manifests, metadata)]
             text = dockerfile(annotations, base_image, *sources)
@@ -269,24 +270,15 @@ def _copy(source: Path, target: Path, *, overwrite: bool) -> None:
         if path.is_dir() and not path.is_symlink():
             _copy(path, target / source.name, overwrite=overwrite)
         elif overwrite or not (target / path.name).exists():
-            _write(target / path.name, path.read_bytes(), mode=path.stat().st_mode & 0o777)
+            write_file(target / path.name, path.read_bytes(), mode=path.stat().st_mode & 0o777)
 
 
 def _write_dockerfile(path: Path, text: str, *, needed: bool) -> tuple[str, ...]:
     """Write the Dockerfile; return a warning if its directory is not writable and it is not needed."""
     try:
-        _write(path, text)
+        write_file(path, text)
     except OSError as error:
         if needed or error.errno not in _READ_ONLY:
             raise
         return (f"{path}: not written: {error.strerror}",)
     return ()
-
-
-def _write(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
-    """Write a file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content.encode() if isinstance(content, str) else content)
-    part.chmod(mode)
-    part.replace(path)

@@ -64,6 +64,11 @@ def print_line(text: str = "") -> None:
     print(escape_controls(text))
 
 
+def print_prompt(text: str) -> None:
+    """Print a question of this program without a line break at its end."""
+    print(text, end="", flush=True)
+
+
 def print_text(text: str) -> None:
     """Print text of several lines, in which values from outside are already escaped."""
     for line in text.split("\n"):

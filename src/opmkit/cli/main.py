@@ -77,7 +77,7 @@ def build_app(words: Sequence[str] | None = None) -> typer.Typer:
     app.add_typer(import_group("index", "Create, change, compare and draw indexes: images, directories and databases"))
     app.add_typer(import_group("registry", "Create, change and serve index databases"))
     app.add_typer(bundle)
-    app.add_typer(import_group("generate", "Generate files for file-based catalogs"))
+    app.add_typer(import_group("generate", "Generate files for file-based catalogs and operator projects"))
     app.add_typer(import_group("catalog", "Query a running catalog over gRPC"))
     app.add_typer(import_group("image", "Manage images in the embedded image store, layouts and registries"))
     app.add_typer(import_group("run", "Run operators in a cluster with OLM"))

@@ -28,8 +28,16 @@ resources:
   group: ships
   kind: Harbor
   version: v1
-- group: apps
+- group: old
+  kind: Dock
+  version: v1
+- core: true
+  group: apps
   kind: Deployment
+  version: v1
+- external: true
+  group: certificates
+  kind: Certificate
   version: v1
 version: "3"
 """
@@ -46,7 +54,7 @@ def test_name_layout_and_resources_are_read(tmp_path: Path) -> None:
         domain="example.com",
         layout=("go.kubebuilder.io/v4",),
         multigroup=True,
-        resources=(GroupVersionKind("ships.example.com", "v1", "Harbor"), GroupVersionKind("apps", "v1", "Deployment")),
+        resources=(GroupVersionKind("ships.example.com", "v1", "Harbor"), GroupVersionKind("old", "v1", "Dock")),
         plugins=frozenset({"manifests.sdk.operatorframework.io/v2"}),
     )
 

@@ -44,7 +44,7 @@ class Project:
         domain: Domain of the API groups.
         layout: Keys of the plugins that created the project.
         multigroup: Whether the APIs are in several groups, with a directory for each.
-        resources: APIs, in the order of the file; external ones included.
+        resources: APIs of the project, in the order of the file; those of Kubernetes and of others are omitted.
         plugins: Keys of the plugins with a configuration.
     """
 
@@ -86,7 +86,7 @@ def read_project(directory: Path = Path()) -> Project:
         root.get("domain").text(),
         _layout(root.get("layout")),
         root.get("multigroup").boolean(),
-        tuple(map(_resource, root.get("resources").items())),
+        tuple(_resource(item) for item in root.get("resources").items() if not _is_foreign(item)),
         frozenset(root.get("plugins").mapping()),
     )
 
@@ -94,6 +94,10 @@ def read_project(directory: Path = Path()) -> Project:
 def _layout(layout: LocatedValue) -> tuple[str, ...]:
     """Return the plugins; old files have a string with the only one."""
     return (layout.text(),) if isinstance(layout.value, str) else tuple(item.text() for item in layout.items())
+
+
+def _is_foreign(resource: LocatedValue) -> bool:
+    return resource.get("core").boolean() or resource.get("external").boolean()
 
 
 def _resource(resource: LocatedValue) -> GroupVersionKind:

@@ -1,4 +1,4 @@
-"""``opm generate``: generate files for file-based catalogs."""
+"""``opm generate``: generate files for file-based catalogs and operator projects."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from opmkit.cli.commands import generate_kustomize
 from opmkit.cli.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.fbc_output import CompatOption
+from opmkit.cli.registration import create_group
 from opmkit.index.fbc.compat import Compat
 
 
@@ -61,4 +63,6 @@ def _select_images(base: str, builder: str, binary: str, compat: Compat) -> tupl
     return binary or base or DEFAULT_IMAGE, builder or binary or DEFAULT_IMAGE
 
 
-COMMANDS = (("dockerfile", dockerfile),)
+_KUSTOMIZE = create_group("kustomize", "Generate kustomize files of an operator project", generate_kustomize.COMMANDS)
+
+COMMANDS = (("dockerfile", dockerfile), ("kustomize", _KUSTOMIZE))
