@@ -14,6 +14,7 @@ import yaml
 
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import InvalidDocument
+from opmkit.bundle.source_nodes import NodeComposer
 from opmkit.imagetools.escape import escape_controls
 
 if TYPE_CHECKING:
@@ -83,26 +84,13 @@ class Content:
         return self.raw.split(b"\n")
 
 
-class _Composer(yaml.CBaseLoader):
-    """Composes nodes without resolving their tags, which are not needed."""
-
-    def resolve(self, _kind: type[yaml.Node], _value: object, _implicit: object) -> str:
-        return ""
-
-    def descend_resolver(self, _parent: object, _index: object) -> None:
-        pass
-
-    def ascend_resolver(self) -> None:
-        pass
-
-
 @lru_cache(maxsize=4)
 def _compose(raw: bytes) -> yaml.Node | None:
     """Return the node graph of the first document.
 
     It needs many times the memory of the text, so it is only built for findings, and few are cached.
     """
-    loader = _Composer(raw)
+    loader = NodeComposer(raw)
     try:
         return loader.get_node() if loader.check_node() else None
     except (yaml.YAMLError, RecursionError):

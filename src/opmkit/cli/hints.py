@@ -34,6 +34,7 @@ COMMANDS: Mapping[Operation, str] = MappingProxyType(
         Operation.LIST_SERVED_CATALOG: "opm catalog list",
         Operation.LIST_STORED_IMAGES: "opm image ls",
         Operation.MIGRATE_INDEX: "opm migrate",
+        Operation.PIN_BUNDLE: "opm bundle pin",
         Operation.PRUNE_STORE: "opm image prune",
         Operation.PRUNE_STRANDED: "opm registry prune-stranded",
         Operation.REMOVE_STORED_IMAGE: "opm image rm",

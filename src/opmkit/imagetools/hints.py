@@ -34,6 +34,7 @@ class Setting(StrEnum):
     NAMESPACE = "namespace"
     OVERWRITE = "overwrite"
     PACKAGE = "package"
+    EXCLUDE = "exclude"
     EXCLUDE_TAGS = "exclude_tags"
     TAGS = "tags"
 
@@ -82,6 +83,7 @@ class Operation(StrEnum):
     LIST_SERVED_CATALOG = "list_served_catalog"
     LIST_STORED_IMAGES = "list_stored_images"
     MIGRATE_INDEX = "migrate_index"
+    PIN_BUNDLE = "pin_bundle"
     PRUNE_STORE = "prune_store"
     PRUNE_STRANDED = "prune_stranded"
     REMOVE_STORED_IMAGE = "remove_stored_image"

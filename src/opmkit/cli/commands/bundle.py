@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.commands.bundle_pin import pin
 from opmkit.cli.commands.bundle_rules import list_rules
 from opmkit.cli.commands.bundle_validate import validate
 from opmkit.cli.console import ValueFormat, print_line, print_value, progress
@@ -279,6 +280,7 @@ COMMANDS = (
     ("build", build),
     ("unpack", unpack),
     ("extract", extract),
+    ("pin", pin),
     ("validate", validate),
     ("rules", list_rules),
 )

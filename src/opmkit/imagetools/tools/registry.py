@@ -102,6 +102,11 @@ class RegistryTool:
         """Return the digest of the manifest or index that the reference currently names."""
         return self.resolve(reference).digest
 
+    def registry_digest(self, reference: Reference) -> str:
+        """Return the digest of the image in its registry or a mirror, whatever the embedded store contains."""
+        with _prefix_errors(reference):
+            return self._client.repository(reference).resolve(reference.identifier).digest
+
     def inspect(self, reference: ImageReference, platform: Platform | None = None) -> Image:
         """Return the manifest and configuration of an image; results for references with a digest are cached."""
         if not (isinstance(reference, Reference) and reference.digest):

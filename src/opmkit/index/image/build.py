@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.source import path_or_image
 from opmkit.imagetools.epoch import source_date_epoch
+from opmkit.imagetools.files import write_files
 from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.imagetools.image_format import ImageFormat
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
@@ -16,7 +17,6 @@ from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.tools.engine import EngineTool
 from opmkit.imagetools.uncompressed import compress_layers
 from opmkit.index.errors import CatalogError
-from opmkit.index.files import write_files
 from opmkit.index.image.base import DEFAULT_BINARY_IMAGE, MADE_FROM, Base, extract_with_base, load_base
 from opmkit.index.image.content import (
     CONTEXT_CATALOG,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.load import fetch_bundle_files
 from opmkit.bundle.source import BundleSource
+from opmkit.imagetools.files import write_files
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.imagetools.store.disk import disk_errors
@@ -17,7 +18,6 @@ from opmkit.imagetools.workers import WorkerPool
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.model import Catalog, Package
-from opmkit.index.files import write_files
 from opmkit.index.operations.package_manifest import PackageManifest
 from opmkit.index.sqlite.channels import ChannelBundle, channel_bundles, channel_heads
 from opmkit.index.sqlite.packages import default_channel

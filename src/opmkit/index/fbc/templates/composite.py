@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.files import write_files
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
@@ -23,7 +24,6 @@ from opmkit.index.fbc.migrate import MigrationLevel
 from opmkit.index.fbc.templates.document import TemplateFile
 from opmkit.index.fbc.templates.render import TemplateType, render_template
 from opmkit.index.fbc.write import sort_blobs
-from opmkit.index.files import write_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

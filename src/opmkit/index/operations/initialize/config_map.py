@@ -11,9 +11,9 @@ from opmkit.bundle.cluster_service_version import CSV_KIND, read_csv
 from opmkit.bundle.document import read_document
 from opmkit.bundle.errors import BundleError, InvalidBundle
 from opmkit.bundle.manifest import manifest_from_value
+from opmkit.imagetools.files import write_files
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.errors import CatalogError
-from opmkit.index.files import write_files
 from opmkit.index.operations.initialize.loader import Loader
 from opmkit.index.operations.package_manifest import PackageManifest, assemble_bundle, locate_error
 from opmkit.index.sqlite import replace_database

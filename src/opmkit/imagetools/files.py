@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
     """Write files below ``directory``, by relative path, from bytes or from another file.
 
-    Every file is written to a temporary directory before the first is moved, so that a full disk changes nothing.
+    Every file is written to a temporary directory before the first is moved, so that a full disk changes nothing. The
+    mode of an existing file is retained.
 
     Raises:
         StoreError: a file cannot be written.
@@ -29,6 +30,8 @@ def write_files(directory: Path, files: Mapping[str, bytes | Path]) -> None:
                 shutil.copyfile(source, staging / name)
             else:
                 (staging / name).write_bytes(source)
+            if (directory / name).exists():
+                shutil.copymode(directory / name, staging / name)
         for name in files:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (staging / name).replace(directory / name)

@@ -1,0 +1,1 @@
+"""Replacement of image tags by digests in the manifests of a bundle."""

@@ -1,0 +1,49 @@
+"""Flags of commands that pin images."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from opmkit.bundle.pinning.resolve import PinOptions
+
+
+@dataclass(frozen=True, slots=True)
+class PinFlags:
+    """Flags for the replacements of images."""
+
+    replace_registry: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--replace-registry",
+            metavar="FROM=TO,...",
+            help="Replace registries, or namespaces and repositories in them; digests are asked from the old ones",
+        ),
+    ] = None
+    replacements: Annotated[
+        Path | None,
+        typer.Option(
+            "--replacements",
+            metavar="FILE",
+            help="YAML or JSON file that maps images, repositories and registries to their replacements",
+        ),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", metavar="PATTERN,...", help="Images to leave as they are, as glob patterns"),
+    ] = None
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Fail if an image that already has a digest does not exist")
+    ] = False
+
+    def options(self) -> PinOptions:
+        """Return the options of the operation; raises BundleError for an invalid replacement."""
+        from opmkit.bundle.pinning.replacements import Replacements
+        from opmkit.bundle.pinning.resolve import PinOptions
+
+        replacements = Replacements.parse(self.replace_registry or [], self.replacements)
+        return PinOptions(replacements, tuple(self.exclude or ()), self.verify)

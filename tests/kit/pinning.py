@@ -1,0 +1,47 @@
+"""Pin images with made-up digests, without a registry."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.pinning.object_images import find_object_images
+from opmkit.bundle.pinning.pin import PinResult, pin_files
+from opmkit.bundle.pinning.pinnable_file import PinnableFile
+from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
+from opmkit.bundle.pinning.resolve import PinOptions, resolve_images
+
+if TYPE_CHECKING:
+    from opmkit.bundle.pinning.image_use import ImageFinder
+    from opmkit.imagetools.reference import Reference
+
+
+def fake_digest(reference: Reference) -> str:
+    """Return a digest that depends on the reference only."""
+    return f"sha256:{sha256(str(reference).encode()).hexdigest()}"
+
+
+def pinned_name(image: str, reference: str = "") -> str:
+    """Return an image with a tag after it was pinned; ``reference`` is its canonical name, by default itself."""
+    digest = sha256((reference or image).encode()).hexdigest()
+    return f"{image.rpartition(':')[0]}@sha256:{digest}"
+
+
+def pin(
+    text: str | bytes,
+    *,
+    name: str = "csv.yaml",
+    options: PinOptions | None = None,
+    related_images: RelatedImagesMode = RelatedImagesMode.KEEP,
+    find: ImageFinder = find_object_images,
+) -> PinResult:
+    """Pin the images of one file."""
+    file = PinnableFile.read(name, text.encode() if isinstance(text, str) else text, find)
+    images = resolve_images(file.uses(), options or PinOptions(), fake_digest)
+    return pin_files([file], images, related_images)
+
+
+def pin_text(text: str, related_images: RelatedImagesMode = RelatedImagesMode.KEEP) -> str:
+    """Return the text of a file with pinned images."""
+    result = pin(text, related_images=related_images)
+    return result.files["csv.yaml"].decode() if result.files else text
