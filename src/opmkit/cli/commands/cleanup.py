@@ -18,7 +18,8 @@ def cleanup(
     *,
     package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package of the operator")],
     delete_all: Annotated[
-        bool, typer.Option("--delete-all", help="Also do what --delete-crds and --delete-operator-groups do")
+        bool,
+        typer.Option("--delete-all/--no-delete-all", help="Also do what --delete-crds and --delete-operator-groups do"),
     ] = True,
     delete_crds: Annotated[
         bool, typer.Option("--delete-crds", help="Delete the operator's CustomResourceDefinitions and custom resources")
