@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SPEC, _KEY = RELATED_IMAGES
 _INDENTATION = re.compile(r"[ \t]*")
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9._/:@-]*[A-Za-z0-9]")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9._/:@-]*[A-Za-z0-9]|[A-Za-z0-9._/:-]+@[a-z0-9:]+")
 
 
 def add_related_images(

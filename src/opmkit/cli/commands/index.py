@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from opmkit.cli.commands.bundle_pin import pin
 from opmkit.cli.commands.graph import graph
 from opmkit.cli.commands.index_deprecate import deprecate
 from opmkit.cli.commands.index_filter import filter_index
@@ -349,6 +350,7 @@ COMMANDS = (
     ("filter", filter_index),
     ("export", export),
     ("update", update),
+    ("pin", pin),
     ("diff", diff),
     ("graph", graph),
     ("manifests", manifests),
