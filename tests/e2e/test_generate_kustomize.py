@@ -96,6 +96,12 @@ def test_missing_go_type_is_a_warning(project: Opm) -> None:
     assert done.stderr == "Warning: DryDock.v1.docks.example.com: no Go type found in api\n"
 
 
+@pytest.mark.parametrize("flag", ["--debug", "--verbose"])
+def test_debug_flags_print_tracebacks(project: Opm, flag: str) -> None:
+    (project.directory / "PROJECT").unlink()
+    assert "Traceback" in project.attempt(*COMMAND, flag).stderr
+
+
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [

@@ -41,6 +41,7 @@ _TOP_LEVEL = {
 """First lines of the help of commands outside groups; each is a function in the module of its name."""
 _ALPHA_MODULES = ("graph", "templates")
 """Modules with commands of the group ``alpha``."""
+_DEBUG_FLAGS = frozenset(("--debug", "--verbose"))
 _COMPLETION_COMMANDS = (["__complete"], ["__completeNoDesc"])
 """Hidden commands that the completion scripts run."""
 
@@ -100,7 +101,7 @@ def run(arguments: list[str]) -> int:
 
 def run_app(app: typer.Typer, name: str, arguments: list[str], *, usage_error_code: int = 1) -> int:
     """Run one command line of a program and return its exit code, ``usage_error_code`` for an invalid one."""
-    debug = "--debug" in arguments
+    debug = not _DEBUG_FLAGS.isdisjoint(arguments)
     configure_logs(debug=debug)
     interrupts.begin_command()
     try:

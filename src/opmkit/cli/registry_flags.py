@@ -22,6 +22,7 @@ GLOBAL_FLAGS = {
     "--skip-tls-verify": False,
     "--use-http": False,
     "--debug": False,
+    "--verbose": False,  # operator-sdk's name for it
     "--ca-file": True,
     "--cert-dir": True,
     "--authfile": True,
