@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from opmkit.cli.console import print_json, print_yaml
 from opmkit.cli.container_tools import PullTool
 from opmkit.cli.errors import UsageError, print_warning
 from opmkit.cli.go_commands import given_flags
+from opmkit.cli.olm_v1_flags import OlmV1Flags, OlmVersion
 from opmkit.cli.pod_flags import PodFlags
 from opmkit.cli.registry_flags import RegistryFlags
 
@@ -190,6 +191,7 @@ def manifests(
     catalog_source_flags: CatalogSourceFlags,
     pod_flags: PodFlags,
     install_flags: InstallFlags,
+    olm_v1_flags: OlmV1Flags,
     output: Annotated[
         ManifestFormat, typer.Option("--output", "-o", help="Output format: yaml or json")
     ] = ManifestFormat.YAML,
@@ -200,6 +202,9 @@ def manifests(
 
     Without --package, only the CatalogSource is printed. Channel and target namespaces are looked up in the index.
 
+    With --olm v1, the ClusterCatalog and ClusterExtension are printed instead, with a ServiceAccount that has the
+    permissions to install the bundle.
+
     [bold]Examples:[/]
 
       opm index manifests quay.io/me/catalog:1 --poll-interval 30m | kubectl apply -f -
@@ -207,15 +212,49 @@ def manifests(
       opm index manifests quay.io/me/catalog:1 --package lagoon-operator | kubectl apply -f -
 
       opm index manifests index.db --address catalog.olm.svc:50051 --package lagoon-operator --channel stable
-    """
-    from opmkit.index.operations.manifests.resources import build_manifests, is_available
 
+      opm index manifests quay.io/me/catalog:1 --olm v1 --package lagoon-operator --version '>=1.2, <2'
+    """
+    olm_v1_flags.check_flags(ctx, install_flags.package)
     if not reference and not catalog_source_flags.address:
         raise UsageError("no index: pass REF or --address", ctx.command_path)
     if not install_flags.package and (unused := sorted(given_flags(ctx) & _INSTALL_ONLY_FLAGS)):
         raise UsageError(f"--{unused[0]} requires --package", ctx.command_path)
-    source = catalog_source_flags.source(reference, pod_flags.config())
-    installation = install_flags.installation() if install_flags.package else None
+    if olm_v1_flags.olm is OlmVersion.V1:
+        from opmkit.cli.olm_v1_manifests import OlmV1Manifests
+
+        objects = OlmV1Manifests(
+            image=_parse_image(reference),
+            name=catalog_source_flags.name,
+            poll_interval=catalog_source_flags.poll_interval,
+            priority=catalog_source_flags.priority,
+            package=install_flags.package,
+            namespace=install_flags.install_namespace,
+            channel=install_flags.channel,
+            target_namespaces=tuple(install_flags.target_namespaces or ()),
+            creates_namespace=not install_flags.existing_namespace,
+            flags=olm_v1_flags,
+        ).build(lambda: registry_flags.tool_named(container_tool))
+    else:
+        source = catalog_source_flags.source(reference, pod_flags.config())
+        installation = install_flags.installation() if install_flags.package else None
+        objects = _olm_v0_objects(source, installation, reference, registry_flags, container_tool)
+    if output is ManifestFormat.JSON:
+        print_json({"apiVersion": "v1", "kind": "List", "items": objects})
+    else:
+        print_yaml(objects)
+
+
+def _olm_v0_objects(
+    source: CatalogSource,
+    installation: Installation | None,
+    reference: str,
+    registry_flags: RegistryFlags,
+    container_tool: str,
+) -> list[dict[str, Any]]:
+    """Return the objects for OLM v0, and print warnings."""
+    from opmkit.index.operations.manifests.resources import build_manifests, is_available
+
     if installation:
         if reference:
             index = str(source.image or reference)
@@ -225,11 +264,7 @@ def manifests(
                 f"OLM by default offers a catalog only in its namespace {source.namespace}, not in "
                 f"{installation.namespace}"
             )
-    objects = build_manifests(source, installation)
-    if output is ManifestFormat.JSON:
-        print_json({"apiVersion": "v1", "kind": "List", "items": objects})
-    else:
-        print_yaml(objects)
+    return build_manifests(source, installation)
 
 
 def _parse_image(text: str) -> Reference:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.kubernetes_names import dns1035_label, dns1123_label, dns1123_subdomain
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.index.errors import CatalogError
+from opmkit.index.operations.manifests.durations import check_interval
 from opmkit.index.operations.manifests.names import check_name
 from opmkit.index.operations.manifests.pod_config import PodConfig
 
 if TYPE_CHECKING:
     from opmkit.imagetools.reference import Reference
     from opmkit.index.client.address import Address
-
-_UNIT = r"(?:ns|us|µs|μs|ms|s|m|h)"
-_DURATION = re.compile(rf"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+){_UNIT})+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class CatalogSource:
         for secret in self.secrets:
             check_name("pull secret", secret, dns1123_subdomain)
         if self.poll_interval:
-            _check_interval(self.poll_interval)
+            check_interval(self.poll_interval)
         if self.image is None:
             self._check_address()
         elif self.poll_interval and self.image.digest:
@@ -89,10 +86,3 @@ class CatalogSource:
                 f"{index}: extracting content unsupported: it is an index with a database",
                 hint=Hint("convert it to a file-based catalog with {}", Operation.MIGRATE_INDEX),
             )
-
-
-def _check_interval(interval: str) -> None:
-    if not _DURATION.fullmatch(interval):
-        raise CatalogError(f"invalid polling interval {interval!r}", hint="write a Go duration: 30m, 1h30m, 45s")
-    if not re.search("[1-9]", interval):
-        raise CatalogError(f"invalid polling interval {interval!r}: zero", hint="set a longer one, such as 30m")

@@ -94,7 +94,7 @@ def resolve_in_database(installation: Installation, database: IndexDatabase) -> 
     """
 
     def install_modes(_: Package, bundle: str) -> Mapping[str, bool]:
-        return _install_modes(_spec(cluster_service_version(database, bundle)))
+        return read_install_modes(_spec(cluster_service_version(database, bundle)))
 
     return _resolve(installation, load_catalog(database), install_modes)
 
@@ -108,7 +108,7 @@ def resolve_in_catalog(installation: Installation, blobs: Blobs) -> Installation
     """
 
     def install_modes(package: Package, bundle: str) -> Mapping[str, bool]:
-        return next(filter(None, map(_install_modes, csv_specs(package.bundles[bundle]))), {})
+        return next(filter(None, map(read_install_modes, csv_specs(package.bundles[bundle]))), {})
 
     return _resolve(installation, Catalog.from_blobs(blobs), install_modes)
 
@@ -167,7 +167,7 @@ def _spec(csv: bytes) -> JsonValue:
     return spec
 
 
-def _install_modes(spec: Any) -> dict[str, bool]:
+def read_install_modes(spec: Any) -> dict[str, bool]:
     """Return whether each install mode is supported, nothing if the ClusterServiceVersion does not declare them."""
     try:
         return {str(mode["type"]): mode["supported"] is True for mode in spec["installModes"]}

@@ -1,0 +1,1 @@
+"""ClusterCatalog and ClusterExtension manifests for OLM v1."""

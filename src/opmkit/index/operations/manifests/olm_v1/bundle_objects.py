@@ -1,0 +1,202 @@
+"""The objects that OLM v1 creates for a ``registry+v1`` bundle, and the permissions that they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from opmkit.bundle.api_types.decode import decode_struct
+from opmkit.bundle.api_types.scalars import DecodeMode
+from opmkit.bundle.crd import CRD_KIND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opmkit.bundle.model import Bundle
+
+Rule = dict[str, Any]
+"""A PolicyRule of Kubernetes."""
+
+RBAC = "rbac.authorization.k8s.io"
+CERTIFICATES = "cert-manager.io"
+_WEBHOOKS = "admissionregistration.k8s.io"
+_MAX_NAME_LENGTH = 63
+_WEBHOOK_RESOURCES = {
+    "ValidatingAdmissionWebhook": "validatingwebhookconfigurations",
+    "MutatingAdmissionWebhook": "mutatingwebhookconfigurations",
+}
+_CLUSTER_SCOPED = {
+    "ClusterRole": "clusterroles",
+    "ClusterRoleBinding": "clusterrolebindings",
+    "ConsoleCLIDownload": "consoleclidownloads",
+    "ConsoleLink": "consolelinks",
+    "ConsolePlugin": "consoleplugins",
+    "ConsoleQuickStart": "consolequickstarts",
+    "ConsoleYAMLSample": "consoleyamlsamples",
+    CRD_KIND: "customresourcedefinitions",
+    "PriorityClass": "priorityclasses",
+}
+_NAMESPACED = {
+    "ConfigMap": "configmaps",
+    "NetworkPolicy": "networkpolicies",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "PodMonitor": "podmonitors",
+    "PrometheusRule": "prometheusrules",
+    "Role": "roles",
+    "RoleBinding": "rolebindings",
+    "Secret": "secrets",
+    "Service": "services",
+    "ServiceAccount": "serviceaccounts",
+    "ServiceMonitor": "servicemonitors",
+    "VerticalPodAutoscaler": "verticalpodautoscalers",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ManagedObject:
+    """An object that OLM creates, by its API group and resource; the name is "" if OLM chooses it."""
+
+    group: str
+    resource: str
+    name: str
+    namespaced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BundleObjects:
+    """What OLM v1 creates for a bundle.
+
+    Attributes:
+        managed: objects, sorted and each once.
+        cluster_rules: rules that it grants in all namespaces.
+        install_rules: rules that it grants in the namespace that it installs to.
+        target_rules: rules that it grants in the namespace that the operator watches, if it does not watch all.
+        bound_roles: objects for the existing Roles and ClusterRoles that it binds.
+    """
+
+    managed: tuple[ManagedObject, ...]
+    cluster_rules: tuple[Rule, ...]
+    install_rules: tuple[Rule, ...]
+    target_rules: tuple[Rule, ...]
+    bound_roles: tuple[ManagedObject, ...]
+
+
+def bundle_objects(bundle: Bundle, *, all_namespaces: bool) -> BundleObjects:
+    """Return the objects of a bundle; values with the wrong type are ignored, as the cluster rejects them.
+
+    The rules are those of operator-controller's renderer (v1.9). For an operator that watches all namespaces, the
+    permissions of the ClusterServiceVersion become cluster permissions, with access to namespaces.
+    """
+    install, webhooks = _install_strategy(bundle)
+    manifests = [orjson.loads(text) for text in bundle.objects]
+    others = [one for one in manifests if one.get("kind") in _CLUSTER_SCOPED | _NAMESPACED]
+    permissions: list[Mapping[str, Any]] = install.get("permissions") or []
+    cluster_permissions: list[Mapping[str, Any]] = install.get("clusterPermissions") or []
+    cluster_rules = [rule for one in cluster_permissions for rule in one.get("rules") or ()]
+    target_rules = [rule for one in permissions for rule in one.get("rules") or ()]
+    if permissions and all_namespaces:
+        namespaces = {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "list", "watch"]}
+        cluster_rules, target_rules = [*cluster_rules, *target_rules, namespaces], []
+    managed = {
+        *(_managed(one) for one in others),
+        *_deployments(install),
+        *_service_accounts([*permissions, *cluster_permissions]),
+        *_webhook_objects(webhooks),
+        *_generated_roles(bool(permissions), bool(cluster_permissions), all_namespaces=all_namespaces),
+    }
+    cluster_rules += [rule for one in others if one["kind"] == "ClusterRole" for rule in _rules(one)]
+    install_rules = [rule for one in others if one["kind"] == "Role" for rule in _rules(one)]
+    names = {(one["kind"], _name(one)) for one in others}
+    bound = {role for one in others if one["kind"].endswith("RoleBinding") for role in _bound_role(one, names)}
+    return BundleObjects(
+        managed=tuple(sorted(managed)),
+        cluster_rules=_unique(cluster_rules),
+        install_rules=_unique(install_rules),
+        target_rules=_unique(target_rules),
+        bound_roles=tuple(sorted(bound)),
+    )
+
+
+def _install_strategy(bundle: Bundle) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Return the specification of the install strategy, and the webhook definitions."""
+    csv = decode_struct(orjson.loads(bundle.csv.json), "ClusterServiceVersion", DecodeMode.JSON).value
+    spec = csv.get("spec") or {}
+    return (spec.get("install") or {}).get("spec") or {}, spec.get("webhookdefinitions") or []
+
+
+def _managed(manifest: Mapping[str, Any]) -> ManagedObject:
+    kind, group = manifest["kind"], str(manifest.get("apiVersion", "")).rpartition("/")[0]
+    is_namespaced = kind in _NAMESPACED
+    resource = _NAMESPACED[kind] if is_namespaced else _CLUSTER_SCOPED[kind]
+    return ManagedObject(group, resource, _name(manifest), is_namespaced)
+
+
+def _deployments(install: Mapping[str, Any]) -> Iterator[ManagedObject]:
+    for deployment in install.get("deployments") or ():
+        yield ManagedObject("apps", "deployments", deployment.get("name", ""), True)
+
+
+def _service_accounts(permissions: list[Mapping[str, Any]]) -> Iterator[ManagedObject]:
+    """Yield the service accounts of permissions, except the one that every namespace has."""
+    for permission in permissions:
+        name = permission.get("serviceAccountName") or "default"
+        if name != "default":
+            yield ManagedObject("", "serviceaccounts", name, True)
+
+
+def _webhook_objects(webhooks: list[Mapping[str, Any]]) -> Iterator[ManagedObject]:
+    """Yield the configurations of webhooks, their services, and the certificates of cert-manager."""
+    for webhook in webhooks:
+        if resource := _WEBHOOK_RESOURCES.get(webhook.get("type", "")):
+            name = webhook.get("generateName", "").removesuffix("-")
+            yield ManagedObject(_WEBHOOKS, resource, name, False)
+        service = _suffixed(webhook.get("deploymentName", "").replace(".", "-"), "service")
+        certificate = _suffixed(service, "cert")
+        yield ManagedObject("", "services", service, True)
+        yield ManagedObject(CERTIFICATES, "certificates", certificate, True)
+        yield ManagedObject(CERTIFICATES, "issuers", _suffixed(certificate, "selfsigned-issuer"), True)
+
+
+def _generated_roles(
+    has_permissions: bool, has_cluster_permissions: bool, *, all_namespaces: bool
+) -> Iterator[ManagedObject]:
+    """Yield the roles and bindings of the permissions, whose names end with a hash."""
+    if has_cluster_permissions or (has_permissions and all_namespaces):
+        yield ManagedObject(RBAC, "clusterroles", "", False)
+        yield ManagedObject(RBAC, "clusterrolebindings", "", False)
+    if has_permissions and not all_namespaces:
+        yield ManagedObject(RBAC, "roles", "", True)
+        yield ManagedObject(RBAC, "rolebindings", "", True)
+
+
+def _bound_role(binding: Mapping[str, Any], known: set[tuple[str, str]]) -> Iterator[ManagedObject]:
+    """Yield the role that a binding refers to, unless it is in the bundle."""
+    reference = binding.get("roleRef")
+    reference = reference if isinstance(reference, dict) else {}
+    kind, name = reference.get("kind"), reference.get("name")
+    if kind in {"Role", "ClusterRole"} and isinstance(name, str) and (kind, name) not in known:
+        yield ManagedObject(RBAC, f"{kind.lower()}s", name, binding["kind"] == "RoleBinding")
+
+
+def _rules(role: Mapping[str, Any]) -> list[Rule]:
+    rules: list[Rule] = decode_struct(dict(role), role["kind"], DecodeMode.JSON).value.get("rules") or []
+    return rules
+
+
+def _name(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _suffixed(base: str, suffix: str) -> str:
+    """Return a name as OLM builds it: the base is truncated so that the name is a label."""
+    if len(base) + len(suffix) > _MAX_NAME_LENGTH:
+        base = base[: _MAX_NAME_LENGTH - len(suffix) - 1]
+    return f"{base}-{suffix}"
+
+
+def _unique(rules: list[Rule]) -> tuple[Rule, ...]:
+    return tuple({orjson.dumps(rule, option=orjson.OPT_SORT_KEYS): rule for rule in rules}.values())

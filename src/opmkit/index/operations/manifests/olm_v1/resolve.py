@@ -1,0 +1,113 @@
+"""Find the bundle of a file-based catalog that OLM v1 installs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.versions import strict_version, version_key
+from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.display_name import csv_specs
+from opmkit.index.fbc.model import Catalog
+from opmkit.index.fbc.versions import MIN_VERSION_KEY, version_keys
+from opmkit.index.operations.manifests.installation import ALL, OWN, SINGLE, read_install_modes
+from opmkit.index.suggestions import suggest_names, unknown_packages
+
+if TYPE_CHECKING:
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob
+    from opmkit.index.fbc.model import Package
+    from opmkit.index.operations.manifests.olm_v1.cluster_extension import ClusterExtension
+
+_DEPENDENCIES = ("olm.gvk.required", "olm.package.required", "olm.constraint")
+_EXPERIMENTAL = "OLM v1 only installs operators that watch one namespace if SingleOwnNamespaceInstallSupport is enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedExtension:
+    """An extension with the namespace to watch, and the bundle to install.
+
+    Attributes:
+        extension: the extension.
+        bundle: name of the bundle.
+        image: image of the bundle.
+        warnings: reasons why OLM may not install it.
+    """
+
+    extension: ClusterExtension
+    bundle: str
+    image: str
+    warnings: tuple[str, ...]
+
+
+def resolve_extension(extension: ClusterExtension, blobs: Blobs) -> ResolvedExtension:
+    """Find the bundle to install: that of a version, or the highest version of the channels.
+
+    Ranges of versions are not evaluated, with a warning.
+
+    Raises:
+        UnknownPackage: the package does not exist.
+        InvalidCatalog: the catalog is invalid.
+        CatalogError: a channel or the version does not exist, or the operator does not support the watched namespace.
+    """
+    catalog = Catalog.from_blobs(blobs)
+    for error in unknown_packages([extension.package], catalog.packages):
+        raise error
+    package = catalog.packages[extension.package]
+    bundle, warnings = _select_bundle(extension, package, _candidates(extension, package))
+    modes = next(filter(None, map(read_install_modes, csv_specs(bundle))), {})
+    if modes:
+        extension = _select_namespace(extension, bundle.name, modes)
+    if extension.watch_namespace:
+        warnings.append(_EXPERIMENTAL)
+    warnings += [
+        f"{bundle.name}: OLM v1 does not install bundles with dependencies ({kind})"
+        for kind in _DEPENDENCIES
+        if any(True for _ in bundle.property_values(kind))
+    ]
+    return ResolvedExtension(extension, bundle.name, bundle.image, tuple(warnings))
+
+
+def _candidates(extension: ClusterExtension, package: Package) -> dict[str, BundleBlob]:
+    """Return the bundles of the channels by name, of all channels by default."""
+    for name in extension.channels:
+        if name not in package.channels:
+            raise CatalogError(
+                f'package "{package.name}": channel "{name}" not found',
+                hint=suggest_names("channels", name, list(package.channels)),
+            )
+    names = {name for channel in extension.channels or package.channels for name in package.channels[channel].entries}
+    return {name: bundle for name, bundle in package.bundles.items() if name in names}
+
+
+def _select_bundle(
+    extension: ClusterExtension, package: Package, candidates: dict[str, BundleBlob]
+) -> tuple[BundleBlob, list[str]]:
+    keys = version_keys(candidates.values(), lenient=True)
+    highest = max(candidates.values(), key=lambda bundle: (keys.get(bundle.name, MIN_VERSION_KEY), bundle.name))
+    if not extension.version:
+        return highest, []
+    with suppress(ValueError):
+        wanted = version_key(strict_version(extension.version.removeprefix("=").strip().removeprefix("v")))
+        found = next((bundle for bundle in candidates.values() if keys.get(bundle.name) == wanted), None)
+        if found is None:
+            raise CatalogError(
+                f'package "{package.name}": version "{extension.version}" not found',
+                hint=suggest_names("bundles", extension.version, sorted(candidates)),
+            )
+        return found, []
+    return highest, [f'version range "{extension.version}" is not evaluated: {highest.name} is checked']
+
+
+def _select_namespace(extension: ClusterExtension, bundle: str, modes: dict[str, bool]) -> ClusterExtension:
+    """Return the extension with a namespace to watch that the operator supports."""
+    if not extension.watch_namespace and not modes.get(ALL) and modes.get(OWN):
+        extension = replace(extension, watch_namespace=extension.namespace)
+    mode = ALL if not extension.watch_namespace else OWN if extension.watch_namespace == extension.namespace else SINGLE
+    if not modes.get(mode):
+        supported = ", ".join(sorted(name for name, is_supported in modes.items() if is_supported)) or "none"
+        raise CatalogError(
+            f"{bundle}: unsupported install mode {mode}",
+            hint=f"choose target and install namespaces for one of its modes: {supported}",
+        )
+    return extension
