@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.document_stream import BOM, is_json, read_documents
+from opmkit.bundle.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
 from opmkit.bundle.pinning.image_use import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse
 from opmkit.bundle.pinning.object_images import find_object_images
@@ -179,6 +179,11 @@ class PinnableDocument:
         except (InvalidDocument, RecursionError) as error:
             raise InvalidBundle(f"{self.file}:{self._line}: {error}") from error
 
+    @cached_property
+    def _start_line(self) -> int:
+        """The line in the file where the text begins; to count the lines before it would take long in a catalog."""
+        return self._line - leading_lines(self.text.encode()).count(b"\n")
+
     @property
     def is_json(self) -> bool:
         """Whether the document is JSON, not YAML."""
@@ -189,7 +194,7 @@ class PinnableDocument:
         if self._fixed_line:
             return self._fixed_line
         index = nearest_node(self.root, path).start_mark.index
-        return self._body.count(b"\n", 0, self.start) + self.text.count("\n", 0, index) + 1
+        return self._start_line + self.text.count("\n", 0, index)
 
     def replace(self, images: Mapping[str, str], *, value: JsonValue = None, edits: tuple[TextEdit, ...] = ()) -> bytes:
         """Return the text of the document with other images.

@@ -1,4 +1,4 @@
-"""What to do with ``spec.relatedImages`` when images are pinned."""
+"""Choices for ``spec.relatedImages`` when images are pinned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RelatedImagesMode(StrEnum):
-    """What to do with ``spec.relatedImages``."""
+    """A change of ``spec.relatedImages``."""
 
     COMPLETE = "complete"
     """Create the section, or add the images that it lacks."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.cluster_service_version import CSV_KIND
-from opmkit.bundle.document import read_document
+from opmkit.bundle.document import MAX_BYTES, read_document
 from opmkit.bundle.errors import InvalidDocument
 from opmkit.bundle.load import read_files
 from opmkit.bundle.pinning.pin import MANIFEST_EXTENSIONS, read_manifests
@@ -119,13 +119,15 @@ def _bundle_manifests(path: Path) -> dict[str, bytes] | None:
     if (path / _MANIFESTS).is_dir():
         return {f"{_MANIFESTS}/{name}": raw for name, raw in read_files(path / _MANIFESTS).items()}
     with disk_errors(path):
-        has_manifests = any(file.suffix in MANIFEST_EXTENSIONS for file in path.iterdir())
-    manifests = read_files(path) if has_manifests else {}
-    return manifests if any(_is_csv(name, raw) for name, raw in manifests.items()) else None
+        is_bundle = any(map(_is_csv, sorted(path.iterdir())))
+    return read_files(path) if is_bundle else None
 
 
-def _is_csv(name: str, raw: bytes) -> bool:
-    if not name.endswith(MANIFEST_EXTENSIONS) or CSV_KIND.encode() not in raw:
+def _is_csv(path: Path) -> bool:
+    if path.suffix not in MANIFEST_EXTENSIONS or not path.is_file() or path.stat().st_size > MAX_BYTES:
+        return False
+    raw = path.read_bytes()
+    if CSV_KIND.encode() not in raw:
         return False
     try:
         value = read_document(raw).value
