@@ -168,6 +168,27 @@ def test_external_validators(target: str, opm: Opm, bundle: Path) -> None:
     assert (gone.returncode, "external validator ./gone: cannot be run" in gone.stderr) == (1, True)
 
 
+def test_operators_of_a_repository(opm: Opm, bundle: Path) -> None:
+    operator = opm.directory / "operators" / "lagoon-operator"
+    opm.build_bundle("0.2.0", "oci:image:0.2.0")
+    for version in ("0.1.0", "0.2.0"):
+        shutil.copytree(opm.directory / f"bundle-{version}", operator / version)
+        csv = csv_of(operator / version)
+        csv.rename(csv.with_name("lagoon-operator.clusterserviceversion.yaml"))
+    (operator / "ci.yaml").write_text("updateGraph: semver\n")
+    done = opm.attempt("bundle", "validate", "operators/lagoon-operator", "--output", "json")
+    assert done.returncode == 1, done.stderr
+    first, *versions = json.loads(done.stdout)["bundles"]
+    assert first["target"] == "operators/lagoon-operator"
+    assert [one["target"].rpartition("/")[2] for one in versions] == ["0.1.0", "0.2.0"]
+    errors = [(one["rule"], one["file"], one["line"]) for one in first["findings"] if one["severity"] == "error"]
+    assert errors == [("OPERATOR-CI", "ci.yaml", 1)]
+    (operator / "ci.yaml").write_text("updateGraph: replaces-mode\n")
+    for target in (".", "operators"):
+        done = opm.attempt("bundle", "validate", target, "--profile", "redhat")
+        assert "3 bundles, 0 errors" in done.stdout, done.stdout
+
+
 def across(report: str) -> list[tuple[str, str]]:
     """Return target and rule of the findings of cross-bundle rules in a JSON report."""
     bundles = json.loads(report)["bundles"]

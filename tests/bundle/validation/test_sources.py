@@ -56,6 +56,51 @@ def test_directories_images_and_lists(tmp_path: Path) -> None:
     ]
 
 
+def write_operators(root: Path) -> Path:
+    names = ("1.0.0/manifests/a.yaml", "1.0.0/metadata/annotations.yaml", "1.0.0/tests/a.yaml", ".git/manifests/a")
+    write_files(root / "operators" / "demo", dict.fromkeys((*names, "1.1.0/manifests/b", "1.1.0/metadata/b"), b""))
+    write_files(root / "operators" / "other", {"ci.yaml": b"{}", "catalog-templates/a.yaml": b"{}"})
+    write_files(root / "operators" / "empty", {"README.md": b""})
+    return root
+
+
+@pytest.mark.parametrize("directory", ["operators/demo", "operators", "."])
+def test_operators_stand_for_their_versions(directory: str, tmp_path: Path) -> None:
+    target = write_operators(tmp_path) / directory
+    sources = list(expand_targets([str(target)], no_tags))
+    paths = ["demo", "demo/1.0.0", "demo/1.1.0", "other"][: 3 if directory.endswith("demo") else 4]
+    assert [source.target for source in sources] == [str(tmp_path / "operators" / path) for path in paths]
+    assert [source.operator for source in sources] == [True, False, False, True][: len(paths)]
+    assert [source.of_operator for source in sources] == [False, True, True, False][: len(paths)]
+
+
+def test_a_version_of_an_operator_is_a_bundle(tmp_path: Path) -> None:
+    target = write_operators(tmp_path) / "operators" / "demo" / "1.0.0"
+    assert list(expand_targets([str(target)], no_tags)) == [Source(str(target), target)]
+
+
+def test_files_of_an_operator(tmp_path: Path) -> None:
+    root = write_operators(tmp_path / "repository") / "operators" / "demo"
+    write_files(tmp_path / "repository", {"config.yaml": b"organization: x"})
+    manifests = {"csv.yaml": b"kind: ClusterServiceVersion", "b.clusterserviceversion.yml": b"{}", "crd.yaml": b""}
+    write_files(root / "1.1.0" / "manifests", manifests)
+    write_files(root / "1.0.0" / "manifests", {"csv.yaml": b"kind: ClusterServiceVersion"})
+    (tmp_path / "secret").write_text("password")
+    (root / "ci.yaml").symlink_to(tmp_path / "secret")
+    (root / "1.1.0" / "release-config.yml").write_text("{}")
+    read = read_files(NO_TOOL, Source("demo", root, operator=True))
+    assert read.operator == "demo"
+    assert sorted(read.files) == [
+        "../../config.yaml",
+        "1.0.0/manifests/csv.yaml",
+        "1.0.0/metadata/annotations.yaml",
+        "1.1.0/manifests/b.clusterserviceversion.yml",
+        "1.1.0/release-config.yml",
+    ]
+    renamed = root.rename(root.with_name("renamed"))
+    assert read_files(NO_TOOL, Source("demo", renamed, operator=True)).digest != read.digest
+
+
 @pytest.mark.parametrize(
     ("target", "error"), [("./nowhere", NotABundle), ("Quay.io/Up:1", InvalidReference), ("@gone", ImageToolsError)]
 )

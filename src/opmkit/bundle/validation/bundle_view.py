@@ -82,6 +82,7 @@ class BundleView:
         directories: Paths of all directories, including empty ones.
         image_labels: Labels of the image, None for a directory.
         bare: Whether the root is a manifests directory without metadata.
+        operator: Name of the operator if the root is an operator directory, otherwise "".
         compat: Program whose results are wanted.
         options: Options of optional validators.
         contents: Cache of decoded files.
@@ -95,6 +96,7 @@ class BundleView:
     directories: frozenset[str] = frozenset()
     image_labels: Mapping[str, str] | None = None
     bare: bool = False
+    operator: str = field(default="", kw_only=True)
     compat: Compat = Compat.OPMKIT
     options: Options = Options()
     contents: ContentCache = field(default_factory=ContentCache, repr=False)

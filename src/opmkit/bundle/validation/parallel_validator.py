@@ -72,6 +72,7 @@ class ValidatorConfig:
             self.options,
             contents,
             self.inspect,
+            operator=files.operator,
         )
         findings = tuple(self.run(view))
         name = view.csv.object_name if view.csv else ""

@@ -111,9 +111,12 @@ _SDK = (
 _OPTIONAL_STEPS = {validator.name: Step((validator.name,), compat=validator.compat) for validator in OPTIONAL}
 _PIPELINE = Step(("openshift", "pipeline"), compat=OPMKIT_ONLY)
 _ON_REQUEST = frozenset(
-    {"operatorhub", "opm-content-optional", "multiarch", "packagemanifest", "pipeline", "community-pipeline"}
+    {
+        *("operatorhub", "opm-content-optional", "multiarch", "packagemanifest", "operator"),
+        *("pipeline", "community-pipeline"),
+    }
 )
-"""Validators that repeat others, send requests to registries, validate packages, or are specific to a catalog."""
+"""Validators that repeat others, send requests, validate other directories, or are specific to a catalog."""
 
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile

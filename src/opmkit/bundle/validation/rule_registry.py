@@ -43,6 +43,9 @@ _MODULES: tuple[str, ...] = (
     "rules.openshift",
     "rules.pipeline",
     "rules.labels",
+    "rules.operator_config",
+    "rules.operator_versions",
+    "rules.operator_graph",
     "rules.cross_bundle",
     "rules.external",
 )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FORMAT = "format"
 LABELS = "labels"
 PACKAGE = "packagemanifest"
+OPERATOR = "operator"
 
 
 def run_rules(bundle: BundleView, rules: Iterable[Rule]) -> Iterator[Finding]:
@@ -53,8 +54,8 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     """Return the findings of a profile's validators and of the ``optional`` ones, until a step ends the run.
 
     The validator ``format`` is skipped for a bare manifests directory. For a directory in the package manifest format,
-    only the validator ``packagemanifest`` runs. Outside compatibility modes, a problem that several validators find is
-    reported once.
+    only the validator ``packagemanifest`` runs, and for that of an operator, only ``operator``. Outside compatibility
+    modes, a problem that several validators find is reported once.
 
     Raises:
         UnknownName: if the profile has no optional validator of such a name.
@@ -64,8 +65,8 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     known = validators()
     if _is_package(bundle):
         return list(run_rules(bundle, known[PACKAGE]))
-    findings: list[Finding] = []
-    for step in profile.select_steps(bundle.compat, optional, known):
+    findings = list(run_rules(bundle, known[OPERATOR])) if bundle.operator else []
+    for step in () if bundle.operator else profile.select_steps(bundle.compat, optional, known):
         names = [name for name in step.validators if name != FORMAT or not bundle.bare]
         step_findings = [finding for name in names for finding in run_rules(bundle, known.get(name, ()))]
         findings += step_findings

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from opmkit.bundle.cache import files_digest
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import NotABundle
 from opmkit.bundle.labels import MANIFESTS, METADATA
 from opmkit.bundle.load import not_a_bundle
 from opmkit.bundle.package_directory import is_package_directory
 from opmkit.bundle.source import parse_location, path_or_image
+from opmkit.bundle.validation.operator_directory import (
+    bundle_directories,
+    operator_directories,
+    operator_files,
+    template_names,
+)
 from opmkit.imagetools.errors import LimitExceeded
 from opmkit.imagetools.layer import MEMORY_LIMITS, Limits
 from opmkit.imagetools.layer.limits import LimitTracker
@@ -45,10 +52,15 @@ _DIRECTORY_LABELS = (MANIFESTS, METADATA)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A bundle to validate: its name on the command line, and its directory or image."""
+    """A bundle to validate: its name on the command line, and its directory or image.
+
+    ``operator`` is whether the directory is that of an operator, ``of_operator`` whether it is of one of its versions.
+    """
 
     target: str
     location: ImageReference | Path
+    operator: bool = False
+    of_operator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +71,18 @@ class BundleFiles:
         files: Content by path from the root of the bundle.
         directories: Paths of all directories.
         labels: Labels of the image, None for a directory.
+        operator: Name of the operator if the directory is that of an operator, otherwise "".
     """
 
     files: Mapping[str, bytes]
     directories: frozenset[str]
     labels: Mapping[str, str] | None = None
+    operator: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Digest of all that rules depend on."""
+        return files_digest(self.files) + (f":{self.operator}" if self.operator else "")
 
     @property
     def bare(self) -> bool:
@@ -76,7 +95,8 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
 
     A target is ``DIR``, an image reference with a tag or digest, ``REGISTRY/REPO`` or ``REGISTRY/REPO:*`` for the
     result of ``tags``, or ``@FILE`` with one target per line and comments after ``#``. A directory in the package
-    manifest format stands for itself and the directories of its versions.
+    manifest format, and that of an operator, stands for itself and the directories of its versions; a repository of
+    operators stands for all of them.
 
     Raises:
         InvalidReference: for an invalid image reference.
@@ -96,7 +116,16 @@ def expand_targets(targets: Iterable[str], tags: Callable[[Reference], Iterable[
 
 
 def _directories(path: Path, target: str) -> Iterator[Source]:
-    """Yield a directory, and the directories of its versions if it is in the package manifest format."""
+    """Yield a directory, and those of its versions if it is in the package manifest format or that of an operator."""
+    with disk_errors(path):
+        operators = [(operator, bundle_directories(operator)) for operator in operator_directories(path)]
+    for operator, versions in operators:
+        name = target if operator == path else _printable(str(Path(target, operator.relative_to(path))))
+        yield Source(name, operator, operator=True)
+        for version in versions:
+            yield Source(_printable(str(Path(name, version.name))), version, of_operator=True)
+    if operators:
+        return
     yield Source(target, path)
     if is_package_directory(path):
         for version in sorted(child for child in path.iterdir() if child.is_dir() and not child.name.startswith(".")):
@@ -136,7 +165,7 @@ def read_files(get_tool: GetTool, source: Source) -> BundleFiles:
         ImageToolsError: if a file or the image cannot be read, or exceeds a limit.
     """
     if isinstance(source.location, Path):
-        return _read_directory(source.location)
+        return _read_operator(source.location) if source.operator else _read_directory(source.location)
     labels = get_tool().inspect(source.location).labels
     labelled = (labels.get(label, "").strip("/") for label in _DIRECTORY_LABELS)
     files = get_tool().read_tree(source.location, sorted({*_DIRECTORIES, *filter(None, labelled)}), _LIMITS)
@@ -174,7 +203,7 @@ def _read_directory(root: Path) -> BundleFiles:
                 directories.add(_printable(path))
             elif entry.is_file():
                 tracker.add("extracted_bytes", entry.stat().st_size, str(root))
-                files[_printable(path)] = _read_file(entry)
+                files[_printable(path)] = _read_file(entry, entry.stat().st_size)
     if (nested := _nested_bundles(files)) and not is_package_directory(root):
         paths = ", ".join(str(root / path) for path in nested[:_MAX_LISTED])
         more = f" and {len(nested) - _MAX_LISTED} more" if len(nested) > _MAX_LISTED else ""
@@ -185,6 +214,22 @@ def _read_directory(root: Path) -> BundleFiles:
     if not any(name.startswith(("manifests/", "metadata/")) or "/" not in name for name in files):
         raise NotABundle(f"{root}: no bundle found", hint="pass the directory that contains manifests/ and metadata/")
     return BundleFiles(files, frozenset(directories))
+
+
+def _read_operator(root: Path) -> BundleFiles:
+    """Read the files of an operator directory that rules about operators need."""
+    tracker = LimitTracker(_LIMITS)
+    files: dict[str, bytes] = {}
+    with disk_errors(root):
+        real_root = os.path.realpath(root)
+        for name, path in operator_files(root):
+            if path.is_symlink() and not _links_into(real_root, str(path)):
+                continue
+            tracker.add("entries", 1, str(root))
+            tracker.add("extracted_bytes", path.stat().st_size, str(root))
+            files[_printable(name)] = _read_file(path, path.stat().st_size)
+        files |= {_printable(name): b"" for name in template_names(root)}
+        return BundleFiles(files, _parents(files), operator=_printable(root.resolve().name))
 
 
 def _nested_bundles(files: Mapping[str, bytes]) -> list[str]:
@@ -201,11 +246,10 @@ def _links_into(directory: str, link: str) -> bool:
     return Path(link).exists() and Path(os.path.realpath(link)).is_relative_to(directory)
 
 
-def _read_file(entry: os.DirEntry[str]) -> bytes:
-    size = entry.stat().st_size
+def _read_file(path: os.PathLike[str], size: int) -> bytes:
     if size > MAX_BYTES:
-        raise LimitExceeded(f"{entry.path} is larger than {MAX_BYTES} bytes", hint="keep only the bundle there")
-    with open(entry.path, "rb") as file:  # noqa: PTH123 - creating a Path takes longer than reading the file
+        raise LimitExceeded(f"{os.fspath(path)} is larger than {MAX_BYTES} bytes", hint="keep only the bundle there")
+    with open(path, "rb") as file:  # noqa: PTH123 - creating a Path takes longer than reading the file
         return file.read(size)
 
 

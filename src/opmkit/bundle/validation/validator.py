@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.cache import files_digest
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
@@ -72,7 +71,7 @@ class BundleValidator:
         """Return the cached result, or read the bundle and submit it for validation."""
         if isinstance(source.location, Path):
             bundle = self.read(self.get_tool, source)
-            digest = files_digest(bundle.files) if self.cache else ""
+            digest = bundle.digest if self.cache else ""
             result = self._cached(digest, source) or validator.submit(NamedBundle(source.target, bundle))
             return _PulledBundle(digest, str(source.location.resolve()), result, bundle.files)
         digest = self.get_tool().digest(source.location) if self.cache else ""
@@ -82,7 +81,7 @@ class BundleValidator:
         if digest and isinstance(source.location, Reference):  # the tag could be moved in the meantime
             source = replace(source, location=source.location.with_digest(digest))
         bundle = self.read(self.get_tool, source)
-        identity = digest or files_digest(bundle.files)
+        identity = digest or bundle.digest
         return _PulledBundle(digest, identity, validator.submit(NamedBundle(source.target, bundle)), bundle.files)
 
     def _cached(self, digest: str, source: Source) -> ValidationResult | None:
@@ -111,11 +110,19 @@ class BundleValidator:
         return replace(result, findings=(*result.findings, *findings))
 
 
-def add_cross_bundle_findings(results: Sequence[ValidationResult], rules: Iterable[Rule]) -> list[ValidationResult]:
+_OPERATOR_RULES = frozenset({"ACROSS-REPLACES-MISSING", "ACROSS-REPLACES-CYCLE", "ACROSS-CHANNEL-HEADS"})
+"""Cross-bundle rules for which the validator ``operator`` has stricter ones."""
+
+
+def add_cross_bundle_findings(
+    results: Sequence[ValidationResult], sources: Iterable[Source], rules: Iterable[Rule]
+) -> list[ValidationResult]:
     """Return the results with the findings of the cross-bundle rules added."""
+    of_operators = {source.target for source in sources if source.of_operator}
     findings: dict[str, list[Finding]] = {}
     for summary, finding in run_cross_bundle_rules((result.summary for result in results if result.summary), rules):
-        findings.setdefault(summary.target, []).append(finding)
+        if not (summary.target in of_operators and finding.rule in _OPERATOR_RULES):
+            findings.setdefault(summary.target, []).append(finding)
     return [replace(result, findings=(*result.findings, *findings.get(result.target, ()))) for result in results]
 
 

@@ -52,7 +52,7 @@ def validate(
         list[str] | None,
         typer.Argument(
             metavar="[TARGET]...",
-            help="Bundle directories, images, REGISTRY/REPO for all tags, or @FILE for a list of targets",
+            help="Bundle or operator directories, images, REGISTRY/REPO for all tags, or @FILE for a list of targets",
         ),
     ] = None,
     tag: Annotated[
@@ -76,6 +76,8 @@ def validate(
       opm bundle validate quay.io/me/lagoon:0.1.0 --select-optional name=good-practices
 
       opm bundle validate ./bundle --profile operator-sdk --select-optional suite=operatorframework
+
+      opm bundle validate operators/lagoon --profile community
 
       opm bundle validate quay.io/me/lagoon --tags 'v1.*' --output json --fail-on warning
 
@@ -184,7 +186,7 @@ def _validate(
         from opmkit.bundle.validation.rule_registry import validators
 
         rules = [rule for rule in validators().get("across", ()) if plan.compat in rule.compat]
-        results = add_cross_bundle_findings(results, rules)
+        results = add_cross_bundle_findings(results, sources, rules)
     results = [plan.policy.apply(_format_hint(result)) for result in results]
     return results if plan.known is None else [exclude_known(result, plan.known) for result in results]
 
