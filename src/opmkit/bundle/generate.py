@@ -97,7 +97,7 @@ def generate(
         )
     metadata = parent / "metadata"
     writes_annotations = _needs_writing(metadata / _ANNOTATIONS, annotations, overwrite=overwrite)
-    if others is not None and _read_annotations(metadata / _ANNOTATIONS) == annotations:
+    if others is not None and read_annotations(metadata / _ANNOTATIONS) == annotations:
         writes_annotations = False  # the file already has these annotations; rewriting it would drop its comments
     with disk_errors(parent):
         if output and not (manifests.exists() and manifests.samefile(directory)):
@@ -131,7 +131,7 @@ def bundle_annotations(media_type: str, given: AnnotationsInput) -> dict[str, st
 
 def annotations_yaml(annotations: Mapping[str, str]) -> str:
     """Return the text of an annotations file; it depends only on the annotations."""
-    lines = (f"  {key}: {_yaml_scalar(value)}\n" for key, value in sorted(annotations.items()))
+    lines = (f"  {key}: {yaml_scalar(value)}\n" for key, value in sorted(annotations.items()))
     return f"annotations:\n{''.join(lines)}"
 
 
@@ -153,7 +153,7 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _yaml_scalar(value: str) -> str:
+def yaml_scalar(value: str) -> str:
     """Quote a value if a YAML parser could read it as another type."""
     from opmkit.bundle.go_yaml import resolve
 
@@ -195,7 +195,7 @@ def _complete(
     try:
         inferred = infer_annotations(directory)
     except InvalidBundle:
-        found = ((path, _read_annotations(path)) for path in files)
+        found = ((path, read_annotations(path)) for path in files)
         path, annotations = next(((path, one) for path, one in found if one is not None), (None, {}))
         if path is None:
             raise
@@ -230,7 +230,7 @@ def _from_annotations(given: AnnotationsInput, path: Path, annotations: Mapping[
     return AnnotationsInput(package or "", channels or "", given.default_channel or default)
 
 
-def _read_annotations(path: Path) -> Mapping[str, str] | None:
+def read_annotations(path: Path) -> Mapping[str, str] | None:
     """Parse an annotations file; return None if it does not exist, raise InvalidBundle if it is invalid."""
     content = read_files(path.parent).get(path.name)
     if content is None:
@@ -249,7 +249,7 @@ def _needs_writing(path: Path, wanted: Mapping[str, str], *, overwrite: bool) ->
     Raises:
         InvalidBundle: if the file has other annotations and ``overwrite`` is not set.
     """
-    existing = None if overwrite else _read_annotations(path)
+    existing = None if overwrite else read_annotations(path)
     if existing is None:
         return True
     differences = [
