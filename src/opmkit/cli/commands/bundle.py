@@ -16,6 +16,7 @@ from opmkit.cli.console import ValueFormat, print_line, print_value, progress
 from opmkit.cli.container_tools import BUILD_TOOL_HELP, PUSH_HELP, FormatOption, PullToolWithoutShorthand
 from opmkit.cli.dockerfile_flags import DockerfileFlags
 from opmkit.cli.errors import conflicting_flags, print_warning
+from opmkit.cli.generation_flags import GenerationFlags
 from opmkit.cli.go_commands import given_flags, require_flags
 from opmkit.cli.index_output import print_unpushed
 from opmkit.cli.registry_flags import CA_FILE_HELP, REGISTRY_PANEL, RegistryFlags
@@ -143,15 +144,32 @@ class ConfigMapFlags:
         write_config_map(cluster, config_map, replacing=MANAGED_ANNOTATIONS)
 
 
-def generate(ctx: typer.Context, bundle_flags: BundleFlags) -> None:
-    """Generate metadata/annotations.yaml of a bundle, and bundle.Dockerfile in the working directory
+def generate(ctx: typer.Context, bundle_flags: BundleFlags, generation_flags: GenerationFlags) -> None:
+    """Generate a bundle from the manifests that install an operator, or the metadata of existing manifests
+
+    With --directory, only metadata/annotations.yaml and bundle.Dockerfile are written, for the manifests of a bundle.
+
+    Otherwise, a bundle is generated from manifests as for kubectl apply: Deployments, roles, bindings, service
+    accounts, CRDs, webhooks and sample custom resources. They fill in the ClusterServiceVersion of --base-csv, whose
+    other fields are retained.
 
     [bold]Examples:[/]
+
+      kustomize build config/default | opm bundle generate -p lagoon --version 0.1.0 -c alpha --base-csv base.yaml
+
+      opm bundle generate --input deploy/ --package lagoon --version 0.1.0 --channels alpha,stable --default stable
 
       opm bundle generate --directory deploy/0.1.0/manifests --package lagoon --channels alpha,stable --default stable
 
       opm bundle generate -d deploy/0.1.0/manifests -p lagoon -c alpha --output-dir bundle
     """
+    given = given_flags(ctx)
+    if "directory" not in given:
+        generation_flags.generate(ctx, bundle_flags)
+        return
+    for flag in ("input", "base-csv", "version", "extra-service-accounts"):
+        if flag in given:
+            raise conflicting_flags("--directory", f"--{flag}", ctx.command_path)
     bundle_flags.generate(ctx, overwrite=True)
 
 

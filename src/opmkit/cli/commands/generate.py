@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from opmkit.cli.commands import generate_kustomize
+from opmkit.cli.commands.generate_bundle import bundle
 from opmkit.cli.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.registration import create_group
@@ -65,4 +66,4 @@ def _select_images(base: str, builder: str, binary: str, compat: Compat) -> tupl
 
 _KUSTOMIZE = create_group("kustomize", "Generate kustomize files of an operator project", generate_kustomize.COMMANDS)
 
-COMMANDS = (("dockerfile", dockerfile), ("kustomize", _KUSTOMIZE))
+COMMANDS = (("dockerfile", dockerfile), ("kustomize", _KUSTOMIZE), ("bundle", bundle))
