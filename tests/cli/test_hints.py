@@ -30,7 +30,8 @@ EXTERNAL_FLAGS = {
     "imagetools/spec/manifest.py": {"--format"},  # skopeo
     "index/image/base.py": {"--cache-dir"},  # opm in an index image
     "index/image/content.py": {"--database"},  # opm in an index image
-    "index/image/dockerfile.py": {"--cache-dir", "--cache-only"},  # opm in an index image
+    "index/image/dockerfile.py": {"--cache-dir", "--cache-only", "--from"},  # opm in an index image, COPY
+    "olm/registry_pod.py": {"--port"},  # opm in the image of the pod
 }
 """Flags of other programs, and of the commands in images, with the same names as flags of opm."""
 
@@ -128,7 +129,7 @@ def strings(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", ["imagetools", "bundle", "index"])
+@pytest.mark.parametrize("package", ["imagetools", "kube", "bundle", "index", "olm"])
 def test_the_library_names_no_flag(package: str) -> None:
     known = frozenset().union(*flags_by_command().values())
     paths = sorted((SOURCE / package).rglob("*.py"))
@@ -144,7 +145,7 @@ def test_the_library_names_no_flag(package: str) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("package", ["imagetools", "bundle", "index"])
+@pytest.mark.parametrize("package", ["imagetools", "kube", "bundle", "index", "olm"])
 def test_hints_of_the_library_name_no_command(package: str) -> None:
     """A docstring may name the command of Go opm that it is equivalent to."""
     quoted = re.compile(rf"['`]({'|'.join(flags_by_command())})\b[^'`]*['`]")

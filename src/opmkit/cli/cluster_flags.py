@@ -14,8 +14,8 @@ CLUSTER_PANEL = "Cluster access"
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFlags:
-    """Flags for access to a cluster."""
+class ConnectionFlags:
+    """Flags for the connection to a cluster."""
 
     kubeconfig: Annotated[
         str,
@@ -35,6 +35,18 @@ class ClusterFlags:
             rich_help_panel=CLUSTER_PANEL,
         ),
     ] = ""
+
+    def connect(self, namespace: str = "") -> Cluster:
+        """Return a client for the cluster, without sending a request; raises ClusterError."""
+        from opmkit.kube.cluster import Cluster
+
+        return Cluster.connect(self.kubeconfig, context=self.context, namespace=namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFlags(ConnectionFlags):
+    """Flags for access to a namespace of a cluster."""
+
     namespace: Annotated[
         str,
         typer.Option(
@@ -46,8 +58,6 @@ class ClusterFlags:
         ),
     ] = ""
 
-    def connect(self) -> Cluster:
+    def connect(self, namespace: str = "") -> Cluster:
         """Return a client for the cluster, without sending a request; raises ClusterError."""
-        from opmkit.kube.cluster import Cluster
-
-        return Cluster.connect(self.kubeconfig, context=self.context, namespace=self.namespace)
+        return ConnectionFlags.connect(self, namespace or self.namespace)

@@ -18,7 +18,7 @@ from lightkube.generic_resource import create_global_resource, create_namespaced
 from lightkube.types import CascadeType, OnErrorAction, OnErrorResult, PatchType
 
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import ALL_NAMESPACES
+from opmkit.kube.resources import ALL_NAMESPACES, FIELD_MANAGER
 from opmkit.kube.transport import Transport
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from opmkit.kube.connection import Connection
     from opmkit.kube.resources import Object, Resource
 
-FIELD_MANAGER = "opm"
 _PAGE_SIZE = 250
 _MAX_LOG_LINES = 5000
 _EXPIRED = 410

@@ -8,6 +8,8 @@ from typing import Any
 Object = dict[str, Any]
 """A Kubernetes object in JSON types."""
 ALL_NAMESPACES = "*"
+FIELD_MANAGER = "opm"
+"""Manager of the fields that this client writes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,3 +31,19 @@ class InstallationFailed(OlmError):
 
 class CleanupFailed(OlmError):
     """Objects of an operator still exist after its removal."""
+
+
+class InvalidRelease(OlmError):
+    """Files are not a release of OLM."""
+
+
+class ReleaseUnavailable(OlmError):
+    """A release of OLM cannot be read or downloaded."""
+
+
+class AlreadyInstalled(OlmError):
+    """OLM, or a part of it, exists in the cluster."""
+
+
+class ReleaseFailed(OlmError):
+    """OLM could not be installed or removed completely; the details list causes and objects."""

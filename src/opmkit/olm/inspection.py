@@ -26,7 +26,7 @@ from opmkit.olm.operator_version import deployment_names
 from opmkit.olm.unpacking import is_unpack_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object, Resource
@@ -55,9 +55,9 @@ class Involved:
     bundle_image: str = ""
 
 
-def find_problems(cluster: Cluster, involved: Involved) -> list[Problem]:
+def find_problems(cluster: Cluster, involved: Involved, deployments: Iterable[str] = ()) -> list[Problem]:
     """Return the problems that the objects report, without duplicates. Unreadable objects are reported as well."""
-    return _Inspection(cluster, involved).run()
+    return _Inspection(cluster, involved, tuple(deployments)).run()
 
 
 @dataclass(slots=True)
@@ -66,6 +66,7 @@ class _Inspection:
 
     cluster: Cluster
     involved: Involved
+    deployments: tuple[str, ...]
     problems: dict[Problem, None] = field(default_factory=dict)
     seen: list[Object] = field(default_factory=list)
 
@@ -82,6 +83,8 @@ class _Inspection:
         if csv is None and involved.bundle_image:
             self._add_unpacking(catalog_namespace)
         for name in deployment_names(csv) if csv and text(csv, "status", "phase") != "Succeeded" else ():
+            self._add_deployment(name)
+        for name in self.deployments:
             self._add_deployment(name)
         self._add_events({involved.namespace, catalog_namespace})
         return list(self.problems)

@@ -28,7 +28,9 @@ def list_subscriptions(cluster: Cluster, namespace: str, package: str) -> list[O
             raise
         raise OlmNotInstalled(
             f"OLM is not installed in the cluster {cluster.host}: it does not have {SUBSCRIPTION.full_name}",
-            hint="install OLM, or check that the kubeconfig selects the right cluster",
+            hint=Hint.any_of(
+                Hint("install it with {}", Operation.INSTALL_OLM), "check that the kubeconfig selects the right cluster"
+            ),
         ) from error
     return [each for each in found if text(each, "spec", "name") == package]
 

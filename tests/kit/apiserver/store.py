@@ -79,8 +79,11 @@ class Store:
                 message = f'{kind.plural} "{name}" already exists'
                 raise ApiError(409, "AlreadyExists", message, details(kind.plural, name, kind.group))
             new = {key: value for key, value in given.items() if key != "status" or not kind.has_status}
-            if not applying:
-                record_change(self._managers.setdefault(key, {}), manager, {}, new)
+            managers = self._managers.setdefault(key, {})
+            if applying:
+                applied({}, new, managers, manager, force=False)
+            else:
+                record_change(managers, manager, {}, new)
             return self._commit(kind, key, new)
 
     def update(
@@ -121,9 +124,7 @@ class Store:
             current = self.objects.get(key)
             if current is None:
                 given["metadata"]["name"] = name
-                created = self.create(kind, namespace, given, manager, applying=True)
-                applied({}, given, self._managers.setdefault(key, {}), manager, force=force)
-                return created, True
+                return self.create(kind, namespace, given, manager, applying=True), True
             managers = self._managers.setdefault(key, {})
             new = applied(current, given, managers, manager, force=force)
             _check(kind, new, name)
@@ -183,6 +184,9 @@ class Store:
             "uid": old.get("uid") or str(uuid.uuid4()),
             "creationTimestamp": old.get("creationTimestamp") or _TIME,
         }
+        managers = self._managers.get(key)
+        if managers:
+            metadata["managedFields"] = [{"manager": name, "operation": kind} for name, kind in sorted(managers)]
         if kind.has_status:
             same = before is not None and before.get("spec") == new.get("spec")
             metadata["generation"] = old.get("generation", 0) + (0 if same else 1)

@@ -1,0 +1,1 @@
+"""Releases of OLM: install them in a cluster, check and remove them."""
