@@ -204,7 +204,7 @@ def test_failure_names_its_causes_and_the_remaining_objects(
     for cause in causes:
         assert cause in report
     assert "remaining objects: CatalogSource ns/lagoon-operator-catalog" in report
-    assert "hint: run 'opm cleanup' for package lagoon-operator in namespace ns" in report
+    assert "run 'opm cleanup' for package lagoon-operator in namespace ns" in report
     run("cleanup", PACKAGE)
     for name in ("unpack-1", "operator-1"):
         server.remove("Pod", name, "ns") if name in remaining(server).get("Pod", []) else None

@@ -18,6 +18,7 @@ FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
         Setting.DATA_LIMIT: ("--datalimit",),
         Setting.IMAGE_FORMAT: ("--format",),
         Setting.PLAIN_HTTP: ("--use-http",),
+        Setting.PULL_SECRET: ("--pull-secret-name",),
         Setting.TO_CATALOG: ("--to-fbc",),
     }
 )

@@ -62,7 +62,9 @@ class Setting(StrEnum):
     TLS_KEY = "tls_key"
     TO_CATALOG = "to_catalog"
 
+    INDEX_IMAGE = "index_image"
     INSTALL_MODE = "install_mode"
+    PULL_SECRET = "pull_secret"  # noqa: S105 - the name of a setting
     TIMEOUT = "timeout"
     VERSION = "version"
 

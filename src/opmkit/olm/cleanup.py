@@ -115,7 +115,7 @@ def _wait_until_gone(cluster: Cluster, targets: Sequence[Target], deadline: Dead
 
 def _gone(cluster: Cluster, target: Target) -> bool | Pending:
     found = _find(cluster, target)
-    return True if found is None else Pending(f"{target} to be deleted{_describe(found)}")
+    return True if found is None else Pending(f"{target} to be deleted", _describe(found))
 
 
 def _find(cluster: Cluster, target: Target) -> Object | None:
@@ -127,14 +127,14 @@ def _describe(found: Object) -> str:
     finalizers = strings(found, "metadata", "finalizers")
     message = text(condition(found, "Terminating"), "message")
     parts = [f"finalizers {', '.join(finalizers)}"] if finalizers else []
-    return f": {'; '.join([*parts, *([message] if message else [])])}" if parts or message else ""
+    return "; ".join([*parts, *([message] if message else [])])
 
 
 def _failure(cluster: Cluster, targets: Sequence[Target], error: TimedOut) -> CleanupFailed:
     remaining = [(target, found) for target in targets if (found := _find(cluster, target)) is not None]
     return CleanupFailed(
         f"not removed completely: {error.message}",
-        details=[f"  {target} still exists{_describe(found)}" for target, found in remaining],
+        details=[f"  {Pending(f'{target} still exists', _describe(found))}" for target, found in remaining],
         hint=Hint.any_of(
             Hint("wait longer with {}", Setting.TIMEOUT),
             "remove the finalizers of objects whose controller does not run any more",

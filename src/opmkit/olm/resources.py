@@ -17,6 +17,7 @@ from opmkit.olm.objects import (
     subscription_name,
     text,
 )
+from opmkit.olm.registry_pod import DEFAULT_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,12 +62,19 @@ class InjectedBundles:
 
     def annotations(self, pod: str) -> dict[str, str]:
         """Return the annotations of the CatalogSource whose catalog the named pod serves."""
-        bundles = [{"imageTag": image, "mode": "semver"} for image in self.images]
+        mode = "semver" if is_empty_index(self.index) else "replaces"  # operator-sdk needs one for databases
+        bundles = [{"imageTag": image, "mode": mode} for image in self.images]
         return {
             INDEX_IMAGE_ANNOTATION: self.index,
             BUNDLES_ANNOTATION: json.dumps(bundles, separators=(",", ":")),
             POD_ANNOTATION: pod,
         }
+
+
+def is_empty_index(image: str) -> bool:
+    """Return whether an index image is one of those that contain only ``opm``, without a catalog."""
+    name = DEFAULT_IMAGE.partition(":")[0]
+    return not image or image == name or image.startswith((f"{name}:", f"{name}@"))
 
 
 def build_catalog_source(package: str, namespace: str, options: PodOptions) -> Object:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Setting
 from opmkit.kube.resources import CSV, INSTALL_PLAN, JOB, POD, SUBSCRIPTION
 from opmkit.olm.diagnosis import install_plan_problems, pod_problems
 from opmkit.olm.errors import InstallationFailed
@@ -67,7 +68,7 @@ class Rollout:
             if stored and self.operator.name in strings(stored, "spec", "clusterServiceVersionNames"):
                 return plan
         self._check_conditions(found)
-        return Pending(self._describe_progress(found))
+        return self._describe_progress(found)
 
     def _check_conditions(self, subscription: Object) -> None:
         """Raise InstallationFailed if a condition of the Subscription is final."""
@@ -81,20 +82,23 @@ class Rollout:
         elif not self._unsatisfiable_since:
             self._unsatisfiable_since = time.monotonic()
         elif time.monotonic() - self._unsatisfiable_since > RESOLUTION_GRACE:
-            raise InstallationFailed("OLM cannot resolve the dependencies of the namespace")
+            raise InstallationFailed(
+                "OLM cannot resolve the dependencies of the namespace",
+                hint=Hint("name an index that contains the dependencies with {}", Setting.INDEX_IMAGE),
+            )
 
-    def _describe_progress(self, subscription: Object) -> str:
+    def _describe_progress(self, subscription: Object) -> Pending:
         image = self.operator.image
         if image and condition(subscription, "BundleUnpacking").get("status") == "True":
             cluster, namespace = self.session.cluster, self.catalog_namespace
             jobs = [job for job in cluster.list(JOB, namespace) if is_unpack_job(job, image)]
             pods = [pod for job in jobs for pod in cluster.list(POD, namespace, labels={"job-name": name_of(job)})]
             problem = next((str(found) for pod in pods for found in pod_problems(pod)), "")
-            return f"OLM to unpack {image}{f': {problem}' if problem else ''}"
+            return Pending(f"OLM to unpack {image}", problem)
         resolution = condition(subscription, "ResolutionFailed")
         if resolution.get("status") == "True":
-            return f"OLM to resolve the Subscription: {text(resolution, 'message')}"
-        return f"OLM to create the InstallPlan of {self.operator.name}"
+            return Pending("OLM to resolve the Subscription", text(resolution, "message"))
+        return Pending(f"OLM to create the InstallPlan of {self.operator.name}")
 
     def _find_installed(self, plan: str) -> bool | Pending:
         cluster, namespace, name = self.session.cluster, self.session.namespace, self.operator.name
@@ -109,5 +113,5 @@ class Rollout:
             causes = [problem.message for problem in install_plan_problems(stored or {})]
             raise InstallationFailed(f"{subject(stored)} failed{f': {causes[0]}' if causes else ''}")
         if csv is None:
-            return Pending(f"InstallPlan {plan} to create {name}: {text(stored, 'status', 'phase') or 'no phase yet'}")
-        return Pending(f"{name} to be installed: {phase or 'no phase yet'}{f': {message}' if message else ''}")
+            return Pending(f"InstallPlan {plan} to create {name}", text(stored, "status", "phase"))
+        return Pending(f"{name} to be installed", f"{phase}: {message}" if phase and message else phase)

@@ -100,7 +100,7 @@ def _ready_ip(cluster: Cluster, name: str, namespace: str) -> str | Pending:
     state = next((problem.message for problem in pod_problems(pod)), text(pod, "status", "phase") or "not started")
     if any((status.get("restartCount") or 0) >= _MAX_RESTARTS for status in items(pod, "status", "containerStatuses")):
         raise InstallationFailed(f"Pod {namespace}/{name} that serves the catalog: {state}")
-    return Pending(f"pod {name} that serves the catalog: {state}")
+    return Pending(f"pod {name} that serves the catalog", state)
 
 
 def _connected(cluster: Cluster, catalog_source: Object) -> bool | Pending:
@@ -112,4 +112,4 @@ def _connected(cluster: Cluster, catalog_source: Object) -> bool | Pending:
     if text(state, "lastObservedState") == READY and text(state, "address") == address:
         return True
     observed = text(state, "lastObservedState") if text(state, "address") == address else ""
-    return Pending(f"OLM to connect to CatalogSource {name}: {observed or 'no connection yet'}")
+    return Pending(f"OLM to connect to CatalogSource {name}", observed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools import interrupts
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CSV, INSTALL_PLAN
 from opmkit.olm.errors import InstallationFailed
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from opmkit.imagetools.errors import OpmkitError
     from opmkit.kube import Cluster
     from opmkit.kube.resources import Object
+    from opmkit.olm.diagnosis import Problem
     from opmkit.olm.waiting import Deadline, Reporter
+
+_PULL_HINT = Hint.any_of(
+    "check that the cluster can pull the image", Hint("name a secret for it with {}", Setting.PULL_SECRET)
+)
 
 
 @dataclass
@@ -55,18 +60,20 @@ class Session:
 
     def explain(self, error: OpmkitError, what: str) -> InstallationFailed:
         """Return the error to raise for a failure, with the reasons of the cluster and the remaining objects."""
-        details: list[str] = []
+        problems: list[Problem] = []
         remaining = list(self.created)
         if not isinstance(error, ClusterError) or error.status:  # otherwise the cluster cannot be reached
-            details = [f"  {problem}" for problem in find_problems(self.cluster, self.objects)]
+            problems = find_problems(self.cluster, self.objects)
             remaining += self._created_by_olm()
+        details = [f"  {problem}" for problem in problems]
         if remaining:
             details.append(f"remaining objects: {', '.join(remaining)}")
         clean_up = Hint(
             f"run {{}} for package {self.package} in namespace {self.namespace} before the next attempt",
             Operation.CLEAN_UP,
         )
-        hint = Hint.all_of(error.hint, clean_up) if remaining else error.hint
+        pull = "ImagePull" in " ".join(problem.message for problem in problems)
+        hint = Hint.all_of(error.hint, _PULL_HINT if pull else "", clean_up if remaining else "")
         return InstallationFailed(f"{what}: {error.message}", details=details, hint=hint)
 
     def _created_by_olm(self) -> list[str]:

@@ -19,7 +19,7 @@ from opmkit.olm.installation import InstalledOperator
 from opmkit.olm.objects import field, items, name_of, namespace_of, subject, text
 from opmkit.olm.preflight import list_subscriptions
 from opmkit.olm.registry_pod import DEFAULT_IMAGE
-from opmkit.olm.resources import POD_ANNOTATION, InjectedBundles
+from opmkit.olm.resources import POD_ANNOTATION, InjectedBundles, is_empty_index
 from opmkit.olm.rollout import Rollout
 from opmkit.olm.serving import ServedCatalog, config_map_names, remove_former, serve_catalog
 from opmkit.olm.session import Session
@@ -177,12 +177,6 @@ class _Present:
             f"{subject(self.source)}: cannot be extended: it has neither an image nor a record of its bundles",
             hint=Hint("remove the operator with {} and install the new version", Operation.CLEAN_UP),
         )
-
-
-def is_empty_index(image: str) -> bool:
-    """Return whether an index image is one of those that contain only ``opm``, without a catalog."""
-    name = DEFAULT_IMAGE.partition(":")[0]
-    return not image or image == name or image.startswith((f"{name}:", f"{name}@"))
 
 
 def _parts(cluster: Cluster, pod: Object | None) -> Iterator[Blobs]:

@@ -44,9 +44,19 @@ NO_REPORTS = NullReporter()
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The description of a state that is not reached yet, such as ``InstallPlan x to be created``."""
+    """A state that is not reached yet.
+
+    Attributes:
+        text: the state, such as ``InstallPlan x to be created``.
+        detail: what the cluster reports instead, "" if nothing.
+    """
 
     text: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the state with the detail."""
+        return f"{self.text}: {self.detail}" if self.detail else self.text
 
 
 class TimedOut(OlmError):
@@ -99,7 +109,7 @@ def wait_until(check: Callable[[], T | Pending], deadline: Deadline, reporter: R
             failure, state = error, Pending("a response of the API server")
         if not isinstance(state, Pending):
             return state
-        reporter.waiting(state.text)
+        reporter.waiting(str(state))
         if not deadline.remaining:
             raise failure or TimedOut(deadline.seconds, state.text)
         interrupts.sleep(min(POLL_INTERVAL, deadline.remaining))

@@ -77,9 +77,8 @@ def run_bundle(
     from opmkit.olm.catalog import CHANNEL, add_sequence
     from opmkit.olm.installation import InstallRequest, install_operator
     from opmkit.olm.operator_version import OperatorVersion
-    from opmkit.olm.resources import InjectedBundles
+    from opmkit.olm.resources import InjectedBundles, is_empty_index
     from opmkit.olm.serving import ServedCatalog
-    from opmkit.olm.upgrade import is_empty_index
 
     deadline, mode, cluster = start_deadline(timeout), parse_install_mode(install_mode), cluster_flags.connect()
     with _registry_tool(registry_flags, cluster, ca_secret_name) as tool:
@@ -218,7 +217,7 @@ def _serving_image(tool: Callable[[], RegistryTool], index: str) -> str:
     A database may be older than the command that serves catalogs, so the image of a database is not used.
     """
     from opmkit.index.image.source import IndexSource, SourceKind
-    from opmkit.olm.upgrade import is_empty_index
+    from opmkit.olm.resources import is_empty_index
 
     if is_empty_index(index):
         return index
