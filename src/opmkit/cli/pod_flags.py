@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.errors import UsageError
+from opmkit.cli.olm_flags import PodSecurity
 
 if TYPE_CHECKING:
     from opmkit.index.operations.manifests.pod_config import PodConfig
@@ -17,19 +17,12 @@ if TYPE_CHECKING:
 POD_PANEL = "Pod of the catalog source"
 
 
-class SecurityContext(StrEnum):
-    """Security contexts that OLM gives to the pod of a catalog."""
-
-    LEGACY = "legacy"
-    RESTRICTED = "restricted"
-
-
 @dataclass(frozen=True, slots=True)
 class PodFlags:
     """Flags for the pod that OLM runs an index image in."""
 
     security_context: Annotated[
-        SecurityContext | None,
+        PodSecurity | None,
         typer.Option(metavar="CONTEXT", help="Security context: legacy or restricted", rich_help_panel=POD_PANEL),
     ] = None
     memory_target: Annotated[
