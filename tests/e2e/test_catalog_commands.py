@@ -124,6 +124,7 @@ def test_requirements_of_pipelines(opm: InProcessOpm) -> None:
         f"{image} has no digest",
         f"{image} is not in an allowed registry: registry.redhat.io/, quay.io/example/extra",
     ]
+    assert opm("validate", str(VALID), "--released", str(VALID)) == ""
     done = opm.attempt("validate", str(VALID), "--openshift-version", "newest")
     assert (done.returncode, "invalid value of --openshift-version" in done.stderr) == (1, True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,10 @@ def validate(
         list[str] | None,
         typer.Option(metavar="PREFIX,...", help="Allowed prefixes of bundle images; default: any"),
     ] = None,
+    released: Annotated[
+        str,
+        typer.Option(metavar="INDEX", help="Released catalog, whose channels and bundles must not be removed"),
+    ] = "",
 ) -> None:
     """Validate a catalog and report each finding with file, line and a hint
 
@@ -58,8 +63,11 @@ def validate(
     from opmkit.index.fbc.check.result import validate
     from opmkit.index.image.source import IndexSource
 
+    tool = call_once(registry_flags.tool)
     policy = _policy(openshift_version, allowed_registries or (), require_digests=require_digests)
-    result = validate(IndexSource.resolve(call_once(registry_flags.tool), catalog).load(), compat, policy)
+    if released:
+        policy = replace(policy, released=IndexSource.resolve(tool, released).load().blobs)
+    result = validate(IndexSource.resolve(tool, catalog).load(), compat, policy)
     if output is ValueFormat.TEXT:
         _print_findings(result, catalog)
     else:

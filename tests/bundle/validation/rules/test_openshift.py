@@ -89,6 +89,23 @@ def test_labels_of_images() -> None:
     assert (finding.rule, finding.file) == ("OPENSHIFT-VERSIONS-FORMAT", "")
 
 
+@pytest.mark.parametrize("value", ["1.21", "'1.26'", "latest", "''", "[]", "{a: 1}", "null"])
+def test_invalid_maximum_of_kubernetes(value: str) -> None:
+    found = findings(demo(maximum_of_kubernetes(value)), "community-pipeline")
+    assert [finding.rule for finding in found] == ["PIPELINE-MAX-KUBE-VERSION"] * (value != "null")
+
+
+def test_maximum_of_kubernetes_and_removed_apis() -> None:
+    assert findings(demo(maximum_of_kubernetes("'1.27'")), "community-pipeline") == []
+    assert findings(demo(maximum_of_kubernetes("'1.24'"), OLD_API, OLD_KUBE), "community-pipeline") == []
+    (finding,) = findings(demo(maximum_of_kubernetes("'1.25'"), OLD_API, OLD_KUBE), "community-pipeline")
+    assert "Kubernetes 1.25 removed APIs" in finding.message
+
+
+def maximum_of_kubernetes(value: str) -> tuple[str, str]:
+    return "    support: Demo", f"    operatorhub.io/ui-metadata-max-k8s-version: {value}\n    support: Demo"
+
+
 REQUIRED = [
     ("displayName: Demo\n  description", "displayName: D\n  description"),
     ("displayName: Demo\n  description", f"displayName: {'d' * 2}\n  description"),

@@ -18,8 +18,9 @@ from opmkit.bundle.lenient import items, mapping, text
 from opmkit.bundle.validation.compat import OPMKIT_ONLY
 from opmkit.bundle.validation.openshift import VERSIONS
 from opmkit.bundle.validation.rule import rule
+from opmkit.bundle.validation.rules.deprecated_apis import REMOVED, describe_removed
 from opmkit.bundle.validation.rules.operator_hub import CAPABILITIES, CATEGORIES, MEDIA_TYPES
-from opmkit.bundle.versions import strict_version
+from opmkit.bundle.versions import strict_version, tolerant_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 VALIDATOR, COMMUNITY = "pipeline", "community-pipeline"
 _ANNOTATIONS: FieldPath = ("metadata", "annotations")
+_MAX_KUBE = "operatorhub.io/ui-metadata-max-k8s-version"
+_SHOWN = 50
 
 
 @rule(
@@ -65,6 +68,42 @@ def kube_version(bundle: BundleView) -> Iterator[Finding]:
     if bundle.csv and minimum and VERSIONS not in bundle.annotations:
         message = f"spec.minKubeVersion is {minimum}, but the annotation {VERSIONS} is missing"
         yield Finding(message, bundle.csv.path, ("spec", "minKubeVersion"), subject=VERSIONS)
+
+
+@rule(
+    "PIPELINE-MAX-KUBE-VERSION",
+    COMMUNITY,
+    Severity.ERROR,
+    "invalid maximum Kubernetes version",
+    hint=f"Set the annotation {_MAX_KUBE} to the last version on which the operator works, such as '1.24'.",
+    bad=f"annotations: {{{_MAX_KUBE}: '1.25'}}  # and a manifest is a policy/v1beta1 PodDisruptionBudget",
+    good=f"annotations: {{{_MAX_KUBE}: '1.24'}}  # and a manifest is a policy/v1beta1 PodDisruptionBudget",
+    compat=OPMKIT_ONLY,
+)
+def max_kube_version(bundle: BundleView) -> Iterator[Finding]:
+    """OperatorHub.io shows this version, and its pipeline installs the operator on it."""
+    value = bundle.csv_annotations.get(_MAX_KUBE)
+    problem = "" if value is None else _max_kube_problem(bundle, value)
+    if bundle.csv and problem:
+        path = (*_ANNOTATIONS, _MAX_KUBE)
+        yield Finding(f"annotation {_MAX_KUBE} {problem}", bundle.csv.path, path, subject=_MAX_KUBE)
+
+
+def _max_kube_problem(bundle: BundleView, value: Any) -> str:
+    try:
+        last = tolerant_version(value if isinstance(value, str) else "")
+    except ValueError:
+        return f"is {str(value)[:_SHOWN]!r}, not a version in quotes"
+    try:
+        first = tolerant_version(text(bundle.spec.get("minKubeVersion")) or "0")
+    except ValueError:  # reported by another rule
+        first = tolerant_version("0")
+    if (last.major, last.minor) < (first.major, first.minor):
+        return f"is {value}, lower than spec.minKubeVersion {first}"
+    for removal in REMOVED:
+        if tolerant_version(removal) <= last and (uses := describe_removed(bundle, removal)):
+            return f"is {value}, but Kubernetes {removal} removed APIs of the bundle: {uses}"
+    return ""
 
 
 def _matches(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> Callable[[Any], bool]:

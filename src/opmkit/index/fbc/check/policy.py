@@ -7,7 +7,7 @@ operator-pipelines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 FIRST_WITH_METADATA = OpenShiftVersion(4, 17)
 """The first OpenShift version whose console reads ``olm.csv.metadata`` instead of ``olm.bundle.object``."""
 
+_PRUNABLE = re.compile("dev-preview|pre-ga|candidate")
+"""Names of channels from which Konflux allows bundles to be removed."""
 _PINNED = re.compile(r"@sha256:[0-9a-fA-F]{64}\Z")
 
 
@@ -36,11 +38,13 @@ class CatalogPolicy:
         openshift: The OpenShift version that serves the catalog, None for any.
         pinned: Whether bundle images must have a digest.
         registries: Allowed prefixes of bundle images, empty for any.
+        released: The released catalog, whose channels and bundles must still be there, None for any.
     """
 
     openshift: OpenShiftVersion | None = None
     pinned: bool = False
     registries: tuple[str, ...] = ()
+    released: Blobs | None = None
 
 
 def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
@@ -48,9 +52,31 @@ def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding
     if policy.openshift and not blobs.packages:
         hint = "Add the documents of a package."
         yield CatalogFinding("the catalog has no olm.package document", hint=hint)
+    if policy.released:
+        yield from _check_pruning(blobs, policy.released)
     for bundle in sorted(blobs.bundles, key=lambda blob: (blob.package, blob.name)):
         for finding in _check_bundle(bundle, policy):
             yield locate(finding, bundle)
+
+
+def _check_pruning(blobs: Blobs, released: Blobs) -> Iterator[CatalogFinding]:
+    """Yield the channels and entries that the packages of a catalog no longer have."""
+    packages = {channel.package: channel for channel in blobs.channels}
+    channels = {(channel.package, channel.name): channel for channel in blobs.channels}
+    hint = "Add it again; clusters can have it installed."
+    for old in sorted(released.channels, key=lambda channel: (channel.package, channel.name)):
+        if old.package not in packages or _PRUNABLE.search(old.name):
+            continue
+        new = channels.get((old.package, old.name))
+        if new is None:
+            location = replace(packages[old.package].location, line=0)
+            finding = CatalogFinding("the released channel was removed", hint=hint, package=old.package)
+            yield replace(finding, channel=old.name).at(location)
+            continue
+        names = {entry.name for entry in new.entries}
+        for entry in old.entries:
+            if entry.name not in names:
+                yield locate(CatalogFinding("the released bundle was removed", hint=hint), new, entry.name)
 
 
 def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
