@@ -98,6 +98,11 @@ def test_a_bundle_directory_is_pinned_in_place(opm_http: Opm, bundle: Path, host
     assert done.stdout.splitlines() == [f"{image['image']} -> {image['pinned']}" for image in target["images"]]
     assert "bundle: 2 images pinned, 2 added to spec.relatedImages in 1 file" in done.stderr
     assert opm_http("bundle", "pin", "bundle", "--check") == ""
+    csv.write_text(expected(host).replace("name: proxy\n    image:", "name: proxy\n    other:"))
+    warned = opm_http.attempt("bundle", "pin", "bundle", "--check")
+    assert f"Warning: bundle/manifests/csv.yaml:24: spec.relatedImages lacks {host}/proxy@" in warned.stderr
+    assert warned.returncode == 0
+    csv.write_text(expected(host))
     again = opm_http.attempt("bundle", "pin", "bundle", "--verify")
     assert (again.returncode, again.stdout) == (0, "")
     assert "bundle: nothing to pin" in again.stderr
@@ -136,6 +141,32 @@ def test_a_file_with_replacements_needs_no_registry(opm: Opm, bundle: Path, host
     opm("bundle", "pin", str(bundle), "--replacements", "replacements.json")
     text = (bundle / "manifests" / "csv.yaml").read_text()
     assert (text.count(f"a.io/o@{digest}"), text.count(f"a.io/p@{digest}")) == (3, 2)
+
+
+def test_images_are_asked_once_from_mirrors_with_credentials(opm: Opm, bundle: Path, basic_registry: Registry) -> None:
+    mirror = f"{basic_registry.host}/mirror"
+    credentials = {"auths": {basic_registry.host: {"username": "tester", "password": "secret"}}}
+    (opm.directory / "auth.json").write_text(json.dumps(credentials))
+    for name in ("operator:1", "proxy:latest"):
+        push_image(f"oci:{opm.directory}/layout:{name.replace(':', '-')}", small_image(opm.directory, {name: b"x"}))
+        source = f"oci:layout:{name.replace(':', '-')}"
+        opm("image", "copy", source, f"{mirror}/{name}", "--authfile", "auth.json", "--use-http")
+    configuration = opm.directory / "registries.conf"
+    configuration.write_text(
+        f'[[registry]]\nlocation = "registry.example"\n[[registry.mirror]]\nlocation = "{mirror}"\ninsecure = true\n'
+    )
+    opm.env["CONTAINERS_REGISTRIES_CONF"] = str(configuration)
+    (bundle / "manifests" / "csv.yaml").write_text(CSV.format(host="registry.example"))
+    before = len(basic_registry.requests())
+    opm("bundle", "pin", "bundle", "--authfile", "auth.json")
+    assert (bundle / "manifests" / "csv.yaml").read_text().count("registry.example/operator@sha256:") == 3
+    asked = [request.path for request in basic_registry.requests()[before:] if request.status == 200]
+    assert sorted(asked) == ["/v2/mirror/operator/manifests/1", "/v2/mirror/proxy/manifests/latest"]
+    (opm.directory / "none.json").write_text("{}")
+    (bundle / "manifests" / "csv.yaml").write_text(CSV.format(host="registry.example"))
+    failed = opm.attempt("bundle", "pin", "bundle", "--authfile", "none.json")
+    assert "Error: 2 images cannot be pinned" in failed.stderr
+    assert "csv.yaml:20: container manager: registry.example/operator:1" in failed.stderr
 
 
 @pytest.mark.parametrize("push", [True, False])

@@ -38,7 +38,7 @@ def compose_document(text: str, *, is_json: bool) -> yaml.Node:
     """Return the root node of a document that is known to be valid; indexes of marks are offsets in ``text``.
 
     Raises:
-        InvalidDocument: if the document is empty, or nested too deeply.
+        InvalidDocument: if the document is empty or nested too deeply, or defines an anchor twice.
     """
     root = _JsonComposer(text).compose() if is_json else _compose_yaml(text)
     if root is None:
@@ -50,6 +50,9 @@ def _compose_yaml(text: str) -> yaml.Node | None:
     loader = NodeComposer(text)
     try:
         return loader.get_node() if loader.check_node() else None
+    except yaml.composer.ComposerError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise InvalidDocument("an anchor with this name already exists", line=line) from error
     finally:
         loader.dispose()
 

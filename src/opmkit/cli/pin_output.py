@@ -15,7 +15,7 @@ from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.hints import Hint, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from opmkit.bundle.pinning.pin import PinResult
     from opmkit.bundle.pinning.pinnable_file import PinnableFile
@@ -76,8 +76,14 @@ def print_pinned(targets: Sequence[PinnedTarget], *, dry_run: bool, as_json: boo
                 print_line(target.reference)
 
 
-def check_pinned(files: Sequence[PinnableFile], options: PinOptions, *, as_json: bool) -> None:
+def check_pinned(files: Sequence[PinnableFile], options: PinOptions, unlisted: Iterable[str], *, as_json: bool) -> None:
     """Print the images without a digest, each with its file and line.
+
+    Args:
+        files: The files that name images.
+        options: Images to exclude.
+        unlisted: Warnings about images that are not related images.
+        as_json: Whether to print JSON.
 
     Raises:
         UnpinnedImages: there are such images.
@@ -85,9 +91,8 @@ def check_pinned(files: Sequence[PinnableFile], options: PinOptions, *, as_json:
     from opmkit.bundle.pinning.pin import use_as_dict
     from opmkit.bundle.pinning.resolve import find_unpinned
 
-    for file in files:
-        for warning in file.warnings:
-            print_warning(warning)
+    for warning in (*(warning for file in files for warning in file.warnings), *unlisted):
+        print_warning(warning)
     unpinned = list(find_unpinned((use for file in files for use in file.uses()), options))
     if as_json:
         print_json({"unpinned": [{"image": use.image, **use_as_dict(use)} for use in unpinned]})

@@ -100,8 +100,10 @@ def test_an_anchor_that_is_used_for_something_else_is_rejected() -> None:
         ('{"kind": "Pod",}', r"csv.yaml:1:\d+: .*: invalid YAML or JSON"),
         (pod("- name: x\n- image: 3\n"), r"csv.yaml:5: spec.containers\[1\].image is a number, not a string"),
         ("kind: Pod\n---\nkind: Pod\nspec: 3\n", "csv.yaml:4: spec is a number, not a mapping"),
+        ("# x\nkind: &a Pod\nspec: &a 3\n", "csv.yaml:3: an anchor with this name already exists"),
         ("- a\n", "csv.yaml:1: the document is a list, not a mapping"),
         ("[" * 1000, "levels of nesting|nested"),
+        ('{"kind": "Pod", "a":' + '{"a":' * 1000 + "1" + "}" * 1001, "csv.yaml:1: too deeply nested"),
         ('{"a":' * 1200 + "1" + "}" * 1200, "nest|recursion|invalid"),
     ],
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from opmkit.bundle.pinning.object_images import find_object_images
+from opmkit.bundle.pinning.object_images import RELATED_IMAGES, find_object_images
 from opmkit.bundle.pinning.pinnable_file import PinnableFile
 from opmkit.bundle.pinning.related_images import missing_images
 from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
@@ -82,7 +82,7 @@ def pin_files(
         InvalidBundle: with file and line, if an image cannot be replaced without a change of anything else.
     """
     uses = [use for file in files for use in file.uses()]
-    csv = next((document for file in files for document in file.documents if document.is_csv), None)
+    csv = _find_csv(files)
     entries = missing_images((use.use for use in uses), images, related_images) if csv is not None else ()
     edit = partial(_edit, images=images, csv=csv, entries=entries)
     contents = {file.name: file.edit(edit) for file in files}
@@ -92,6 +92,20 @@ def pin_files(
         related_images=entries,
         warnings=tuple(warning for file in files for warning in file.warnings),
     )
+
+
+def _find_csv(files: Sequence[PinnableFile]) -> PinnableDocument | None:
+    return next((document for file in files for document in file.documents if document.is_csv), None)
+
+
+def unlisted_images(files: Sequence[PinnableFile], related_images: RelatedImagesMode) -> str:
+    """Return a warning about images with a digest that ``spec.relatedImages`` lacks, "" if there are none."""
+    csv = _find_csv(files)
+    uses = [use.use for file in files for use in file.uses()]
+    images = dict.fromkeys(entry.image for entry in missing_images(uses, {}, related_images)) if csv else {}
+    if csv is None or not images:
+        return ""
+    return f"{csv.file}:{csv.line(RELATED_IMAGES)}: spec.relatedImages lacks {', '.join(images)}"
 
 
 def _edit(

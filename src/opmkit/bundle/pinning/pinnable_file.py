@@ -154,6 +154,8 @@ class PinnableDocument:
         except InvalidField as error:
             location = f"{self.file}:{self.line(error.path)}"
             raise InvalidBundle(f"{location}: {error.message}", hint=error.hint) from error
+        except RecursionError as error:
+            raise InvalidBundle(f"{self.file}:{self._line}: too deeply nested", hint="correct the file") from error
         self.uses, self.embedded = tuple(uses), tuple(embedded)
         for _, file in embedded:
             yield from file.warnings
@@ -176,8 +178,9 @@ class PinnableDocument:
         """The root of the node graph of the text."""
         try:
             return compose_document(self.text, is_json=self.is_json)
-        except (InvalidDocument, RecursionError) as error:
-            raise InvalidBundle(f"{self.file}:{self._line}: {error}") from error
+        except InvalidDocument as error:
+            line = self._start_line + error.line - 1 if error.line else self._line
+            raise InvalidBundle(f"{self.file}:{line}: {error.problem}", hint="correct the file") from error
 
     @cached_property
     def _start_line(self) -> int:

@@ -99,7 +99,7 @@ def pin(
 
       opm bundle pin ./catalog --dry-run --output json
     """
-    from opmkit.bundle.pinning.pin import pin_files
+    from opmkit.bundle.pinning.pin import pin_files, unlisted_images
     from opmkit.bundle.pinning.resolve import resolve_images
     from opmkit.index.image.pin import read_pin_source
     from opmkit.index.image.source import IndexSource
@@ -110,25 +110,26 @@ def pin(
     destination.check_targets(sources, ctx.command_path)
     as_json = output_flags.output is OutputFormat.JSON
     if check:
-        files = [file for source in sources for file in read_pin_source(source).files]
-        check_pinned(files, options, as_json=as_json)
+        read = [read_pin_source(source).files for source in sources]
+        unlisted = filter(None, (unlisted_images(files, related_images) for files in read))
+        check_pinned([file for files in read for file in files], options, unlisted, as_json=as_json)
         return
     if not output_flags.dry_run:
         destination.check_images(sources, ctx.command_path)
         if destination.tag and _is_catalog(sources[0]):
             _pin_catalog_image(tool, targets[0], pin_flags, destination, output_flags)
             return
-    read = [read_pin_source(source) for source in sources]
+    targeted = [read_pin_source(source) for source in sources]
     with progress() as bars:
-        uses = [use for source in read for file in source.files for use in file.uses()]
+        uses = [use for source in targeted for file in source.files for use in file.uses()]
         images = resolve_images(uses, options, tool.registry_digest, bars)
-    results = [pin_files(source.files, images, related_images) for source in read]
+    results = [pin_files(source.files, images, related_images) for source in targeted]
     pinned = [PinnedTarget(target, result) for target, result in zip(targets, results, strict=True)]
     if not output_flags.dry_run:
         if destination.tag:
             pinned = [_build_image(tool, sources[0], pinned[0], destination)]
         else:
-            for source, result in zip(read, results, strict=True):
+            for source, result in zip(targeted, results, strict=True):
                 source.write(result.files, destination.output_dir)
     print_pinned(pinned, dry_run=output_flags.dry_run, as_json=as_json)
     if pinned[0].reference and destination.tag and not destination.push:
