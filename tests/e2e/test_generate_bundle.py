@@ -131,6 +131,10 @@ def test_images_are_replaced_by_digests(opm: Opm, registry: Registry) -> None:
         (("bundle", "generate", "--input", "absent", "-p", "x"), "absent: No such file or directory"),
         (("bundle", "generate", "--input", "deploy", "-p", "x", "--version", "v1"), "invalid version 'v1'"),
         (("bundle", "generate", "--input", "broken.yaml", "-p", "x"), "broken.yaml:2:1: document 1: "),
+        (
+            ("bundle", "generate", "--input", "deploy", "-p", "x", "--base-csv", "crd.yaml"),
+            "crd.yaml: no ClusterService",
+        ),
         (("bundle", "generate", "--input", "crd.yaml", "-p", "x"), "no Deployment found: OLM installs an operator as"),
     ],
 )

@@ -41,6 +41,17 @@ def read_objects(path: Path) -> list[InputObject]:
     return list(read_stream(sys.stdin.buffer) if path == STDIN else read_path(path))
 
 
+def read_base(path: Path) -> list[InputObject]:
+    """Return the objects of a file with a base; raises InvalidBundle if none is a ClusterServiceVersion."""
+    from opmkit.bundle.cluster_service_version import CSV_KIND
+    from opmkit.bundle.errors import InvalidBundle
+
+    objects = read_objects(path)
+    if all(item.kind != CSV_KIND for item in objects):
+        raise InvalidBundle(f"{path}: no {CSV_KIND} found", hint="pass the file of a ClusterServiceVersion")
+    return objects
+
+
 def find_project() -> Project | None:
     """Return the operator project in the working directory, None if there is none."""
     from opmkit.bundle.project.project_file import PROJECT_FILE, read_project

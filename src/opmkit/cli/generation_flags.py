@@ -15,6 +15,7 @@ from opmkit.cli.bundle_generation import (
     find_project,
     has_piped_input,
     package_name,
+    read_base,
     read_objects,
 )
 from opmkit.cli.errors import UsageError
@@ -71,7 +72,7 @@ class GenerationFlags:
         name = package_name(bundle_flags.package, project, ctx.command_path)
         layout = ",".join(project.layout) if project else ""
         objects = read_objects(self.manifest_input or STDIN)
-        base = read_objects(self.base_csv) if self.base_csv else []
+        base = read_base(self.base_csv) if self.base_csv else []
         settings = BundleSettings(name, self.version, layout, tuple(self.extra_service_accounts or ()))
         channels, default = bundle_flags.channels, bundle_flags.default
         if not channels:

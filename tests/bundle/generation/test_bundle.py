@@ -10,8 +10,10 @@ import pytest
 from opmkit.bundle import InvalidBundle, go_yaml
 from opmkit.bundle.generation.bundle import BundleSettings, GeneratedManifests, generate_manifests
 
-from .inputs import BASE, CRD, DEPLOYMENT, read
+from .inputs import BASE, CRD, read
+from .inputs import DEPLOYMENT as WITH_ACCOUNT
 
+DEPLOYMENT = WITH_ACCOUNT.replace("captain", "default")
 NO_BASE = "no base ClusterServiceVersion given: its description, provider, links and icon are placeholders"
 SETTINGS = BundleSettings("boat", "1.0.0")
 
@@ -125,6 +127,19 @@ def test_selection_of_the_base() -> None:
     assert generate(other, BASE, DEPLOYMENT).csv["spec"]["displayName"] == "Boat"
     with pytest.raises(InvalidBundle, match=r"none of which is of package sail: ship.v0.0.0, boat.v0.0.0"):
         generate(other, BASE, DEPLOYMENT, settings=BundleSettings("sail"))
+
+
+def test_accounts_that_are_not_created() -> None:
+    assert generate(BASE, WITH_ACCOUNT).warnings == (
+        "service account captain has no permissions, so OLM does not create it",
+    )
+
+
+def test_deployments_need_a_name() -> None:
+    with pytest.raises(InvalidBundle, match="Deployment has no name"):
+        generate(
+            BASE, DEPLOYMENT.replace("name: boat-operator", "labels: {}").replace("labels: {app: boat}\nspec", "spec")
+        )
 
 
 def test_the_base_installs_the_operator_if_there_is_no_deployment() -> None:

@@ -131,4 +131,5 @@ def _copy_field(source: Any, target: Any, path: Iterable[str | int]) -> None:
             target = child
         else:
             target = target[step]
-    target[last] = source[last]
+    if source[last] is not None:
+        target[last] = source[last]

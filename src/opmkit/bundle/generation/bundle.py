@@ -116,6 +116,7 @@ def generate_manifests(
     _validate(name, generated.value)
     if generated.value["spec"]["version"] == _UNVERSIONED and settings.version != _UNVERSIONED:
         warnings.append("no version given: the version is 0.0.0")
+    warnings += rbac.warnings
     omitted = [str(item) for item in _omitted(collected)]
     if omitted:
         warnings.append(f"omitted objects that OLM cannot install: {', '.join(omitted)}")

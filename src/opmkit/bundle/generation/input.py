@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from opmkit.bundle.content import Content
 from opmkit.bundle.document_stream import BOM, is_json, read_documents
 from opmkit.bundle.errors import InvalidBundle, InvalidDocument
 from opmkit.bundle.field_path import format_path
+from opmkit.bundle.go_yaml import MAX_DEPTH
 from opmkit.bundle.json_value import replace_lone_surrogates
 from opmkit.bundle.load import MAX_TOTAL_BYTES
 from opmkit.imagetools.store.disk import disk_errors
@@ -158,11 +159,14 @@ def _read_objects(raw: bytes, name: str, *, lenient: bool = False) -> Iterator[I
             )
             raise InvalidBundle(error.located(name), hint="correct the syntax of the document")
         source = _source(raw, name, number, document)
-        value = replace_lone_surrogates(document.value) if is_json(raw) else document.value
+        value = document.value
         if isinstance(value, dict) and _is_object(value):
             item = InputObject(value, source)
-            if path := _non_finite(value):
-                raise item.error("is not a finite number", path, hint="write a number that JSON can represent")
+            if path := _unsupported(value):
+                problem = "is nested too deeply" if len(path) > MAX_DEPTH else "is not a finite number"
+                raise item.error(problem, path[:1] if len(path) > MAX_DEPTH else path, hint="correct the object")
+            if is_json(raw):
+                item = InputObject(cast("dict[str, Any]", replace_lone_surrogates(value)), source)
             yield from _expand(item)
         elif not lenient or (isinstance(value, dict) and "kind" in value):
             problem = "not a Kubernetes object: kind or apiVersion is missing or not a string"
@@ -180,12 +184,12 @@ def _is_object(value: dict[str, Any]) -> bool:
     return isinstance(kind, str) and isinstance(api_version, str) and bool(kind and api_version)
 
 
-def _non_finite(value: JsonValue) -> FieldPath:
-    """Return the path to an infinite number or NaN in a value, () if there is none."""
+def _unsupported(value: JsonValue) -> FieldPath:
+    """Return the path to an infinite number, to NaN, or to a value that is nested too deeply, () if there is none."""
     pending: list[tuple[FieldPath, JsonValue]] = [((), value)]
     while pending:
         path, item = pending.pop()
-        if isinstance(item, float) and not math.isfinite(item):
+        if len(path) > MAX_DEPTH or (isinstance(item, float) and not math.isfinite(item)):
             return path
         if isinstance(item, dict | list):
             members: Iterable[tuple[str | int, JsonValue]] = item.items() if isinstance(item, dict) else enumerate(item)

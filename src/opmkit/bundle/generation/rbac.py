@@ -25,11 +25,13 @@ class Rbac:
         permissions: Rules within a namespace, as in the CSV.
         cluster_permissions: Rules in the whole cluster, as in the CSV.
         manifests: Roles, bindings and service accounts of others than the operator.
+        warnings: Warnings about service accounts that OLM does not create.
     """
 
     permissions: tuple[dict[str, Any], ...]
     cluster_permissions: tuple[dict[str, Any], ...]
     manifests: tuple[InputObject, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def divide_rbac(objects: Manifests, extra_accounts: Iterable[str] = ()) -> Rbac:
@@ -54,10 +56,14 @@ def divide_rbac(objects: Manifests, extra_accounts: Iterable[str] = ()) -> Rbac:
     needed = {_role_of(binding) for binding in others}
     written_roles = [role for key, role in roles.items() if key not in bound or key in needed]
     other_accounts = [account for account in objects.of_kind(manifests.SERVICE_ACCOUNT) if account.name not in accounts]
+    permissions, cluster_permissions = (_permissions(one, roles, accounts) for one in (bindings, cluster_bindings))
+    created = {permission["serviceAccountName"] for permission in (*permissions, *cluster_permissions)}
+    missing = sorted(accounts - created - {_DEFAULT_ACCOUNT})
     return Rbac(
-        _permissions(bindings, roles, accounts),
-        _permissions(cluster_bindings, roles, accounts),
+        permissions,
+        cluster_permissions,
         (*written_roles, *others, *other_accounts),
+        tuple(f"service account {name} has no permissions, so OLM does not create it" for name in missing),
     )
 
 

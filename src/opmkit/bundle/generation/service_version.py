@@ -94,6 +94,9 @@ def _set_install(spec: dict[str, Any], objects: Manifests, rbac: Rbac) -> None:
                 "service accounts",
             )
         return
+    for deployment in deployments:
+        if not deployment.name:
+            raise deployment.error("has no name", hint="add metadata.name")
     strategy["deployments"] = [
         {
             "name": deployment.name,

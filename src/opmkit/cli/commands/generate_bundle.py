@@ -16,6 +16,7 @@ from opmkit.cli.bundle_generation import (
     find_project,
     has_piped_input,
     package_name,
+    read_base,
     read_objects,
 )
 from opmkit.cli.console import progress
@@ -85,7 +86,7 @@ class InputFlags:
         path = self.kustomize_dir / "bases" / f"{package}.clusterserviceversion.yaml"
         if any(item.kind == _CSV for item in objects) or not path.is_file():
             return []
-        return read_objects(path)
+        return read_base(path)
 
 
 def bundle(
