@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from opmkit.bundle.project.base import encode_base, read_base
 from tests.kit.opm import FIXTURES, PROGRAM
 
 if TYPE_CHECKING:
@@ -34,14 +35,17 @@ pytestmark = [
 
 
 def generate(program: Sequence[str | Path], project: Path, target: Path, *, keep_base: bool) -> dict[str, bytes]:
-    """Run a program in a copy of a project, and return its bases."""
+    """Run a program in a copy of a project, and return its bases in operator-sdk's formatting.
+
+    opm retains the formatting of a base that does not change.
+    """
     shutil.copytree(project, target, ignore=shutil.ignore_patterns(".git"))
     if not keep_base:
         shutil.rmtree(target / BASES, ignore_errors=True)
     apis = next((name for name in ("api", "apis") if (target / name).is_dir()), "api")
     flags = ("generate", "kustomize", "manifests", "--interactive=false", "-q", "--apis-dir", apis)
     subprocess.run([*program, *flags], cwd=target, check=True, timeout=280)
-    return {path.name: path.read_bytes() for path in (target / BASES).iterdir()}
+    return {path.name: encode_base(read_base(path)) for path in (target / BASES).iterdir()}
 
 
 @pytest.mark.parametrize("keep_base", [True, False], ids=["existing", "new"])
