@@ -4,7 +4,7 @@ unset PYTHONDONTWRITEBYTECODE # without bytecode every command compiles all that
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${OPMKIT_VENV:-$root/.venv}
-components=(docker-registry podman buildah dockerd skopeo umoci htpasswd openssl runc chromium zsh fish)
+components=(docker-registry podman buildah dockerd skopeo umoci htpasswd openssl runc chromium make zsh fish)
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 
