@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.kit.bundles import bundle_labels, push_image, resolve_digest
+from tests.kit.forkserver import Command
 from tests.kit.images import multi_image, small_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.kit.forkserver import ForkServer
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
@@ -272,6 +274,40 @@ def test_invalid_command_lines(opm: Opm, bundle: Path, arguments: tuple[str, ...
     assert message in failed.stderr
     assert "Traceback" not in failed.stderr
     assert (bundle / "manifests" / "csv.yaml").read_text() == before
+
+
+@pytest.mark.parametrize("flags", [(), ("--output-dir", "copy")])
+def test_a_kill_leaves_complete_files(opm: Opm, bundle: Path, forkserver: ForkServer, flags: tuple[str, ...]) -> None:
+    digest = f"sha256:{'0' * 64}"
+    (opm.directory / "replacements.json").write_text(json.dumps({"a.io/operator:1": f"a.io/x@{digest}"}))
+    pod = "kind: Pod\nspec:\n  containers:\n  - image: a.io/operator:1\n"
+    files = [bundle / "manifests" / f"{name}.yaml" for name in ("csv", "other", "third")]
+    argv = ["bundle", "pin", "bundle", "--replacements", "replacements.json", *flags]
+    at = 0
+    while True:
+        at += 1
+        for file in files:
+            file.write_text(pod)
+        (killed,) = forkserver.run([Command(argv, directory=opm.directory, killed_at=("os.replace", at))])
+        states = {file.read_text() for file in files}
+        assert states <= {pod, pod.replace("a.io/operator:1", f"a.io/x@{digest}")}
+        if killed.status == 0:
+            break
+        assert not (opm.directory / "copy").exists()
+    assert at > 3
+    assert len(states) == 1
+    assert not list(bundle.glob(".opm-*"))
+
+
+def test_control_characters_are_escaped(opm: Opm, bundle: Path, host: str) -> None:
+    text = CSV.format(host=host).replace(f"'{host}/operator:1'", '"a\\e[2Jb\\u202e:1"')
+    (bundle / "manifests" / "csv.yaml").write_text(text)
+    for flags in (("--check",), ("--check", "--output", "json"), ("--dry-run",), ()):
+        failed = opm.attempt("bundle", "pin", "bundle", *flags)
+        assert failed.returncode == 1
+        assert "\x1b" not in failed.stdout + failed.stderr
+        assert "\u202e" not in failed.stdout + failed.stderr
+    assert "csv.yaml:20: container manager: " in failed.stderr
 
 
 def test_an_image_needs_a_name(opm_http: Opm, bundle: Path, host: str) -> None:

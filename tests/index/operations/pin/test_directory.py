@@ -84,6 +84,10 @@ def test_a_copy_contains_all_files(tmp_path: Path) -> None:
     assert (copy / "link").readlink().name == "metadata"
     with pytest.raises(CatalogError, match="already exists and is not empty"):
         pin(bundle, output=copy)
+    with pytest.raises(CatalogError, match="into itself"):
+        pin(bundle, output=bundle / "copy")
+    with pytest.raises(CatalogError, match="into itself"):
+        pin(bundle, output=bundle)
     (tmp_path / "empty").mkdir()
     pin(bundle, output=tmp_path / "empty")
     assert (tmp_path / "empty/manifests/csv.yaml").is_file()

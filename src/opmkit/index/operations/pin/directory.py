@@ -78,7 +78,7 @@ class PinSource:
         """Write files by their names, all of them or none: in place, or to a copy of the directory.
 
         Raises:
-            CatalogError: if ``output`` is not empty, or a file would be written outside of the directory.
+            CatalogError: if ``output`` is not empty or below the directory, or a link leads a file out of it.
             StoreError: if a file cannot be written.
         """
         changes = {self.relative[name]: content for name, content in files.items()}
@@ -86,6 +86,10 @@ class PinSource:
             self._apply(self.path, changes)
             return
         with disk_errors(output):
+            if output.resolve().is_relative_to(self.path.resolve()):
+                raise CatalogError(
+                    f"{output}: cannot copy {self.path} into itself", hint="name a directory outside of it"
+                )
             if output.exists() and (not output.is_dir() or any(output.iterdir())):
                 raise CatalogError(f"{output}: already exists and is not empty", hint="name a new directory")
             output.parent.mkdir(parents=True, exist_ok=True)
