@@ -46,7 +46,7 @@ def test_json_and_lists() -> None:
         ("kind: A\napiVersion: v1\nmetadata: &a {x: *a}\n", "standard input:3"),
         (
             '{"kind": "A", "apiVersion": "v1", "x": ' + "[" * 900 + "]" * 900 + "}",
-            "standard input:1:36: A: x is nested",
+            "standard input:1:35: A: x is nested",
         ),
         ("kind: A\napiVersion: v1\nx: " + "[" * 900 + "]" * 900, "standard input:3:203: document 1: more than 200"),
         ("a\x00b", "standard input:1: document 1"),

@@ -131,8 +131,8 @@ def _set_owned(spec: dict[str, Any], objects: Manifests) -> list[str]:
     ]
     definitions["owned"] = [described.get(key, {"name": key[0], "version": key[1], "kind": key[2]}) for key in keys]
     return [
-        f"omitted the owned CRD {name} {version} of the base: no CRD of the input serves it"
-        for name, version, _ in described.keys() - set(keys)
+        f"omitted the owned CRD {name} {version or 'without version'} of the base: no CRD of the input serves it"
+        for name, version, _ in sorted(described.keys() - set(keys))
     ]
 
 
