@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import yaml
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document_stream import BOM, is_json, leading_lines, read_documents
 from opmkit.bundle.errors import BundleError, InvalidBundle, InvalidDocument
+from opmkit.bundle.field_path import format_path
 from opmkit.bundle.pinning.image_use import EmbeddedFile, ImageUse, InvalidField, UnpinnableUse
 from opmkit.bundle.pinning.object_images import find_object_images
 from opmkit.bundle.pinning.text_edits import TextEdit, apply_edits, replace_in_scalar
@@ -147,8 +149,10 @@ class PinnableDocument:
                 if isinstance(found, ImageUse):
                     uses.append(found)
                 elif isinstance(found, EmbeddedFile):
-                    file = PinnableFile.read(self.file, found.content, find_object_images)
+                    with self._prefix_errors(found.path):
+                        file = PinnableFile.read(format_path(found.path), found.content, find_object_images)
                     embedded += [(found.path, file)] if file.documents else []
+                    yield from (f"{self.file}:{self.line(found.path)}: {warning}" for warning in file.warnings)
                 elif isinstance(found, UnpinnableUse):
                     yield f"{self.file}:{self.line(found.path)}: {found.message}"
         except InvalidField as error:
@@ -157,8 +161,14 @@ class PinnableDocument:
         except RecursionError as error:
             raise InvalidBundle(f"{self.file}:{self._line}: too deeply nested", hint="correct the file") from error
         self.uses, self.embedded = tuple(uses), tuple(embedded)
-        for _, file in embedded:
-            yield from file.warnings
+
+    @contextmanager
+    def _prefix_errors(self, path: FieldPath) -> Iterator[None]:
+        """Prefix errors about an embedded file with the line that contains it."""
+        try:
+            yield
+        except InvalidBundle as error:
+            raise InvalidBundle(f"{self.file}:{self.line(path)}: {error.message}", hint=error.hint) from error
 
     @property
     def is_csv(self) -> bool:
@@ -218,7 +228,8 @@ class PinnableDocument:
                 changes.append(self._edit(use.path, use.start, use.image, new))
                 expected = splice(expected, use.path, use.start, use.image, new)
         for path, file in self.embedded:
-            content = file.replace(images)
+            with self._prefix_errors(path):
+                content = file.replace(images)
             if content != file.raw:
                 new = base64.b64encode(content).decode()
                 old = value_at(self.value, path)

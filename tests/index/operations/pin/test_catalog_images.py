@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.pinning.image_use import ImageUse
 from opmkit.index.operations.pin.images import find_catalog_images
 from tests.kit.pinning import pin, pinned_name
@@ -86,6 +87,23 @@ def test_objects_that_cannot_be_decoded_are_warnings() -> None:
     assert result.warnings == (
         "csv.yaml:1: properties[0].value.data is not base64: images in it cannot be pinned",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("kind: Pod\nspec: 3\n", "spec is a number, not a mapping"),
+        ("kind: [", "did not find expected node content"),
+        (f"kind: Pod\nspec: {{containers: [{{image: &x {IMAGE}, y: *x}}]}}", "pinning would change other values"),
+    ],
+)
+def test_errors_in_objects_name_their_property(content: str, message: str) -> None:
+    data = base64.b64encode(content.encode()).decode()
+    text = (
+        f'{{"schema": "olm.bundle", "properties": [{{"type": "olm.bundle.object",\n"value": {{"data": "{data}"}}}}]}}'
+    )
+    with pytest.raises(InvalidBundle, match=rf"^csv.yaml:2: properties\[0\].value.data:\d.*{message}"):
+        pin(text, find=find_catalog_images)
 
 
 def test_comments_in_catalogs_are_retained() -> None:
