@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
 from opmkit.cli.console import OutputFormat, progress
 from opmkit.cli.container_tools import PUSH_HELP, ContainerTools
 from opmkit.cli.errors import UsageError, conflicting_flags
@@ -22,6 +22,14 @@ from opmkit.imagetools.epoch import source_date_epoch
 if TYPE_CHECKING:
     from opmkit.imagetools.tools.registry import RegistryTool
     from opmkit.index.image.source import IndexSource
+
+
+class RelatedImages(StrEnum):
+    """Changes of ``spec.relatedImages``."""
+
+    COMPLETE = "complete"
+    CREATE = "create"
+    KEEP = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +78,13 @@ def pin(
         bool, typer.Option("--check", help="List images without a digest and fail if there are any; changes nothing")
     ] = False,
     related_images: Annotated[
-        RelatedImagesMode,
+        RelatedImages,
         typer.Option(
             "--related-images",
             help="What to do with spec.relatedImages: complete (add the images that it lacks), create (unless there "
             "is one) or keep",
         ),
-    ] = RelatedImagesMode.COMPLETE,
+    ] = RelatedImages.COMPLETE,
     pin_flags: PinFlags,
     destination: DestinationFlags,
     output_flags: OutputFlags,
@@ -100,18 +108,20 @@ def pin(
       opm bundle pin ./catalog --dry-run --output json
     """
     from opmkit.bundle.pinning.pin import pin_files, unlisted_images
+    from opmkit.bundle.pinning.related_images_mode import RelatedImagesMode
     from opmkit.bundle.pinning.resolve import resolve_images
     from opmkit.index.image.pin import read_pin_source
     from opmkit.index.image.source import IndexSource
 
     tool = registry_flags.tool()
     options = pin_flags.options()
+    mode = RelatedImagesMode(related_images.value)
     sources = [IndexSource.resolve(lambda: tool, target) for target in targets]
     destination.check_targets(sources, ctx.command_path)
     as_json = output_flags.output is OutputFormat.JSON
     if check:
         read = [read_pin_source(source).files for source in sources]
-        unlisted = filter(None, (unlisted_images(files, related_images) for files in read))
+        unlisted = filter(None, (unlisted_images(files, mode) for files in read))
         check_pinned([file for files in read for file in files], options, unlisted, as_json=as_json)
         return
     if not output_flags.dry_run:
@@ -123,7 +133,7 @@ def pin(
     with progress() as bars:
         uses = [use for source in targeted for file in source.files for use in file.uses()]
         images = resolve_images(uses, options, tool.registry_digest, bars)
-    results = [pin_files(source.files, images, related_images) for source in targeted]
+    results = [pin_files(source.files, images, mode) for source in targeted]
     pinned = [PinnedTarget(target, result) for target, result in zip(targets, results, strict=True)]
     if not output_flags.dry_run:
         if destination.tag:
