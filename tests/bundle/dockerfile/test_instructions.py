@@ -88,6 +88,7 @@ def test_copy(tmp_path: Path) -> None:
         ("COPY <<EOF /manifests/a\nx\nEOF", "3: COPY: unsupported heredoc"),
         ("ADD https://example.com/a.yaml /a", "3: ADD: unsupported URL https://example.com/a.yaml"),
         ("ADD git@example.com:a.git /a", "3: ADD: unsupported URL git@example.com:a.git"),
+        ("LABEL a=${V#*a}", "3: LABEL: unsupported pattern in the variable of '${V#*a}'"),
         ("ARG TARGETARCH", "3: ARG: unsupported variable TARGETARCH"),
     ],
 )
@@ -120,6 +121,7 @@ def test_unsupported_instructions_name_an_engine(line: str, problem: str, tmp_pa
         ('FROM scratch\nCOPY "" /a', ":2: COPY: empty path"),
         ('FROM scratch\nCOPY ["a\\u0000", "/b"]', ":2: COPY: invalid path 'a\\x00'"),
         ('FROM scratch\nCOPY ["a", 1]', ":2: Only strings are supported in JSON arrays"),
+        ("FROM scratch\nCOPY " + "[" * 100_000, ": too deeply nested JSON"),
         ("FROM scratch\nCOPY <<EOF /a\n", ":2: unterminated heredoc"),
         ("# escape=x\nFROM scratch", ":1: "),
         (b"FROM scratch\xff", ": not UTF-8"),

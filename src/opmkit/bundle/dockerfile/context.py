@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 import stat
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from e2b_dockerfile_utils import PatternMatcher
 
+from opmkit.bundle.dockerfile.file_pattern import FilePattern, has_wildcards
 from opmkit.bundle.errors import InvalidDockerfile
 from opmkit.imagetools.store.disk import disk_errors
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _SPECIFIC_IGNORE_SUFFIXES = (".containerignore", ".dockerignore")
 _IGNORE_FILES = (".containerignore", ".dockerignore")
 _MAX_IGNORE_SIZE = 1 << 20
-_WILDCARDS = re.compile(r"[*?\[\\]")
-_CHARACTER_CLASS = re.compile(r"\[(\^?)((?:\\.|[^\\\]])+)\]", re.DOTALL)
 _EXECUTABLE = 0o100
 _CONTEXT_HINT = "check the path, which is relative to the build context"
 
@@ -87,7 +86,7 @@ class BuildContext:
         if relative == ".." or relative.startswith("../"):
             raise self._outside(location, source)
         with disk_errors(self._directory):
-            if not _WILDCARDS.search(relative):
+            if not has_wildcards(relative):
                 return [self._source(location, source, relative)]
             matches = list(self._match(location, source, relative.split("/")))
             if not matches:
@@ -98,19 +97,19 @@ class BuildContext:
         """Yield the paths that match a pattern, in the order of their names."""
         paths = [""]
         for component in components:
-            if not _WILDCARDS.search(component):
+            if not has_wildcards(component):
                 paths = [posixpath.join(path, component) for path in paths]
                 continue
             try:
-                pattern = re.compile(_translate(component), re.DOTALL)
-            except re.error as error:
-                raise location.invalid(f"invalid pattern {source!r}") from error
+                pattern = FilePattern.parse(component)
+            except ValueError as error:
+                raise location.invalid(f"invalid pattern {source!r}: {error}") from error
             paths = [
                 posixpath.join(path, name)
                 for path in paths
                 if self._contains(path) and (self._root / path).is_dir()
                 for name in sorted(child.name for child in (self._root / path).iterdir())
-                if pattern.fullmatch(name)
+                if pattern.matches(name)
             ]
         return (path for path in paths if (self._root / path).exists() and not self._is_ignored(path))
 
@@ -192,34 +191,8 @@ def _read_ignore_file(path: Path) -> PatternMatcher:
     if len(content) > _MAX_IGNORE_SIZE:
         raise InvalidDockerfile(f"{path}: larger than {_MAX_IGNORE_SIZE} bytes", hint="pass fewer patterns")
     try:
-        return PatternMatcher(content.decode("utf-8-sig").split("\n"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of re, for a pattern such as [[a]
+            return PatternMatcher(content.decode("utf-8-sig").split("\n"))
     except ValueError as error:  # also for invalid UTF-8
         raise InvalidDockerfile(f"{path}: {error}", hint="correct the pattern") from error
-
-
-def _translate(pattern: str) -> str:
-    """Translate a component of a pattern of Go's filepath.Match to a regular expression."""
-    regex = ""
-    position = 0
-    while position < len(pattern):
-        character = pattern[position]
-        if character == "[":
-            matched = _CHARACTER_CLASS.match(pattern, position)
-            if matched is None:
-                raise re.error("unterminated character class", pattern, position)
-            negation, members = matched.groups()
-            regex += f"[{negation}{_escape_members(members)}]"
-            position = matched.end()
-            continue
-        if character == "\\":
-            position += 1
-            regex += re.escape(pattern[position : position + 1] or "\\")
-        else:
-            regex += {"*": ".*", "?": "."}.get(character, re.escape(character))
-        position += 1
-    return regex
-
-
-def _escape_members(members: str) -> str:
-    """Escape what is special in a class of regular expressions but not in one of Go's patterns."""
-    return re.sub(r"\\.|[\[^&~|]", lambda match: re.escape(match[0][-1]), members, flags=re.DOTALL)

@@ -28,6 +28,7 @@ _MODE = re.compile("[0-7]{1,4}")
 _ROOT_OWNERS = frozenset({"0", "0:0"})
 _BOOLEANS = frozenset({"", "true", "false"})
 _PLATFORM_ARGUMENT = re.compile("(?:TARGET|BUILD)(?:PLATFORM|OS|ARCH|VARIANT)")
+_PATTERN_MODIFIER = re.compile(r"\$\{\w*[#%/]")
 _SCRATCH_PLATFORM = "linux/amd64"
 
 
@@ -87,6 +88,8 @@ def read_dockerfile(path: Path, arguments: Mapping[str, str]) -> Dockerfile:
     except DockerfileSyntaxError as error:
         problem = str(error).partition(": ")[2]
         raise InvalidDockerfile(f"{path}:{error.line}: {problem}", hint="correct the line") from error
+    except RecursionError as error:
+        raise InvalidDockerfile(f"{path}: too deeply nested JSON", hint="correct the instruction") from error
     evaluator = _Evaluator(parsed.escape_token, arguments)
     for instruction in parsed.instructions:
         evaluator.apply(InstructionLocation(path, instruction.start_line, instruction.name), instruction)
@@ -211,6 +214,8 @@ class _Evaluator:
 
     def _expand(self, location: InstructionLocation, word: str) -> str:
         """Remove quotes and escapes, and replace variables; undefined ones are empty."""
+        if _PATTERN_MODIFIER.search(word):
+            raise location.unsupported(f"pattern in the variable of {word!r}", hint="use another variable")
         lexer = ShellLex(self.escape_token, env=self.variables, skip_unset_env=False)
         try:
             return lexer.process_word(word)

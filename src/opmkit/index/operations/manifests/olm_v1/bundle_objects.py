@@ -66,7 +66,7 @@ class ManagedObject:
 
 @dataclass(frozen=True, slots=True)
 class BundleObjects:
-    """What OLM v1 creates for a bundle.
+    """Objects and rules that OLM v1 creates for a bundle.
 
     Attributes:
         managed: objects, sorted and each once.
