@@ -46,7 +46,8 @@ def test_bundles_of_operators_without_a_project(opm: Opm) -> None:
     before = read_files(opm.directory)
     again = opm.attempt("bundle", "generate", "--input", "deploy", "-p", "boat", "--version", "0.1.0")
     assert again.stdout == "2 files unchanged\n2 files unchanged\n"
-    assert "placeholders" in again.stderr
+    assert "Warning: no base ClusterServiceVersion: description, provider, links and icon are placeh" in again.stderr
+    assert "pass it with --base-csv, or write a base with 'opm generate kustomize manifests'\n" in again.stderr
     assert read_files(opm.directory) == before
     opm("bundle", "validate", "bundle", "--profile", "operator-sdk")
     opm("bundle", "build", "-f", "bundle.Dockerfile", "-t", "oci:images/boat:1")

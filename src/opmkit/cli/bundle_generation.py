@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmkit.cli.console import format_count, print_line
-from opmkit.cli.errors import UsageError, print_warning
+from opmkit.cli.errors import UsageError, print_hint, print_warning
+from opmkit.imagetools.hints import Hint, Operation, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 STDIN = Path("-")
 BUNDLE_DIRECTORY = Path("bundle")
+_BASE_HINT = Hint.any_of(
+    Hint("replace them in a copy of the generated ClusterServiceVersion, and pass it with {}", Setting.BASE_CSV),
+    Hint("write a base with {}", Operation.GENERATE_BASE),
+)
 
 
 def has_piped_input() -> bool:
@@ -90,6 +95,9 @@ class BundleWriter:
         from opmkit.cli.console import print_bytes
 
         generated = generate_manifests(objects, settings, base)
+        if generated.has_placeholders:
+            print_warning("no base ClusterServiceVersion: description, provider, links and icon are placeholders")
+            print_hint(_BASE_HINT)
         for warning in generated.warnings:
             print_warning(warning)
         if self.directory is None:

@@ -28,6 +28,7 @@ COMMANDS: Mapping[Operation, str] = MappingProxyType(
         Operation.BUILD_CACHE: "opm serve --cache-only",
         Operation.CLEAN_UP: "opm cleanup",
         Operation.COPY_IMAGE: "opm image copy",
+        Operation.GENERATE_BASE: "opm generate kustomize manifests",
         Operation.GENERATE_BUNDLE: "opm alpha bundle generate",
         Operation.INSTALL_OLM: "opm olm install",
         Operation.LIST_INDEX_BUNDLES: "opm alpha list bundles",

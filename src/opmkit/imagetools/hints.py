@@ -26,6 +26,7 @@ class Setting(StrEnum):
     PLATFORM = "platform"
     SKIP_TLS_VERIFY = "skip_tls_verify"
 
+    BASE_CSV = "base_csv"
     CHANNELS = "channels"
     CONTEXT = "context"
     DATA_LIMIT = "data_limit"
@@ -79,6 +80,7 @@ class Operation(StrEnum):
     BUILD_CACHE = "build_cache"
     CLEAN_UP = "clean_up"
     COPY_IMAGE = "copy_image"
+    GENERATE_BASE = "generate_base"
     GENERATE_BUNDLE = "generate_bundle"
     INSTALL_OLM = "install_olm"
     LIST_INDEX_BUNDLES = "list_index_bundles"

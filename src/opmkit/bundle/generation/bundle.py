@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.api_types.encode import encode_struct
@@ -73,13 +73,15 @@ class GeneratedManifests:
         files: All other manifests by file name.
         scorecard: Configuration of the scorecard, b"" if there is none.
         warnings: Warnings about the input.
+        has_placeholders: Whether there was no base, so that the ClusterServiceVersion has placeholders.
     """
 
     csv_file: str
     csv: dict[str, Any]
     files: dict[str, bytes]
     scorecard: bytes = b""
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+    has_placeholders: bool = False
 
 
 def generate_manifests(
@@ -102,7 +104,8 @@ def generate_manifests(
             "no Kubernetes objects found in the input",
             hint="pass the output of 'kustomize build config/manifests', or the manifests that install the operator",
         )
-    given, warnings = _select_base(Manifests.collect(base), collected, settings.package)
+    candidates = Manifests.collect(base).of_kind(CSV_KIND) or collected.of_kind(CSV_KIND)
+    given, warnings = _select_base(candidates, settings.package)
     rbac = divide_rbac(collected, settings.extra_accounts)
     generated = fill_service_version(
         given,
@@ -121,7 +124,10 @@ def generate_manifests(
     if omitted:
         warnings.append(f"omitted objects that OLM cannot install: {', '.join(omitted)}")
     files = _name_files(_written(collected, rbac.manifests), warnings)
-    return GeneratedManifests(name, generated.value, files, _scorecard(collected), (*warnings, *generated.warnings))
+    warnings += generated.warnings
+    return GeneratedManifests(
+        name, generated.value, files, _scorecard(collected), tuple(warnings), has_placeholders=not candidates
+    )
 
 
 def encode_csv(csv: dict[str, Any], created_at: str) -> bytes:
@@ -131,16 +137,12 @@ def encode_csv(csv: dict[str, Any], created_at: str) -> bytes:
     return dump_yaml({**csv, "metadata": {**metadata, "annotations": annotations}})
 
 
-def _select_base(given: Manifests, objects: Manifests, package: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the base: the given one, that of the package in the input, the only one in the input, or a new one."""
-    candidates = given.of_kind(CSV_KIND) or objects.of_kind(CSV_KIND)
+def _select_base(candidates: Sequence[InputObject], package: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the candidate that is named like the package, the only candidate, or a new base, and warnings."""
     matching = [csv for csv in candidates if csv.name.startswith(f"{package}.")]
     warnings = []
     if not candidates:
-        warnings.append(
-            "no base ClusterServiceVersion given: its description, provider, links and icon are placeholders"
-        )
-        return encode_struct(new_base(package), CSV_KIND).value, warnings
+        return encode_struct(new_base(package), CSV_KIND).value, []
     if not matching and len(candidates) > 1:
         raise InvalidBundle(
             f"several ClusterServiceVersions, none of which is of package {package}: "
