@@ -86,6 +86,7 @@ def test_fields_of_an_existing_base_are_retained() -> None:
     assert (spec["displayName"], spec["vendorField"]) == ("Mine", 1)
     assert "maturity" not in spec
     assert [crd["kind"] for crd in owned()] == ["App"]
+    assert "# Written by hand." in BASE.read_text()
 
 
 def test_base_without_changes_retains_its_comments() -> None:

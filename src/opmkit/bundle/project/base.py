@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.api_types.encode import encode_struct
@@ -12,14 +13,13 @@ from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.document_stream import read_documents
 from opmkit.bundle.errors import InvalidDocument, InvalidProject
+from opmkit.bundle.project.edit import replace_owned_crds
 from opmkit.bundle.project.located import LocatedValue
 from opmkit.bundle.project.names import display_name
 from opmkit.bundle.yaml_writer import dump_yaml
 from opmkit.imagetools.store.disk import disk_errors
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from opmkit.bundle.json_value import JsonValue
 
 _NOT_A_NEWLINE = re.compile(rb"[^\n]")
@@ -73,13 +73,31 @@ def new_base(name: str) -> dict[str, Any]:
 
 
 def read_base(file: Path) -> dict[str, Any]:
-    """Read the ClusterServiceVersion in a file; required fields that it lacks are added.
+    """Return the ClusterServiceVersion in a file, as `parse_base` does. Raises StoreError if it cannot be read."""
+    return parse_base(file, read_file(file))
+
+
+def read_file(file: Path) -> bytes:
+    """Return the content of a file.
 
     Raises:
-        InvalidProject: if the file has none, or one with fields of the wrong type; the message contains the line.
-        StoreError: if the file cannot be read.
+        InvalidProject: if it is too large.
+        StoreError: if it cannot be read.
     """
-    root = _find_csv(file)
+    with disk_errors(file), file.open("rb") as stream:
+        raw = stream.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise InvalidProject(f"{file}: exceeds the limit of {MAX_BYTES} bytes per file")
+    return raw
+
+
+def parse_base(file: Path, raw: bytes) -> dict[str, Any]:
+    """Return the ClusterServiceVersion in the bytes of a file; required fields that it lacks are added.
+
+    Raises:
+        InvalidProject: if there is none, or one with fields of the wrong type; the message contains the line.
+    """
+    root = _find_csv(file, raw)
     encoded = encode_struct(root.value, CSV)
     for field in encoded.mismatches:
         location = LocatedValue(file, root.content, None, field.path)
@@ -126,12 +144,28 @@ def encode_base(csv: dict[str, Any]) -> bytes:
     return dump_yaml(value)
 
 
-def _find_csv(file: Path) -> LocatedValue:
+def update_base(raw: bytes, csv: dict[str, Any]) -> bytes:
+    """Return a file with the ClusterServiceVersion in place of its previous one.
+
+    If at most the owned CRDs differ, comments and formatting are retained, unless those are operator-sdk's.
+    """
+    encoded = encode_base(csv)
+    if _encode(raw) == raw:
+        return encoded
+    edited = replace_owned_crds(raw, owned_crds(csv))
+    return next((text for text in (raw, edited) if text and _encode(text) == encoded), encoded)
+
+
+def _encode(raw: bytes) -> bytes:
+    """Return the encoded ClusterServiceVersion in a file, b"" if there is none."""
+    try:
+        return encode_base(parse_base(Path(), raw))
+    except InvalidProject:
+        return b""
+
+
+def _find_csv(file: Path, raw: bytes) -> LocatedValue:
     """Return the first ClusterServiceVersion in a file."""
-    with disk_errors(file), file.open("rb") as stream:
-        raw = stream.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        raise InvalidProject(f"{file}: exceeds the limit of {MAX_BYTES} bytes per file")
     for document in read_documents(raw):
         if isinstance(document, InvalidDocument):
             raise InvalidProject(document.located(str(file)), hint="correct the YAML")

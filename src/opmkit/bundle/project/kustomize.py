@@ -14,9 +14,11 @@ from opmkit.bundle.project.base import (
     encode_base,
     new_base,
     owned_crds,
-    read_base,
+    parse_base,
+    read_file,
     replace_placeholder,
     set_owned_crds,
+    update_base,
 )
 from opmkit.bundle.project.project_file import OperatorType
 from opmkit.imagetools.hints import Hint, Setting
@@ -99,18 +101,15 @@ def generate_kustomize_manifests(
         StoreError: if a file cannot be read or written.
     """
     source, name = base_file(options, project), _operator_name(options, project)
-    exists = source.exists()
-    csv = read_base(source) if exists else new_base(name)
-    before = encode_base(csv) if exists else b""
+    raw = read_file(source) if source.exists() else b""
+    csv = parse_base(source, raw) if source.exists() else new_base(name)
     replace_placeholder(csv, name)
     if metadata:
         apply_metadata(csv, metadata)
     warnings = _update_owned_crds(csv, project, options.apis_directory)
     output = options.output_directory
     target, kustomization = output / _base_name(name), output / KUSTOMIZATION
-    files = {target: encode_base(csv)}
-    if target == source and files[target] == before:
-        files[target] = source.read_bytes()  # nothing changes, so its comments and its formatting are retained
+    files = {target: update_base(raw, csv) if raw else encode_base(csv)}
     if not kustomization.exists():
         files[kustomization] = _kustomization(output, name, project.operator_type).encode()
     with disk_errors(output):
