@@ -36,6 +36,12 @@ def test_scaffolded_dockerfile(opm: Opm) -> None:
     assert (opm.directory / "out/tests/scorecard/config.yaml").read_text() == "kind: Configuration\n"
 
 
+def test_generated_dockerfiles_give_the_same_image(opm: Opm) -> None:
+    without = opm.build_bundle("0.1.0", "oci:one:1").strip()
+    again = opm(*BUILD, "-t", "oci:two:1").strip()
+    assert again.partition("@")[2] == without.partition("@")[2] != ""
+
+
 @pytest.mark.usefixtures("project")
 def test_push(opm_http: Opm, registry: Registry) -> None:
     name = f"{registry.host}/dockerfile/harbor:1"

@@ -14,6 +14,9 @@ from opmkit.imagetools.store.disk import disk_errors
 if TYPE_CHECKING:
     from pathlib import Path
 
+CREATED_BY = "opm alpha bundle build"
+"""Name of the build step in the history of bundle images, with and without a Dockerfile."""
+
 
 def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> BuildSpec:
     """Return the build spec of a bundle image, for any build tool.
@@ -35,7 +38,7 @@ def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> B
     if not any(file.path.startswith("manifests/") for file in files):
         raise InvalidBundle(f"{manifests}: no files found", hint="pass the directory that contains the manifests")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
-    return BuildSpec(tuple(files), labels=labels, created=created, created_by="opm alpha bundle build")
+    return BuildSpec(tuple(files), labels=labels, created=created, created_by=CREATED_BY)
 
 
 def _layer_files(name: str, directory: Path) -> list[LayerFile]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.bundle.build import CREATED_BY
 from opmkit.bundle.dockerfile.checks import check_bundle
 from opmkit.bundle.dockerfile.context import BuildContext
 from opmkit.bundle.dockerfile.instructions import read_dockerfile
@@ -59,5 +60,5 @@ def dockerfile_build_spec(
     files = tuple(layout.files.values())
     all_labels = {**parsed.labels, **(labels or {})}
     warnings += check_bundle(dockerfile, files, all_labels, has_base=layout.has_base)
-    spec = BuildSpec(files, labels=all_labels, created=created, created_by="opm bundle build")
+    spec = BuildSpec(files, labels=all_labels, created=created, created_by=CREATED_BY)
     return DockerfileBuild(spec, parsed.base if layout.has_base else "", tuple(warnings))

@@ -37,9 +37,9 @@ _BUNDLE_HELP = "Bundle image, or bundle directory as ./DIR"
 class BundleFlags:
     """Flags for the manifests and the annotations of a bundle."""
 
-    directory: Annotated[
-        Path, typer.Option("--directory", "-d", metavar="DIR", help="Directory of the manifests (required)")
-    ] = Path()
+    directory: Annotated[Path, typer.Option("--directory", "-d", metavar="DIR", help="Directory of the manifests")] = (
+        Path()
+    )
     package: Annotated[
         str,
         typer.Option(
