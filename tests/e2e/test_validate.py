@@ -152,6 +152,15 @@ def test_flags_and_output_of_operator_sdk(opm: Opm, bundle: Path) -> None:
     assert opm.attempt("bundle", "validate", str(bundle), *rules, *optional).returncode in (0, 1)
 
 
+def test_requirements_for_publishing_are_warnings_by_default(opm: Opm) -> None:
+    Broken("hub-provider").write(opm.directory / "demo")
+    assert "1 bundle, 0 errors, 1 warning" in opm("bundle", "validate", "demo")
+    for flags in (("--profile", "all"), ("--profile", "operatorhub"), ("--select-optional", "name=operatorhubv2")):
+        assert "error HUB-PROVIDER" in opm.attempt("bundle", "validate", "demo", *flags).stdout
+    Broken("depapi-1.25").write(opm.directory / "old")
+    assert "error DEPAPI-1.25" in opm.attempt("bundle", "validate", "old").stdout
+
+
 @pytest.mark.parametrize("target", ["bundle-0.1.0", "oci:image:0.1.0"])
 def test_external_validators(target: str, opm: Opm, bundle: Path) -> None:
     script = opm.directory / "external"

@@ -36,7 +36,7 @@ class RuleFlags:
         str,
         typer.Option(
             metavar="NAME",
-            help="Rules to run: opm, operator-sdk, operatorhub, community, redhat or all (default)",
+            help="Rules to run: opm, operator-sdk, operatorhub, community, redhat, all or default",
             rich_help_panel=RULES_PANEL,
         ),
     ] = ""

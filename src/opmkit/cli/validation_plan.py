@@ -63,10 +63,10 @@ class ValidationPlan:
         from opmkit.bundle.finding import Severity
         from opmkit.bundle.validation.baseline import read_baseline
         from opmkit.bundle.validation.optional_validators import CATEGORIES_VARIABLE, read_options, select_validators
-        from opmkit.bundle.validation.profiles import profile_named
+        from opmkit.bundle.validation.profiles import DEFAULT, profile_named
 
         policy = load_policy(rule_flags, report_flags)
-        profile = profile_named(rule_flags.profile or policy.profile or ("opm" if as_opm else "all"))
+        profile = profile_named(rule_flags.profile or policy.profile or ("opm" if as_opm else DEFAULT))
         compat = parse_compat(rule_flags.compat or ("newest" if as_opm and profile.name == "opm" else ""))
         fail_on = report_flags.fail_on or policy.fail_on or Severity.ERROR
         if fail_on not in tuple(Severity):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import BundleError
@@ -10,7 +10,15 @@ from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.compat import ALL, OPMKIT_ONLY, RECENT, Compat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
+
+    from opmkit.bundle.finding import Finding
+
+
+DEFAULT = "default"
+HUB = "operatorhub"
+_REQUIREMENTS = ("HUB-", "COMM-")
+"""Prefixes of rules with requirements for publishing; their validators also have others."""
 
 
 class UnknownName(BundleError):
@@ -37,6 +45,7 @@ class Profile:
         min_severity: Severity from which findings are reported.
         optional: Steps that run on request, by their names.
         all_validators: Whether all further validators run, except those that only run on request.
+        advisory: Validators whose requirements are reported as warnings unless they are selected.
     """
 
     name: str
@@ -45,6 +54,14 @@ class Profile:
     min_severity: Severity = Severity.WARNING
     optional: Mapping[str, Step] = field(default_factory=dict)
     all_validators: bool = False
+    advisory: frozenset[str] = frozenset()
+
+    def grade(self, finding: Finding, selected: Collection[str]) -> Finding:
+        """Return a finding with the severity of this profile; ``selected`` are the names of optional validators."""
+        is_advisory = finding.validator in self.advisory and finding.rule.startswith(_REQUIREMENTS)
+        if not is_advisory or finding.validator in selected or HUB in selected:
+            return finding
+        return replace(finding, severity=Severity.WARNING)
 
     def select_steps(self, compat: Compat, optional: Iterable[str] = (), known: Iterable[str] = ()) -> list[Step]:
         """Return the steps for a compatibility mode, the optional ones last; ``known`` are all validators.
@@ -118,6 +135,14 @@ _ON_REQUEST = frozenset(
 )
 """Validators that repeat others, send requests, validate other directories, or are specific to a catalog."""
 
+_ALL = (
+    Step(("load", "format", "sdk-content", "bundle", "csv", "crd", "opm-content", "object")),
+    *_HUB,
+    Step(("community", "alpha-deprecated-apis", "good-practices", "opmkit")),
+)
+_PUBLISHING = frozenset({"operatorhub", "operatorhubv2", "capabilities", "categories", "community"})
+"""Validators with requirements for publishing, without which a bundle works."""
+
 PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -156,13 +181,17 @@ PROFILES: Mapping[str, Profile] = {
         Profile(
             "all",
             "all rules, without ending the run early",
-            (
-                Step(("load", "format", "sdk-content", "bundle", "csv", "crd", "opm-content", "object")),
-                *_HUB,
-                Step(("community", "alpha-deprecated-apis", "good-practices", "opmkit")),
-            ),
+            _ALL,
             optional=_OPTIONAL_STEPS,
             all_validators=True,
+        ),
+        Profile(
+            DEFAULT,
+            "all rules; requirements for publishing are warnings unless their validators are selected",
+            _ALL,
+            optional=_OPTIONAL_STEPS,
+            all_validators=True,
+            advisory=_PUBLISHING,
         ),
     )
 }

@@ -62,7 +62,7 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
     """
     from opmkit.bundle.validation.rule_registry import validators  # slow to import: all rules
 
-    known = validators()
+    known, optional = validators(), tuple(optional)
     if _is_package(bundle):
         return list(run_rules(bundle, known[PACKAGE]))
     findings = list(run_rules(bundle, known[OPERATOR])) if bundle.operator else []
@@ -72,8 +72,9 @@ def run_profile(bundle: BundleView, profile: Profile, optional: Iterable[str] = 
         findings += step_findings
         if step.final and any(finding.severity is Severity.ERROR for finding in step_findings):
             break
+    selected = frozenset(optional)
     reported = [
-        finding
+        profile.grade(finding, selected)
         for finding in findings
         if finding.severity is Severity.ERROR or profile.min_severity is Severity.WARNING
     ]
