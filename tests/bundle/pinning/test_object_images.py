@@ -91,6 +91,19 @@ def test_related_images_and_annotations_of_a_csv() -> None:
     ]
 
 
+def test_strings_that_equal_an_image_are_found() -> None:
+    container = {"name": "nginx", "image": "nginx", "env": [{"name": "OTHER", "value": "quay.io/a/b:1"}]}
+    pods = {"containers": [container, {"image": "quay.io/a/b:1", "args": ["quay.io/a/b:1", "--x=quay.io/a/b:1"]}]}
+    annotations = {"alm-examples": "quay.io/a/b:1", "other": "[quay.io/a/b:1"}
+    assert images({"kind": "Pod", "metadata": {"annotations": annotations}, "spec": pods}) == [
+        ("nginx", "container nginx"),
+        ("quay.io/a/b:1", "container"),
+        ("quay.io/a/b:1", "value spec.containers[0].env[0].value"),
+        ("quay.io/a/b:1", "value spec.containers[1].args[0]"),
+        ("quay.io/a/b:1", "annotation alm-examples"),
+    ]
+
+
 def test_schemas_are_not_searched() -> None:
     schema: dict[str, Any] = {"properties": {"metadata": {"annotations": {"x": "quay.io/a/b:1"}}}}
     crd: dict[str, Any] = {

@@ -28,6 +28,8 @@ class Role(StrEnum):
     ANNOTATION = "annotation"
     RELATED_IMAGE = "related image"
     BUNDLE = "bundle image"
+    VALUE = "value"
+    """A string that equals an image of the same object, such as another variable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.crd import CRD_KIND
+from opmkit.bundle.field_path import format_path
 from opmkit.bundle.pinning.image_use import (
     ImageUse,
     Role,
@@ -22,7 +23,7 @@ from opmkit.bundle.pinning.image_use import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Set
 
     from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.json_value import JsonValue
@@ -75,13 +76,36 @@ def _find(value: JsonValue, path: FieldPath) -> Iterator[Finding]:
         for number, item in enumerate(items(manifest.get("items"), (*path, "items"))):
             yield from _find(item, (*path, "items", number))
         return
+    found: list[Finding] = []
     if kind == CSV_KIND:
-        yield from _find_in_csv(manifest, path)
+        found += _find_in_csv(manifest, path)
     elif isinstance(kind, str) and kind in _POD_PATHS:
         metadata = mapping(manifest.get("metadata"), (*path, "metadata"))
         owner = text(metadata.get("name"), (*path, "metadata", "name"))
-        yield from _find_in_pod(*_descend(manifest, path, _POD_PATHS[kind]), owner)
-    yield from _find_annotations(value, path, recursive=kind != CRD_KIND)
+        found += _find_in_pod(*_descend(manifest, path, _POD_PATHS[kind]), owner)
+    annotated = list(_find_annotations(value, path, recursive=kind != CRD_KIND))
+    yield from found
+    if found:
+        uses = [use for use in (*found, *annotated) if isinstance(use, ImageUse)]
+        yield from _find_equal(value, path, {use.image for use in uses if "/" in use.image}, {use.path for use in uses})
+    yield from annotated
+
+
+def _find_equal(value: JsonValue, path: FieldPath, images: Set[str], known: Set[FieldPath]) -> Iterator[ImageUse]:
+    """Yield the strings outside of annotations that equal one of the images and are not ``known``.
+
+    Images without a slash are not searched, since names of containers can equal them.
+    """
+    if isinstance(value, str):
+        if value in images and path not in known:
+            yield ImageUse(value, Role.VALUE, format_path(path), path)
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            if (*path[-1:], key) != ("metadata", "annotations"):
+                yield from _find_equal(member, (*path, key), images, known)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _find_equal(item, (*path, number), images, known)
 
 
 def _find_in_csv(csv: Mapping[str, JsonValue], path: FieldPath) -> Iterator[Finding]:

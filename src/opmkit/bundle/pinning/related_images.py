@@ -47,7 +47,7 @@ def missing_images(
         return ()
     entries: dict[str, str] = {}
     taken = {use.name: _new_image(use, images) for use in uses if use.role is Role.RELATED_IMAGE}
-    others = [use for use in uses if use.role is not Role.RELATED_IMAGE]
+    others = [use for use in uses if use.role not in (Role.RELATED_IMAGE, Role.VALUE)]
     for use in sorted(others, key=lambda use: use.role is Role.ANNOTATION):
         image = _new_image(use, images)
         if "@" not in image or image in listed or (use.role is Role.ANNOTATION and image in entries.values()):
