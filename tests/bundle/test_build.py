@@ -37,6 +37,17 @@ def test_image_contains_the_bundle(tool: RegistryTool, bundle: Generated, tmp_pa
     assert [dependency.type for dependency in loaded.dependencies] == ["olm.package"]
 
 
+@pytest.mark.parametrize("label", ["tests/scorecard/", "tests/absent", "../tests", "/tests", "manifests", "."])
+def test_tests_of_the_labels_are_included(label: str, tool: RegistryTool, bundle: Generated, tmp_path: Path) -> None:
+    config = tmp_path / "bundle/tests/scorecard/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("stages: []\n")
+    file = bundle.metadata / "annotations.yaml"
+    file.write_text(f"{file.read_text()}  operators.operatorframework.io.test.config.v1: {label}\n")
+    tree = tool.read_tree(parse_image_reference(push(tool, build_image(bundle, tmp_path), tmp_path)), ("",))
+    assert ("tests/scorecard/config.yaml" in tree) is (label == "tests/scorecard/")
+
+
 def test_images_are_reproducible(bundle: Generated, tmp_path: Path) -> None:
     first = build_image(bundle, tmp_path)
     other = tmp_path / "elsewhere"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.errors import InvalidBundle
-from opmkit.bundle.load import read_files
+from opmkit.bundle.labels import TEST_CONFIG
+from opmkit.bundle.load import DIRECTORIES, read_files
 from opmkit.bundle.metadata import read_metadata
 from opmkit.imagetools.build_spec import BuildSpec
 from opmkit.imagetools.layer import LayerFile
@@ -22,7 +24,8 @@ def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> B
     """Return the build spec of a bundle image, for any build tool.
 
     All files are in one layer, with normalized modes and times, because every client reads all of them and each layer
-    costs a request. The labels are the bundle's annotations.
+    costs a request. The labels are the bundle's annotations. The directory of tests that they name, next to the
+    metadata, is included.
 
     Args:
         manifests: Directory whose files, at any depth, become ``manifests/``.
@@ -38,7 +41,17 @@ def bundle_build_spec(manifests: Path, metadata: Path, *, created: int = 0) -> B
     if not any(file.path.startswith("manifests/") for file in files):
         raise InvalidBundle(f"{manifests}: no files found", hint="pass the directory that contains the manifests")
     labels = read_metadata({f"metadata/{name}": content for name, content in read_files(metadata).items()}).labels
+    if tests := _tests_directory(labels.get(TEST_CONFIG, "")):
+        with disk_errors(metadata):
+            files += _layer_files(tests, metadata.parent / tests)
     return BuildSpec(tuple(files), labels=labels, created=created, created_by=CREATED_BY)
+
+
+def _tests_directory(label: str) -> str:
+    """Return the directory of tests in a label, "" if it is not a separate directory in the bundle."""
+    path = PurePosixPath(label)
+    is_separate = path.parts and ".." not in path.parts and path.parts[0] not in ("/", *DIRECTORIES)
+    return str(path) if is_separate else ""
 
 
 def _layer_files(name: str, directory: Path) -> list[LayerFile]:

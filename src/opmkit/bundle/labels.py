@@ -10,6 +10,8 @@ METADATA = f"{_BUNDLE}.metadata.v1"
 PACKAGE = f"{_BUNDLE}.package.v1"
 CHANNELS = f"{_BUNDLE}.channels.v1"
 DEFAULT_CHANNEL = f"{_BUNDLE}.channel.default.v1"
+TEST_MEDIA_TYPE = "operators.operatorframework.io.test.mediatype.v1"
+TEST_CONFIG = "operators.operatorframework.io.test.config.v1"
 
 INDEX_DATABASE = "operators.operatorframework.io.index.database.v1"
 INDEX_CONFIGS = "operators.operatorframework.io.index.configs.v1"

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 from opmkit._version import __version__
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.generate import yaml_scalar
-from opmkit.bundle.labels import CHANNELS, DEFAULT_CHANNEL, MANIFESTS, MEDIA_TYPE, METADATA, PACKAGE
+from opmkit.bundle.labels import (
+    CHANNELS,
+    DEFAULT_CHANNEL,
+    MANIFESTS,
+    MEDIA_TYPE,
+    METADATA,
+    PACKAGE,
+    TEST_CONFIG,
+    TEST_MEDIA_TYPE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,8 +28,8 @@ SCORECARD_FILE = "tests/scorecard/config.yaml"
 BUILDER = f"opmkit-v{__version__}"
 _METRICS = "operators.operatorframework.io.metrics"
 _TEST_LABELS = {
-    "operators.operatorframework.io.test.mediatype.v1": "scorecard+v1",
-    "operators.operatorframework.io.test.config.v1": "tests/scorecard/",
+    TEST_MEDIA_TYPE: "scorecard+v1",
+    TEST_CONFIG: "tests/scorecard/",
 }
 _PLAIN_LABEL = re.compile(r"[A-Za-z0-9_.+/,:@=-]+")
 _SPECIAL = re.compile(r'(["\\$])')
