@@ -2,16 +2,45 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.kit.cluster.operators import SampleOperator
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.kit.cluster.cluster import Cluster
     from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
+
+_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture
 def opm_http(opm: Opm) -> Opm:
     """Return the command in an empty working directory with ``--use-http``."""
     return replace(opm, flags=("--use-http",))
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    """Return a new namespace of the cluster."""
+    return cluster.create_namespace(f"test-{next(_NUMBERS)}")
+
+
+@pytest.fixture
+def kube_opm(opm: Opm, cluster: Cluster, namespace: str) -> Opm:
+    """Return the command as a user whose kubeconfig selects ``namespace``."""
+    kubeconfig = cluster.write_kubeconfig(opm.directory / "kubeconfig", namespace=namespace)
+    return replace(opm, env={"KUBECONFIG": str(kubeconfig)})
+
+
+@pytest.fixture
+def operator(registry: Registry, tmp_path: Path) -> SampleOperator:
+    """Return an operator whose names differ from those of other tests."""
+    name = f"pond{next(_NUMBERS)}"
+    return SampleOperator(name, f"{registry.host}/{name}/bundle", tmp_path / name)

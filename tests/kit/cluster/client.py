@@ -16,8 +16,7 @@ Object = dict[str, Any]
 PATIENCE = 180
 """Seconds until waiting for the cluster times out; the machine may be busy."""
 _POLL_INTERVAL = 0.1
-_VOLATILE = frozenset({"events", "leases"})
-"""Plural names of objects that change all the time."""
+_VOLATILE = frozenset({"componentstatuses", "events", "leases"})
 
 
 class KubeClient:
@@ -116,7 +115,7 @@ class KubeClient:
             time.sleep(_POLL_INTERVAL)
 
     def dump(self) -> dict[str, Object]:
-        """Return all objects of the cluster by path, except events and leases."""
+        """Return all objects of the cluster by path, except events and leases, which change all the time."""
         groups = [f"/apis/{group['preferredVersion']['groupVersion']}" for group in self.get("/apis")["groups"]]
         objects = {}
         for api in ["/api/v1", *groups]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+import opmkit
 from tests.kit.opm import PROGRAM
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _script(argv: Sequence[str], mounts: Sequence[Mount], root: Path, directory:
 
 def _installation() -> list[Mount]:
     """Return the directories of the project and of Python that are not visible in a container."""
-    needed = {Path(__file__).parents[3], Path(sys.prefix), Path(sys.base_prefix)}
+    needed = {Path(opmkit.__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix)}
     hidden = [path for path in needed if str(path).startswith(tuple(f"{each}/" for each in _PRIVATE))]
     return [Mount(path, str(path)) for path in sorted(hidden)]
 
