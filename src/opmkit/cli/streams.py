@@ -83,12 +83,11 @@ def printing_result(done: str, hint: str = "") -> Iterator[None]:
 
 
 def _text_stream(raw: io.FileIO, old: object, errors: str) -> io.TextIOWrapper:
-    """Return a text stream with the settings of the one that it replaces."""
+    """Return a text stream with the settings of the one that it replaces, but lines instead of unbuffered writes."""
     given = old if isinstance(old, io.TextIOWrapper) else None
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=given.encoding if given else "utf-8",
         errors=given.errors if given else errors,
-        line_buffering=given.line_buffering if given else False,
-        write_through=given.write_through if given else False,
+        line_buffering=given.line_buffering or given.write_through if given else False,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
+import socket
 import tempfile
 import threading
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import requests
 
+from tests.kit.cluster.containers import GRPC_PORT
 from tests.kit.cluster.pod_logs import LogServer
 from tests.kit.cluster.pods import Pod, pod_path
 
@@ -34,7 +37,7 @@ class Kubelet:
         self._control_plane = control_plane
         self._stopping = threading.Event()
         self._pods: dict[str, Pod] = {}
-        self._numbers = itertools.count(2)
+        self._numbers = itertools.count()
 
     def __enter__(self) -> Self:
         self._directory = tempfile.TemporaryDirectory(prefix="opmkit-kubelet-", ignore_cleanup_errors=True)
@@ -100,13 +103,20 @@ class Kubelet:
             self._control_plane.client.as_user("").post(f"{pod_path(manifest)}/binding", binding)
 
     def _start(self, manifest: Object) -> None:
-        number = next(self._numbers)
         directory = Path(self._directory.name, manifest["metadata"]["uid"])
         directory.mkdir()
-        address = f"127.0.{number // 250}.{number % 250 + 1}"
+        address = self._free_address()
         self._pods[manifest["metadata"]["uid"]] = Pod(
             manifest, self._control_plane, directory, address, self.authorities
         )
+
+    def _free_address(self) -> str:
+        """Return an unused loopback address; the nodes of other processes use addresses as well."""
+        while True:
+            number = next(self._numbers)
+            address = f"127.{os.getpid() % 250 + 1}.{number // 250}.{number % 250 + 1}"
+            with contextlib.suppress(OSError), socket.create_server((address, GRPC_PORT)):
+                return address
 
     def _end(self, pod: Pod | None, manifest: Object) -> None:
         """Stop a pod and confirm its deletion."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+import yaml
 
 from tests.kit.cluster.pods import FAULT
 from tests.kit.opm import LAGOON, Opm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
+
+    from tests.kit.cluster.client import Object
+
 
 @dataclass(frozen=True)
 class SampleOperator:
@@ -20,19 +25,25 @@ class SampleOperator:
         name: Word that replaces ``lagoon`` and ``water`` in all names.
         repository: Registry and repository of its bundle images.
         directory: Directory for its files.
+        prefix: Prefix of the names of the package and its objects, but not of the API.
     """
 
     name: str
     repository: str
     directory: Path
+    prefix: str = ""
 
     @property
     def package(self) -> str:
-        return f"{self.name}-operator"
+        return f"{self.prefix}{self.name}-operator"
 
     @property
     def group(self) -> str:
         return f"{self.name}.example.com"
+
+    @property
+    def kind(self) -> str:
+        return "Lagoon"
 
     def csv(self, version: str) -> str:
         return f"{self.package}.v{version}"
@@ -68,8 +79,14 @@ class SampleOperator:
         )
         return self.image(version)
 
+    def read(self, version: str, name: str) -> Object:
+        """Return an object in the manifests of a version, by the name of its file in the sample."""
+        manifest: Object = yaml.safe_load(self._rename((LAGOON / version / "manifests" / name).read_text()))
+        return manifest
+
     def _rename(self, text: str) -> str:
-        return text.replace("lagoon", self.name).replace("water.example.com", self.group)
+        renamed = text.replace("lagoon-operator", self.package).replace("lagoon", self.name)
+        return renamed.replace("water.example.com", self.group)
 
 
 def with_fault(reason: str) -> tuple[str, str]:

@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-import time
 from typing import TYPE_CHECKING
 
+from tests.cluster.state import cluster_state, wait_for_state
 from tests.kit.cluster.cluster import OPERATORS
 
 if TYPE_CHECKING:
-    from tests.kit.cluster.client import KubeClient, Object
     from tests.kit.cluster.cluster import Cluster
     from tests.kit.cluster.operators import SampleOperator
     from tests.kit.opm import Opm
-
-_VOLATILE = ("resourceVersion", "managedFields", "generation")
-_NAMES = re.compile(r"/(?:pond|test-)\d+")
-
-
-def state(client: KubeClient, *names: str) -> dict[str, Object]:
-    """Return the objects of the cluster without what changes when an object is written.
-
-    Objects of other tests are omitted: those whose paths contain a name of a sample that is not in ``names``.
-    """
-    own = {f"/{name}" for name in names}
-    objects = {path: each for path, each in client.dump().items() if own.issuperset(_NAMES.findall(path))}
-    for each in objects.values():
-        each["metadata"] = {key: value for key, value in each["metadata"].items() if key not in _VOLATILE}
-    return objects
-
-
-def wait_for_state(client: KubeClient, expected: dict[str, Object], *names: str) -> None:
-    """Return once the cluster has the expected objects again; pods end a moment after their owners."""
-    deadline = time.monotonic() + 60
-    while (found := state(client, *names)) != expected and time.monotonic() < deadline:
-        time.sleep(0.5)
-    assert sorted(found) == sorted(expected)
-    assert found == expected
 
 
 def phases(cluster: Cluster, namespace: str) -> dict[str, str]:
@@ -50,7 +24,7 @@ def test_bundle_is_installed_upgraded_and_removed_without_a_trace(
     cluster: Cluster, namespace: str, kube_opm: Opm, operator: SampleOperator, opm_http: Opm
 ) -> None:
     first, second = operator.build(opm_http, "0.1.0"), operator.build(opm_http, "0.2.0")
-    before = state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client, operator.name, namespace)
 
     installed = json.loads(kube_opm("run", "bundle", first, "--use-http", "-o", "json"))
     assert (installed["csv"], installed["namespace"]) == (operator.csv("0.1.0"), namespace)
@@ -58,6 +32,7 @@ def test_bundle_is_installed_upgraded_and_removed_without_a_trace(
 
     upgraded = json.loads(kube_opm("run", "bundle-upgrade", second, "--use-http", "-o", "json"))
     assert (upgraded["csv"], upgraded["replaced"]) == (operator.csv("0.2.0"), operator.csv("0.1.0"))
+    cluster.client.wait_gone(f"{OPERATORS}/namespaces/{namespace}/clusterserviceversions/{operator.csv('0.1.0')}")
     assert phases(cluster, namespace) == {operator.csv("0.2.0"): "Succeeded"}
 
     kube_opm("cleanup", operator.package)
@@ -86,7 +61,7 @@ def test_package_manifests_are_installed_and_removed_without_a_trace(
         operator.write_manifests(version).rename(packages / version)
     package = {"packageName": operator.package, "channels": [{"name": "alpha", "currentCSV": operator.csv("0.2.0")}]}
     (packages / f"{operator.package}.package.yaml").write_text(json.dumps(package))
-    before = state(cluster.client, operator.name, namespace)
+    before = cluster_state(cluster.client, operator.name, namespace)
     kube_opm("run", "packagemanifests", str(packages))
     assert phases(cluster, namespace) == {operator.csv("0.2.0"): "Succeeded"}
     kube_opm("cleanup", operator.package)
