@@ -5,6 +5,7 @@ Responses follow the API conventions and the OpenAPI documents of Kubernetes: an
 """
 
 from tests.kit.apiserver.errors import ApiError
-from tests.kit.apiserver.server import ApiServer, Request
+from tests.kit.apiserver.requests import Request
+from tests.kit.apiserver.server import ApiServer
 
 __all__ = ["ApiError", "ApiServer", "Request"]
