@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -70,22 +69,16 @@ def test_quick_start_with_docker(
 
 
 def test_quick_start_without_a_container_engine(project: OperatorProject, registry: Registry, opm_http: Opm) -> None:
-    """The targets ``bundle`` and ``catalog-build`` are unchanged, and opm itself builds and pushes."""
     base = f"{registry.host}/no-engine/harbor-operator"
-    for version, catalog in (("0.0.1", ""), ("0.0.2", f"{base}-catalog:v0.0.1")):
+    for version, catalog in (("0.0.1", ""), ("0.0.2", f" --from-index {base}-catalog:v0.0.1")):
         variables = [f"IMAGE_TAG_BASE={base}", f"VERSION={version}", "CHANNELS=fast,stable", "DEFAULT_CHANNEL=stable"]
-        project.make("bundle", *variables)
-        build = ("bundle", "build", "-f", "bundle.Dockerfile", "-t", f"{base}-bundle:v{version}", "--push", ".")
-        replace(opm_http, directory=project.directory)(*build)
-        options = f"--use-http --binary-image scratch{f' --from-index {catalog}' if catalog else ''}"
+        project.make(*TARGETS[:3], *variables, "CONTAINER_TOOL=opm --use-http bundle")
+        options = f"--use-http --binary-image scratch{catalog}"
         project.make("catalog-build", *variables, "CONTAINER_TOOL=none", f"FROM_INDEX_OPT={options}")
-        opm_http("image", "push", f"{base}-catalog:v{version}")
-    bundles = list_bundles(opm_http, f"{base}-catalog:v0.0.2")
-    assert {(entry["channel"], entry["bundle"], entry["replaces"]) for entry in bundles} == {
-        (channel, bundle, replaced)
+        project.make("catalog-push", *variables, "CONTAINER_TOOL=opm --use-http image")
+    entries = list_bundles(opm_http, f"{base}-catalog:v0.0.2")
+    assert {(entry["channel"], entry["bundle"], entry["replaces"]) for entry in entries} == {
+        (channel, *names)
         for channel in ("fast", "stable")
-        for bundle, replaced in (
-            ("harbor-operator.v0.0.1", ""),
-            ("harbor-operator.v0.0.2", "harbor-operator.v0.0.1"),
-        )
+        for names in (("harbor-operator.v0.0.1", ""), ("harbor-operator.v0.0.2", "harbor-operator.v0.0.1"))
     }

@@ -12,6 +12,7 @@ import typer
 from opmkit.cli.commands.bundle_pin import pin
 from opmkit.cli.commands.bundle_rules import list_rules
 from opmkit.cli.commands.bundle_validate import validate
+from opmkit.cli.commands.image import push
 from opmkit.cli.console import ValueFormat, print_line, print_value, progress
 from opmkit.cli.container_tools import BUILD_TOOL_HELP, PUSH_HELP, FormatOption, PullToolWithoutShorthand
 from opmkit.cli.dockerfile_flags import DockerfileFlags
@@ -296,6 +297,7 @@ def extract(
 COMMANDS = (
     ("generate", generate),
     ("build", build),
+    ("push", push),
     ("unpack", unpack),
     ("extract", extract),
     ("pin", pin),
