@@ -54,7 +54,7 @@ MISTAKES = [
     Mistake("bundle build -d plain -t example.com/x:1", "plain", "package", "--package"),
     Mistake("bundle build -d plain -p x -t example.com/x:1", "channel", "", "--channels"),
     Mistake("bundle build -d empty -p x -c alpha -t example.com/x:1", "empty", "no files", "manifests"),
-    Mistake("bundle build -d plain -p x -c alpha", "tag", "not set", "--help"),
+    Mistake("bundle build -d plain -p x -c alpha", "tag", "not set", "--tag"),
     Mistake("bundle build -d plain -p x -c alpha -t example.com/X:1", "example.com/X:1", "", "lower"),
     Mistake("bundle generate -d nonexist", "nonexist", "", "director"),
     Mistake("bundle unpack", "IMAGE", "Missing argument", "--help"),
