@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +9,9 @@ from opmkit.bundle.kubernetes_names import dns1123_label, dns1123_subdomain
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.names import as_label, check_name
 from opmkit.index.operations.manifests.olm_v1.cluster_catalog import API_VERSION, NAME_LABEL
+from opmkit.index.operations.manifests.olm_v1.version_constraint import VersionConstraint
 
 _MAX_VERSION_LENGTH = 64
-_VERSION = r"v?(?:\d+|[xX*])(?:\.(?:\d+|[xX*])){0,2}(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?"
-_TERM = rf"(?:=|!=|>=|=>|<=|=<|~>|>|<|~|\^)?\s*{_VERSION}"
-_VERSION_RANGE = re.compile(rf"\s*{_TERM}(?:\s*(?:\|\||,|\s)\s*{_TERM})*\s*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +48,25 @@ class ClusterExtension:
             check_name("service account", self.service_account, dns1123_subdomain)
         if self.watch_namespace:
             check_name("target namespace", self.watch_namespace, dns1123_label)
-        if self.version and (len(self.version) > _MAX_VERSION_LENGTH or not _VERSION_RANGE.fullmatch(self.version)):
-            raise CatalogError(
-                f"invalid version range {self.version!r}", hint="write a version or a range: 1.2.3, '>=1.2, <2', ~1.2"
-            )
+        if self.version:
+            self.constraint()
 
     @property
     def name(self) -> str:
         """The name of the object."""
         return as_label(self.package)
+
+    def constraint(self) -> VersionConstraint:
+        """Return the constraint on the version; raises CatalogError if it is invalid."""
+        try:
+            if len(self.version) > _MAX_VERSION_LENGTH:
+                raise ValueError(f"longer than {_MAX_VERSION_LENGTH} characters")
+            return VersionConstraint.parse(self.version)
+        except ValueError as error:
+            raise CatalogError(
+                f"invalid version range {self.version!r}: {error}",
+                hint="write a version or a range: 1.2.3, '>=1.2, <2', ~1.2",
+            ) from error
 
     def manifest(self) -> dict[str, Any]:
         """Return the object."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.versions import strict_version, version_key
 from opmkit.index.errors import CatalogError
 from opmkit.index.fbc.display_name import csv_specs
 from opmkit.index.fbc.model import Catalog
-from opmkit.index.fbc.versions import MIN_VERSION_KEY, version_keys
+from opmkit.index.fbc.versions import version_keys
 from opmkit.index.operations.manifests.installation import ALL, OWN, SINGLE, read_install_modes
 from opmkit.index.suggestions import suggest_names, unknown_packages
 
@@ -41,25 +39,23 @@ class ResolvedExtension:
 
 
 def resolve_extension(extension: ClusterExtension, blobs: Blobs) -> ResolvedExtension:
-    """Find the bundle to install: that of a version, or the highest version of the channels.
-
-    Ranges of versions are not evaluated, with a warning.
+    """Find the bundle to install: that with the highest version in the channels that the extension allows.
 
     Raises:
         UnknownPackage: the package does not exist.
         InvalidCatalog: the catalog is invalid.
-        CatalogError: a channel or the version does not exist, or the operator does not support the watched namespace.
+        CatalogError: a channel does not exist, no version matches, or the operator does not support the namespace to
+            watch.
     """
     catalog = Catalog.from_blobs(blobs)
     for error in unknown_packages([extension.package], catalog.packages):
         raise error
     package = catalog.packages[extension.package]
-    bundle, warnings = _select_bundle(extension, package, _candidates(extension, package))
+    bundle = _select_bundle(extension, package)
     modes = next(filter(None, map(read_install_modes, csv_specs(bundle))), {})
     if modes:
         extension = _select_namespace(extension, bundle.name, modes)
-    if extension.watch_namespace:
-        warnings.append(_EXPERIMENTAL)
+    warnings = [_EXPERIMENTAL] if extension.watch_namespace else []
     warnings += [
         f"{bundle.name}: OLM v1 does not install bundles with dependencies ({kind})"
         for kind in _DEPENDENCIES
@@ -80,23 +76,19 @@ def _candidates(extension: ClusterExtension, package: Package) -> dict[str, Bund
     return {name: bundle for name, bundle in package.bundles.items() if name in names}
 
 
-def _select_bundle(
-    extension: ClusterExtension, package: Package, candidates: dict[str, BundleBlob]
-) -> tuple[BundleBlob, list[str]]:
+def _select_bundle(extension: ClusterExtension, package: Package) -> BundleBlob:
+    """Return the bundle with the highest version that matches."""
+    candidates = _candidates(extension, package)
     keys = version_keys(candidates.values(), lenient=True)
-    highest = max(candidates.values(), key=lambda bundle: (keys.get(bundle.name, MIN_VERSION_KEY), bundle.name))
-    if not extension.version:
-        return highest, []
-    with suppress(ValueError):
-        wanted = version_key(strict_version(extension.version.removeprefix("=").strip().removeprefix("v")))
-        found = next((bundle for bundle in candidates.values() if keys.get(bundle.name) == wanted), None)
-        if found is None:
-            raise CatalogError(
-                f'package "{package.name}": version "{extension.version}" not found',
-                hint=suggest_names("bundles", extension.version, sorted(candidates)),
-            )
-        return found, []
-    return highest, [f'version range "{extension.version}" is not evaluated: {highest.name} is checked']
+    if extension.version:
+        constraint = extension.constraint()
+        keys = {name: key for name, key in keys.items() if constraint.matches(key)}
+    if not keys:
+        raise CatalogError(
+            f'package "{package.name}": no version matches "{extension.version}"',
+            hint=suggest_names("bundles", extension.version, sorted(candidates)),
+        )
+    return candidates[max(keys, key=lambda name: (keys[name], name))]
 
 
 def _select_namespace(extension: ClusterExtension, bundle: str, modes: dict[str, bool]) -> ClusterExtension:
