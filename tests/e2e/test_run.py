@@ -5,6 +5,7 @@ tests/cluster/test_run.py runs the same commands with the real OLM.
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import signal
@@ -344,3 +345,65 @@ def test_interrupted_command_lists_what_it_created(run: Opm, olm: ScriptedOlm) -
         "Error: interrupted by SIGINT; already updated: CatalogSource ns/lagoon-operator-catalog, ConfigMap" in report
     )
     assert "hint: run 'opm cleanup lagoon-operator --namespace ns' to remove the objects" in report
+
+
+def test_catalog_that_olm_runs_is_replaced_by_an_extended_copy(run: Opm, server: ApiServer, registry: Registry) -> None:
+    first, second = push(run, registry, "0.1.0"), push(run, registry, "0.2.0")
+    index = f"{first.rpartition(':')[0]}-index:1"
+    build = ("index", "add", "-b", first, "--to-fbc", "-i", "scratch", "-t", index, "--push")
+    replace(run, flags=("--use-http",))(*build)
+    polled = {"image": index, "sourceType": "grpc", "updateStrategy": {"registryPoll": {"interval": "30m"}}}
+    server.put({"kind": "CatalogSource", "metadata": {"name": "shared", "namespace": "ns"}, "spec": polled})
+    subscription = {"kind": "Subscription", "metadata": {"name": "sub", "namespace": "ns"}}
+    spec = {"name": PACKAGE, "channel": "stable", "source": "shared", "sourceNamespace": "ns", "startingCSV": FIRST}
+    status = {"currentCSV": FIRST, "installedCSV": FIRST, "installPlanRef": {"name": "old"}}
+    server.put({**subscription, "spec": spec, "status": status})
+    server.put({"kind": "ClusterServiceVersion", "metadata": {"name": FIRST, "namespace": "ns"}, "spec": {}})
+
+    result = json.loads(run("run", "bundle-upgrade", second, "--use-http", "-o", "json"))
+    assert (result["csv"], result["channel"], result["catalog_source"]) == (SECOND, "stable", "shared")
+    source = server.get("CatalogSource", "shared", "ns")
+    assert source["spec"].keys() == {"address", "sourceType"}
+    (pod,) = server.objects("Pod")
+    assert pod["spec"]["containers"][0]["image"] == index
+    table = run("cleanup", PACKAGE)
+    assert "CatalogSource ns shared retained not created to run this package" in " ".join(table.split())
+
+
+def test_catalog_of_a_database_is_extended_from_its_record(run: Opm, server: ApiServer, registry: Registry) -> None:
+    """operator-sdk serves a database that a pod creates, so the catalog is not in ConfigMaps."""
+    first, second = push(run, registry, "0.1.0"), push(run, registry, "0.2.0")
+    run("run", "bundle", first, "--use-http")
+    source = server.get("CatalogSource", "lagoon-operator-catalog", "ns")
+    del source["metadata"]["annotations"]["operators.operatorframework.io/registry-pod-name"]
+    server.put(source)
+    assert f"{FIRST} upgraded to {SECOND}" in run("run", "bundle-upgrade", second, "--use-http")
+    (config_map,) = server.objects("ConfigMap")
+    assert config_map["metadata"]["name"].startswith("lagoon-operator-catalog-")
+
+
+def test_catalog_without_a_record_cannot_be_extended(run: Opm, server: ApiServer) -> None:
+    run("run", "bundle", "./first")
+    source = server.get("CatalogSource", "lagoon-operator-catalog", "ns")
+    server.put({**source, "metadata": {**source["metadata"], "annotations": {}}})
+    copy_bundle("0.2.0", run.directory / "second")
+    done = run.attempt("run", "bundle-upgrade", "./second")
+    assert done.returncode == 1
+    assert "CatalogSource ns/lagoon-operator-catalog: cannot be extended" in done.stderr
+    server.remove("CatalogSource", "lagoon-operator-catalog", "ns")
+    done = run.attempt("run", "bundle-upgrade", "./second")
+    assert "CatalogSource ns/lagoon-operator-catalog not found" in done.stderr
+
+
+def test_certificate_authorities_are_read_from_a_secret(
+    run: Opm, server: ApiServer, tls_registry: Registry, tmp_path: Path
+) -> None:
+    image = f"{tls_registry.host}/run/lagoon:1"
+    replace(run, flags=("--ca-file", str(tls_registry.ca_file))).build_bundle("0.1.0", image, "--push")
+    encoded = base64.b64encode(tls_registry.ca_file.read_bytes()).decode()
+    secret = {"kind": "Secret", "metadata": {"name": "ca", "namespace": "ns"}}
+    server.put({**secret, "data": {"cert.pem": encoded}})
+    assert f"{FIRST} installed" in run("run", "bundle", image, "--ca-secret-name", "ca")
+    server.put({**secret, "data": {"cert.pem": "bm9uZQ=="}})
+    done = run.attempt("run", "bundle", image, "--ca-secret-name", "ca")
+    assert "Secret ns/ca: no certificate in the key cert.pem" in done.stderr

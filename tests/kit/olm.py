@@ -1,4 +1,4 @@
-"""OLM and a node for the API server in memory: a catalog is served, resolved and installed, or fails as told by a test.
+"""OLM and a node for the API server in memory: a catalog is served, resolved and installed, or fails as a test wants.
 
 The objects and messages follow those of OLM 0.38 on a real API server, on which tests/cluster runs the same commands.
 """
@@ -92,6 +92,11 @@ class ScriptedOlm:
         status = subscription.get("status", {})
         current = status.get("currentCSV", "")
         if status.get("conditions") or (current and current != status.get("installedCSV")):
+            return
+        source = self.server.get(
+            "CatalogSource", subscription["spec"]["source"], subscription["spec"]["sourceNamespace"]
+        )
+        if "address" not in source["spec"]:
             return
         catalog = self._catalog(subscription)
         entries = next(c.entries for c in catalog.channels if c.name == subscription["spec"]["channel"])
