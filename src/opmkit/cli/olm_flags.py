@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.durations import parse_duration
+from opmkit.cli.errors import print_warning
 from opmkit.cli.registry_flags import REGISTRY_PANEL
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ CaSecretOption = Annotated[
         rich_help_panel=REGISTRY_PANEL,
     ),
 ]
+AddModeOption = Annotated[str, typer.Option("--mode", hidden=True)]
+"""The hidden flag of operator-sdk for database indexes."""
 DEFAULT_TIMEOUT = "2m0s"
 
 
@@ -121,3 +124,9 @@ def parse_install_mode(text: str) -> InstallMode | None:
     from opmkit.olm.install_mode import InstallMode
 
     return InstallMode.parse(text) if text else None
+
+
+def warn_of_add_mode(mode: str) -> None:
+    """Print a warning if an add mode is given, which operator-sdk only supports for database indexes."""
+    if mode:
+        print_warning("--mode is ignored: the bundle replaces the one before it in a channel for tests")

@@ -30,6 +30,7 @@ def cleanup(
     ] = False,
     timeout: Timeout = DEFAULT_TIMEOUT,
     output: Output = OutputFormat.TEXT,
+    service_account: Annotated[str, typer.Option("--service-account", hidden=True)] = "",
     cluster_flags: ClusterFlags,
 ) -> None:
     """Remove an operator from a cluster, with everything that opm run created

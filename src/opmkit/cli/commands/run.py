@@ -18,12 +18,14 @@ from opmkit.cli.fbc_output import render_cache
 from opmkit.cli.lazy import call_once
 from opmkit.cli.olm_flags import (
     DEFAULT_TIMEOUT,
+    AddModeOption,
     CaSecretOption,
     InstallModeOption,
     PodFlags,
     Timeout,
     parse_install_mode,
     start_deadline,
+    warn_of_add_mode,
 )
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.status_lines import report_status
@@ -59,6 +61,7 @@ def run_bundle(
     pod_flags: PodFlags,
     registry_flags: RegistryFlags,
     ca_secret_name: CaSecretOption = "",
+    mode: AddModeOption = "",
 ) -> None:
     """Install the operator of a bundle in a cluster with OLM, and wait until it runs
 
@@ -80,14 +83,15 @@ def run_bundle(
     from opmkit.olm.resources import InjectedBundles, is_empty_index
     from opmkit.olm.serving import ServedCatalog
 
-    deadline, mode, cluster = start_deadline(timeout), parse_install_mode(install_mode), cluster_flags.connect()
+    deadline, wanted, cluster = start_deadline(timeout), parse_install_mode(install_mode), cluster_flags.connect()
+    warn_of_add_mode(mode)
     with _registry_tool(registry_flags, cluster, ca_secret_name) as tool:
         loaded = _load_bundle(tool, bundle)
         blobs = add_sequence(_render(tool, [] if is_empty_index(index_image) else [index_image]), [_blob(loaded)])
     operator = OperatorVersion.from_bundle(loaded)
     injected = InjectedBundles(index_image, tuple(filter(None, [loaded.image])))
     options = pod_flags.options(_serving_image(tool, index_image))
-    request = InstallRequest(operator, CHANNEL, ServedCatalog(blobs, injected, options), mode)
+    request = InstallRequest(operator, CHANNEL, ServedCatalog(blobs, injected, options), wanted)
     with report_status() as reporter, _removal_hint(operator.package, cluster):
         installed = install_operator(cluster, request, cluster.namespace, deadline, reporter)
     _print_result(installed, output)
@@ -102,6 +106,7 @@ def bundle_upgrade(
     pod_flags: PodFlags,
     registry_flags: RegistryFlags,
     ca_secret_name: CaSecretOption = "",
+    mode: AddModeOption = "",
 ) -> None:
     """Upgrade an installed operator to the version in a bundle, and wait until it runs
 
@@ -114,6 +119,7 @@ def bundle_upgrade(
     from opmkit.olm.upgrade import UpgradeRequest, upgrade_operator
 
     deadline, cluster = start_deadline(timeout), cluster_flags.connect()
+    warn_of_add_mode(mode)
     with _registry_tool(registry_flags, cluster, ca_secret_name) as tool:
         loaded = _load_bundle(tool, bundle)
         operator = OperatorVersion.from_bundle(loaded)
