@@ -215,6 +215,9 @@ def test_bundles_are_validated_together(flags: tuple[str, ...], opm: Opm, bundle
     for _ in range(2):  # the second time from the cache
         done = opm.attempt("bundle", "validate", "bundle-0.1.0", "copy", "--output", "json", *flags)
         assert across(done.stdout) == [("copy", "ACROSS-NAME-DUPLICATE")]
+        finding = json.loads(done.stdout)["bundles"][1]["findings"][-1]
+        csv = opm.directory / "copy" / finding["file"]
+        assert "name: lagoon-operator" in csv.read_text().splitlines()[finding["line"] - 1]
         assert done.returncode == 1
     same = opm("bundle", "validate", "bundle-0.1.0", "./bundle-0.1.0/", "--output", "json", *flags)
     assert across(same) == []

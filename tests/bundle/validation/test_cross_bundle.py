@@ -94,6 +94,14 @@ def test_valid_combinations_have_no_findings(bundles: tuple[BundleSummary, ...])
     assert check(*bundles) == []
 
 
+def test_findings_have_the_file_and_the_field() -> None:
+    for bundles, _ in CASES:
+        located = [dataclasses.replace(one, csv_file="csv.yaml", annotations_file="other.yaml") for one in bundles]
+        for _, finding in run_cross_bundle_rules(located, validators()["across"]):
+            assert finding.file == ("other.yaml" if finding.rule == "ACROSS-DEFAULT-CHANNEL" else "csv.yaml")
+            assert finding.path
+
+
 def test_a_message_lists_at_most_five_names() -> None:
     many = [bundle("1.0.0"), *(bundle(f"1.{minor}.0", "1.0.0") for minor in range(1, 9))]
     (pair,) = run_cross_bundle_rules(many, validators()["across"])
@@ -115,6 +123,8 @@ def test_the_summary_of_a_bundle() -> None:
         skips=("demo.v1.2.1",),
         owned_crds=("demos.demo.example.com",),
         digest="sha256:1",
+        csv_file="manifests/demo.clusterserviceversion.yaml",
+        annotations_file="metadata/annotations.yaml",
     )
     assert BundleSummary.from_bundle(view({})) is None
     without_package = {path: raw for path, raw in demo().files.items() if path.startswith("manifests/")}

@@ -5,7 +5,7 @@ They work on small summaries, so that thousands of bundles fit into memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -32,7 +32,8 @@ class BundleSummary:
     """Fields of a bundle for cross-bundle rules, empty if absent.
 
     ``target`` is the name of the bundle on the command line. ``digest`` identifies its image or directory, "" if it is
-    unknown; bundles with the same digest are the same bundle.
+    unknown; bundles with the same digest are the same bundle. ``csv_file`` and ``annotations_file`` are paths in the
+    bundle.
     """
 
     target: str
@@ -46,6 +47,8 @@ class BundleSummary:
     skips: tuple[str, ...] = ()
     owned_crds: tuple[str, ...] = ()
     digest: str = ""
+    csv_file: str = ""
+    annotations_file: str = ""
 
     @classmethod
     def from_bundle(cls, bundle: BundleView, *, digest: str = "") -> BundleSummary | None:
@@ -66,6 +69,8 @@ class BundleSummary:
             tuple(csv.spec.get("skips", ())),
             tuple(dict.fromkeys(name for _, _, name in csv.owned_crds if name)),
             digest,
+            bundle.csv.path if bundle.csv else "",
+            bundle.annotations_file.path if bundle.annotations_file else "",
         )
 
     @property
@@ -130,4 +135,6 @@ def run_cross_bundle_rules(summaries: Iterable[BundleSummary], rules: Iterable[R
     for rule in rules:
         if isinstance(rule, CrossBundleRule):
             for summary, finding in rule.check_bundles(tuple(distinct.values())):
-                yield summary, rule.complete(finding)
+                in_annotations = finding.path[:1] == ("annotations",)
+                file = summary.annotations_file if in_annotations else summary.csv_file
+                yield summary, replace(rule.complete(finding), file=file)

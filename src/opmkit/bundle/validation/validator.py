@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.bundle.content import ContentCache
+from opmkit.bundle.content import Content, ContentCache
 from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.validation.cross_bundle import run_cross_bundle_rules
 from opmkit.bundle.validation.external import bundle_directory, run_external_validators
@@ -118,12 +118,25 @@ def add_cross_bundle_findings(
     results: Sequence[ValidationResult], sources: Iterable[Source], rules: Iterable[Rule]
 ) -> list[ValidationResult]:
     """Return the results with the findings of the cross-bundle rules added."""
-    of_operators = {source.target for source in sources if source.of_operator}
+    by_target = {source.target: source for source in sources}
     findings: dict[str, list[Finding]] = {}
     for summary, finding in run_cross_bundle_rules((result.summary for result in results if result.summary), rules):
-        if not (summary.target in of_operators and finding.rule in _OPERATOR_RULES):
-            findings.setdefault(summary.target, []).append(finding)
+        source = by_target[summary.target]
+        if not (source.of_operator and finding.rule in _OPERATOR_RULES):
+            findings.setdefault(summary.target, []).append(_locate(finding, source))
     return [replace(result, findings=(*result.findings, *findings.get(result.target, ()))) for result in results]
+
+
+def _locate(finding: Finding, source: Source) -> Finding:
+    """Add the line to a finding in a directory; the files of images are not stored."""
+    if not finding.file or not isinstance(source.location, Path):
+        return finding
+    try:
+        content = Content.read((source.location / finding.file).read_bytes())
+    except OSError:  # an escaped name, or removed in the meantime
+        return finding
+    line, column = content.locate(finding.path)
+    return replace(finding, line=line, column=column, excerpt=content.excerpt(line))
 
 
 @dataclass(frozen=True, slots=True)

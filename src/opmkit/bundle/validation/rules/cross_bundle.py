@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from opmkit.bundle import labels
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.validation.cross_bundle import BundleFinding, BundleSummary, cross_bundle_rule
+from opmkit.bundle.validation.csv_view import OWNED_CRDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
+    from opmkit.bundle.field_path import FieldPath
+
 _SHOWN = 5
+_NAME: FieldPath = ("metadata", "name")
+_REPLACES: FieldPath = ("spec", "replaces")
+_DEFAULT_CHANNEL: FieldPath = ("annotations", labels.DEFAULT_CHANNEL)
 
 
 def _grouped_by(
@@ -54,7 +61,10 @@ def name_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
     """Bundle names must be unique in a catalog, even across packages."""
     for name, members in _grouped_by(bundles, lambda bundle: [bundle.name]):
         for bundle in members[1:]:
-            yield bundle, Finding(f"the name {name!r} is already used by {members[0].target}", subject=bundle.name)
+            yield (
+                bundle,
+                Finding(f"the name {name!r} is already used by {members[0].target}", path=_NAME, subject=bundle.name),
+            )
 
 
 @cross_bundle_rule(
@@ -74,7 +84,7 @@ def version_duplicate(bundles: Sequence[BundleSummary]) -> Iterator[BundleFindin
         for bundle in members[1:]:
             if bundle.name != members[0].name:  # ACROSS-NAME-DUPLICATE reports a shared name
                 message = f"{members[0].name} of package {bundle.package} already has version {bundle.version}"
-                yield bundle, Finding(message, subject=bundle.version)
+                yield bundle, Finding(message, path=("spec", "version"), subject=bundle.version)
 
 
 @cross_bundle_rule(
@@ -94,7 +104,10 @@ def replaces_foreign(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding
         for name in _replaced_names(bundle):
             if name in packages and bundle.package not in packages[name]:
                 other = min(packages[name])
-                yield bundle, Finding(f"{bundle.name} replaces or skips {name} of package {other}", subject=name)
+                yield (
+                    bundle,
+                    Finding(f"{bundle.name} replaces or skips {name} of package {other}", path=_REPLACES, subject=name),
+                )
 
 
 def _replaced_names(bundle: BundleSummary) -> list[str]:
@@ -121,7 +134,7 @@ def replaces_missing(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding
         for bundle in members:
             if bundle.replaces and bundle.replaces not in known:
                 message = f"{bundle.name} replaces {bundle.replaces}, which does not exist in package {package}"
-                yield bundle, Finding(message, subject=bundle.replaces)
+                yield bundle, Finding(message, path=_REPLACES, subject=bundle.replaces)
 
 
 @cross_bundle_rule(
@@ -146,7 +159,7 @@ def replaces_cycle(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
             if name in trail and name != by_name[name].replaces:  # CSV-REPLACES-SELF reports those
                 cycle = list(trail)[list(trail).index(name) :]
                 message = f"{' replaces '.join([*cycle, name])}"
-                yield by_name[name], Finding(message, subject=name)
+                yield by_name[name], Finding(message, path=_REPLACES, subject=name)
             done.update(trail)
 
 
@@ -170,7 +183,7 @@ def channel_heads(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
         if updated and len(names) > 1:
             package, channel = key if isinstance(key, tuple) else ("", "")
             message = f"channel {channel} of package {package} has several heads: {_join(reversed(names))}"
-            yield heads[-1], Finding(message, subject=channel)
+            yield heads[-1], Finding(message, path=_NAME, subject=channel)
 
 
 @cross_bundle_rule(
@@ -188,7 +201,7 @@ def default_channel(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]
         channels = {channel for bundle in members for channel in bundle.channels}
         if newest and newest.default_channel not in channels:
             message = f"no bundle of package {package} is in its default channel {newest.default_channel}"
-            yield newest, Finding(message, subject=newest.default_channel)
+            yield newest, Finding(message, path=_DEFAULT_CHANNEL, subject=newest.default_channel)
 
 
 @cross_bundle_rule(
@@ -205,4 +218,4 @@ def crd_owners(bundles: Sequence[BundleSummary]) -> Iterator[BundleFinding]:
         packages = sorted({bundle.package for bundle in members})
         if len(packages) > 1:
             message = f"CRD {name} is owned by several packages: {_join(packages)}"
-            yield members[-1], Finding(message, subject=str(name))
+            yield members[-1], Finding(message, path=OWNED_CRDS, subject=str(name))
