@@ -100,6 +100,7 @@ def test_strings_that_equal_an_image_are_found() -> None:
         ("quay.io/a/b:1", "container"),
         ("quay.io/a/b:1", "value spec.containers[0].env[0].value"),
         ("quay.io/a/b:1", "value spec.containers[1].args[0]"),
+        ("quay.io/a/b:1", "value spec.containers[1].args[1]"),
         ("quay.io/a/b:1", "annotation alm-examples"),
     ]
 

@@ -34,7 +34,7 @@ def pod(containers: str) -> str:
         pod(f"- image:\n    {OLD}\n"),
         pod(f"- {{name: a, image: {OLD}}}\n- {{image: '{OLD}'}} # twice\n"),
         pod(f"- image: &image {OLD}\n- image: *image\n  args: [*image]\n"),
-        pod(f"- image: {OLD}\n  args: [--x, '{OLD}']\n  env:\n  - {{name: OTHER, value: {OLD}}}\n"),
+        pod(f"- image: {OLD}\n  args: ['--x={OLD},{OLD}', '{OLD}']\n  env:\n  - {{name: OTHER, value: {OLD}}}\n"),
         pod(f"- &base\n  image: {OLD}\n- <<: *base\n  name: other\n"),
         pod(f"- ? image\n  : {OLD}\n"),
         pod(f"- image: {OLD}1\n- image: {OLD}\n- image: {OTHER}\n"),

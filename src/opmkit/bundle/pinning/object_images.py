@@ -94,11 +94,14 @@ def _find(value: JsonValue, path: FieldPath) -> Iterator[Finding]:
 def _find_equal(value: JsonValue, path: FieldPath, images: Set[str], known: Set[FieldPath]) -> Iterator[ImageUse]:
     """Yield the strings outside of annotations that equal one of the images and are not ``known``.
 
-    Images without a slash are not searched, since names of containers can equal them.
+    In containers, the image can be a part of a string, such as the argument ``--image=IMAGE``. Images without a slash
+    are omitted, since names of containers can equal them.
     """
     if isinstance(value, str):
-        if value in images and path not in known:
-            yield ImageUse(value, Role.VALUE, format_path(path), path)
+        in_container = not _CONTAINERS.keys().isdisjoint(path)
+        for image, start in _words(value) if in_container else [(value, 0)]:
+            if image in images and path not in known:
+                yield ImageUse(image, Role.VALUE, format_path(path), path, start)
     elif isinstance(value, dict):
         for key, member in value.items():
             if (*path[-1:], key) != ("metadata", "annotations"):
@@ -173,8 +176,14 @@ def find_in_annotations(annotations: JsonValue, path: FieldPath) -> Iterator[Ima
         if key == _CONTAINER_IMAGE:
             yield from use_at(annotations, key, path, Role.ANNOTATION, key)
             continue
-        for match in _CANDIDATE.finditer(value):
-            image = match[0].strip("/-._@:")
+        for image, start in _words(value):
             if len(image) <= _MAX_REFERENCE and _FULL_REFERENCE.fullmatch(image):
-                start = match.start() + match[0].index(image)
                 yield ImageUse(image, Role.ANNOTATION, key, (*path, key), start)
+
+
+def _words(value: str) -> Iterator[tuple[str, int]]:
+    """Yield the parts of a text that could be references, with their offsets."""
+    for match in _CANDIDATE.finditer(value):
+        word = match[0].strip("/-._@:")
+        if word:
+            yield word, match.start() + match[0].index(word)
