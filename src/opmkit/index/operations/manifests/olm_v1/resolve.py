@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
+from opmkit.index.fbc.blobs import BUNDLE
 from opmkit.index.fbc.display_name import csv_specs
 from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.versions import version_keys
@@ -39,7 +40,7 @@ class ResolvedExtension:
 
 
 def resolve_extension(extension: ClusterExtension, blobs: Blobs) -> ResolvedExtension:
-    """Find the bundle to install: that with the highest version in the channels that the extension allows.
+    """Find the bundle to install: the highest version in the channels, and not deprecated if there is another one.
 
     Raises:
         UnknownPackage: the package does not exist.
@@ -51,7 +52,13 @@ def resolve_extension(extension: ClusterExtension, blobs: Blobs) -> ResolvedExte
     for error in unknown_packages([extension.package], catalog.packages):
         raise error
     package = catalog.packages[extension.package]
-    bundle = _select_bundle(extension, package)
+    deprecated = frozenset(
+        entry.name
+        for blob in blobs.deprecations
+        for entry in blob.entries
+        if blob.package == package.name and entry.schema == BUNDLE
+    )
+    bundle = _select_bundle(extension, package, deprecated)
     modes = next(filter(None, map(read_install_modes, csv_specs(bundle))), {})
     if modes:
         extension = _select_namespace(extension, bundle.name, modes)
@@ -76,8 +83,8 @@ def _candidates(extension: ClusterExtension, package: Package) -> dict[str, Bund
     return {name: bundle for name, bundle in package.bundles.items() if name in names}
 
 
-def _select_bundle(extension: ClusterExtension, package: Package) -> BundleBlob:
-    """Return the bundle with the highest version that matches."""
+def _select_bundle(extension: ClusterExtension, package: Package, deprecated: frozenset[str]) -> BundleBlob:
+    """Return the bundle with the highest version that matches; one that is deprecated only if all of them are."""
     candidates = _candidates(extension, package)
     keys = version_keys(candidates.values(), lenient=True)
     if extension.version:
@@ -88,7 +95,7 @@ def _select_bundle(extension: ClusterExtension, package: Package) -> BundleBlob:
             f'package "{package.name}": no version matches "{extension.version}"',
             hint=suggest_names("bundles", extension.version, sorted(candidates)),
         )
-    return candidates[max(keys, key=lambda name: (keys[name], name))]
+    return candidates[max(keys, key=lambda name: (name not in deprecated, keys[name], name))]
 
 
 def _select_namespace(extension: ClusterExtension, bundle: str, modes: dict[str, bool]) -> ClusterExtension:
