@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from tests.kit.apiserver import ApiServer
 from tests.kit.olm import Failures, ScriptedOlm
 from tests.kit.opm import LAGOON, PROGRAM
+from tests.kit.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -407,3 +409,22 @@ def test_certificate_authorities_are_read_from_a_secret(
     server.put({**secret, "data": {"cert.pem": "bm9uZQ=="}})
     done = run.attempt("run", "bundle", image, "--ca-secret-name", "ca")
     assert "Secret ns/ca: no certificate in the key cert.pem" in done.stderr
+
+
+def test_terminal_shows_the_current_state(run: Opm, olm: ScriptedOlm) -> None:
+    olm.failures = Failures(pod=("ErrImagePull", "no such image"))
+    command = [str(PROGRAM), "run", "bundle", "./first", "--timeout", "2s", *run.flags]
+    with Terminal(command, run.directory, {**os.environ, **run.env, "TERM": "xterm", "COLUMNS": "200"}) as terminal:
+        terminal.expect("CatalogSource lagoon-operator-catalog created")
+        terminal.expect("waiting for pod lagoon-operator-catalog-")
+        terminal.expect("ErrImagePull: no such image")
+        terminal.expect("Error: lagoon-operator.v0.1.0: not installed: timed out after 2s")
+
+
+def test_pod_that_the_namespace_forbids_is_explained(run: Opm, server: ApiServer) -> None:
+    message = 'pods "x" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'
+    server.fail("create", "pods", status=403, message=message)
+    done = run.attempt("run", "bundle", "./first")
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "use --security-context-config restricted, with images that do not run as root" in done.stderr

@@ -66,6 +66,7 @@ class Setting(StrEnum):
     INDEX_IMAGE = "index_image"
     INSTALL_MODE = "install_mode"
     PULL_SECRET = "pull_secret"  # noqa: S105 - the name of a setting
+    SECURITY_CONTEXT = "security_context"
     TIMEOUT = "timeout"
     VERSION = "version"
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     Object = Mapping[str, Any]
 
 READY = "READY"
+UNKNOWN_STATE = "unknown"
+"""States of the connection of OLM to a catalog; in the second, OLM has reported none."""
 _STARTING = frozenset({"ContainerCreating", "PodInitializing", ""})
 """Reasons of waiting containers that are no problem."""
 _MAX_TEXT = 1200
@@ -42,7 +44,7 @@ def catalog_source_problems(source: Object) -> Iterator[Problem]:
         address = (
             text(source, "status", "connectionState", "address") or text(source, "spec", "address") or "its server"
         )
-        yield Problem(subject(source), f"OLM is not connected to {address}: state {state or 'unknown'}")
+        yield Problem(subject(source), f"OLM is not connected to {address}: state {state or UNKNOWN_STATE}")
 
 
 def subscription_problems(subscription: Object) -> Iterator[Problem]:

@@ -100,7 +100,7 @@ def serve_patch(
     catalog_source: Mapping[str, Any], address: str, annotations: Mapping[str, str], pull_secret: str = ""
 ) -> Object:
     """Return the merge patch that connects a CatalogSource to a server."""
-    secrets = strings(catalog_source, "spec", "secrets")
+    secrets = list(filter(None, strings(catalog_source, "spec", "secrets")))
     if pull_secret and pull_secret not in secrets:
         secrets.append(pull_secret)
     spec: Object = {"sourceType": "grpc", "address": address, "image": None}

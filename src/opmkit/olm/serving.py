@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Setting
+from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CATALOG_SOURCE, CONFIG_MAP, POD
 from opmkit.olm.diagnosis import READY, pod_problems
 from opmkit.olm.errors import InstallationFailed
@@ -50,7 +52,7 @@ def serve_catalog(session: Session, catalog_source: Object, catalog: ServedCatal
     config_maps = build_config_maps(catalog_source, parts)
     for config_map in config_maps:
         session.record(cluster.apply(config_map))
-    pod = cluster.create(build_pod(catalog_source, config_maps, parts, catalog.options))
+    pod = _create_pod(cluster, build_pod(catalog_source, config_maps, parts, catalog.options))
     session.record(pod)
     name = name_of(pod)
     session.involve(registry_pod=name)
@@ -62,6 +64,16 @@ def serve_catalog(session: Session, catalog_source: Object, catalog: ServedCatal
     session.reporter.finished(f"{subject(catalog_source)} connected to {format_address(ip)}")
     wait_until(lambda: _connected(cluster, connected), session.deadline, session.reporter)
     return connected
+
+
+def _create_pod(cluster: Cluster, pod: Object) -> Object:
+    try:
+        return cluster.create(pod)
+    except ClusterError as error:
+        if "PodSecurity" not in error.message:
+            raise
+        hint = Hint("use {}, with images that do not run as root", Setting.SECURITY_CONTEXT.with_value("restricted"))
+        raise ClusterError(error.message, hint=hint, status=error.status, reason=error.reason) from error
 
 
 def remove_former(cluster: Cluster, catalog_source: Object) -> None:

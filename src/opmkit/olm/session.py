@@ -10,6 +10,7 @@ from opmkit.imagetools import interrupts
 from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CSV, INSTALL_PLAN
+from opmkit.olm.diagnosis import UNKNOWN_STATE
 from opmkit.olm.errors import InstallationFailed
 from opmkit.olm.inspection import Involved, find_problems
 from opmkit.olm.objects import subject
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
     from opmkit.olm.diagnosis import Problem
     from opmkit.olm.waiting import Deadline, Reporter
 
-_PULL_HINT = Hint.any_of(
-    "check that the cluster can pull the image", Hint("name a secret for it with {}", Setting.PULL_SECRET)
-)
+_HINTS = {
+    "ImagePull": Hint.any_of(
+        "check that the cluster can pull the image", Hint("name a secret for it with {}", Setting.PULL_SECRET)
+    ),
+    f"state {UNKNOWN_STATE}": Hint("check OLM with {}", Operation.OLM_STATUS),
+}
+"""Hints by texts in problems."""
 
 
 @dataclass
@@ -72,8 +77,9 @@ class Session:
             f"run {{}} for package {self.package} in namespace {self.namespace} before the next attempt",
             Operation.CLEAN_UP,
         )
-        pull = "ImagePull" in " ".join(problem.message for problem in problems)
-        hint = Hint.all_of(error.hint, _PULL_HINT if pull else "", clean_up if remaining else "")
+        reported = " ".join(problem.message for problem in problems)
+        hints = [hint for text, hint in _HINTS.items() if text in reported]
+        hint = Hint.all_of(error.hint, *hints, clean_up if remaining else "")
         return InstallationFailed(f"{what}: {error.message}", details=details, hint=hint)
 
     def _created_by_olm(self) -> list[str]:
