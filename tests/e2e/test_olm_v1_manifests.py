@@ -9,13 +9,13 @@ import pytest
 import requests
 import yaml
 
-from tests.kit.opm import LAGOON
+from tests.kit.opm import LAGOON, Opm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.kit.cluster.cluster import Cluster
-    from tests.kit.opm import Opm
+    from tests.kit.forkserver import ForkServer
     from tests.kit.registry import Registry
 
 Manifest = dict[str, Any]
@@ -23,15 +23,16 @@ KINDS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Ro
 RBAC = "rbac.authorization.k8s.io"
 
 
-@pytest.fixture
-def catalog(opm_http: Opm, registry: Registry) -> str:
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory, forkserver: ForkServer, registry: Registry) -> str:
     """Push the sample operator and a catalog of it, and return the name of the catalog."""
-    prefix = f"{registry.host}/{opm_http.directory.name.replace('_', '-').lower()}"
-    bundles = [f"{prefix}/lagoon:{version}" for version in ("0.1.0", "0.2.0")]
+    directory = tmp_path_factory.mktemp("olm-v1")
+    opm = Opm(directory, ("--use-http",), {"OPM_STORE": str(directory / "store")}, forkserver)
+    bundles = [f"{registry.host}/olm-v1/lagoon:{version}" for version in ("0.1.0", "0.2.0")]
     for version, name in zip(("0.1.0", "0.2.0"), bundles, strict=True):
-        opm_http.build_bundle(version, name, "--push")
-    name = f"{prefix}/catalog:1"
-    opm_http("index", "add", "--to-fbc", "-b", ",".join(bundles), "-i", "scratch", "-t", name, "--push")
+        opm.build_bundle(version, name, "--push")
+    name = f"{registry.host}/olm-v1/catalog:1"
+    opm("index", "add", "--to-fbc", "-b", ",".join(bundles), "-i", "scratch", "-t", name, "--push")
     return name
 
 
