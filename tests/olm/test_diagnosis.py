@@ -94,6 +94,25 @@ def test_install_plan_reports_failed_steps_and_lookups() -> None:
     ]
 
 
+def test_install_plan_reports_the_error_of_a_repeated_step_once() -> None:
+    error = "risk of data loss updating CRD"
+    repeated = make("InstallPlan", {"phase": "Installing", "message": f"retrying execution due to error: {error}"})
+    assert list(map(str, install_plan_problems(repeated))) == [
+        f"InstallPlan ns/x: retrying execution due to error: {error}"
+    ]
+    failed = make(
+        "InstallPlan",
+        {
+            "phase": "Failed",
+            "message": error,
+            "conditions": [condition("Installed", "False", "InstallComponentFailed", error)],
+        },
+    )
+    assert list(map(str, install_plan_problems(failed))) == [
+        f"InstallPlan ns/x: Installed: InstallComponentFailed: {error}"
+    ]
+
+
 def test_csv_reports_unmet_requirements() -> None:
     requirements = [
         {"kind": "CustomResourceDefinition", "name": "a", "status": "NotPresent", "message": "CRD is not present"},

@@ -57,9 +57,13 @@ def subscription_problems(subscription: Object) -> Iterator[Problem]:
 
 
 def install_plan_problems(plan: Object) -> Iterator[Problem]:
-    """Yield the failed conditions and steps of an InstallPlan, and bundles that could not be unpacked."""
+    """Yield the error, failed conditions and steps of an InstallPlan, and bundles that could not be unpacked."""
     failed = text(plan, "status", "phase") == "Failed"
-    for entry in items(plan, "status", "conditions"):
+    conditions = items(plan, "status", "conditions")
+    error = text(plan, "status", "message")  # also while OLM repeats a step
+    if error and all(text(entry, "message") != error for entry in conditions):
+        yield Problem(subject(plan), error)
+    for entry in conditions:
         if entry.get("status") == "False" and (failed or text(entry, "message")):
             yield Problem(
                 subject(plan), _join(text(entry, "type"), text(entry, "reason"), text(entry, "message")) or "failed"

@@ -103,15 +103,21 @@ class Rollout:
     def _find_installed(self, plan: str) -> bool | Pending:
         cluster, namespace, name = self.session.cluster, self.session.namespace, self.operator.name
         csv = cluster.find(CSV, name, namespace)
-        phase, message = text(csv, "status", "phase"), text(csv, "status", "message")
+        phase = text(csv, "status", "phase")
         if phase == "Succeeded":
             return True
         if phase == "Failed":
-            raise InstallationFailed(f"phase Failed: {text(csv, 'status', 'reason')}: {message}")
+            raise InstallationFailed(f"phase Failed: {text(csv, 'status', 'reason')}: {text(csv, 'status', 'message')}")
         stored = cluster.find(INSTALL_PLAN, plan, namespace)
-        if csv is None and text(stored, "status", "phase") == "Failed":
+        if text(stored, "status", "phase") == "Failed":
             causes = [problem.message for problem in install_plan_problems(stored or {})]
             raise InstallationFailed(f"{subject(stored)} failed{f': {causes[0]}' if causes else ''}")
         if csv is None:
-            return Pending(f"InstallPlan {plan} to create {name}", text(stored, "status", "phase"))
-        return Pending(f"{name} to be installed", f"{phase}: {message}" if phase and message else phase)
+            return Pending(f"InstallPlan {plan} to create {name}", _describe(stored))
+        repeated = text(stored, "status", "message")
+        return Pending(f"{name} to be installed", f"InstallPlan {plan}: {repeated}" if repeated else _describe(csv))
+
+
+def _describe(found: Object | None) -> str:
+    """Return the phase of an object with its message."""
+    return ": ".join(filter(None, (text(found, "status", "phase"), text(found, "status", "message"))))

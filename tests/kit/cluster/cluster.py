@@ -61,6 +61,7 @@ class Cluster(ControlPlane):
             "catalog-operator",
             binary("catalog-operator"),
             *("--kubeconfig", str(self.kubeconfig), "--namespace", "olm", "--interval", "10s", *images),
+            *("--install-plan-retry-timeout", "20s"),
         )
         self.run(
             "olm-operator",

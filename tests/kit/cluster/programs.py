@@ -73,7 +73,7 @@ class Program:
                 raise RuntimeError(f"{Path(self.argv[0]).name} did not start: {output}")
             time.sleep(_POLL_INTERVAL)
 
-    def stop(self, *, patience: float = 10) -> None:
+    def stop(self, *, patience: float = 2) -> None:
         """Terminate the process, or kill it after ``patience`` seconds."""
         self.process.terminate()
         try:
