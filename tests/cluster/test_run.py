@@ -198,6 +198,27 @@ def test_failure_is_explained_and_removed(
     assert workspace.remaining() == []
 
 
+def test_namespace_with_restricted_pods(workspace: Workspace) -> None:
+    copy_bundle("0.1.0", workspace.opm.directory / "bundle")
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    workspace.cluster.client.patch(f"/api/v1/namespaces/{workspace.namespace}", {"metadata": {"labels": labels}})
+    done = workspace.opm.attempt("run", "bundle", "./bundle")
+    assert done.returncode == 1
+    assert 'violates PodSecurity "restricted' in done.stderr
+    assert "use --security-context-config restricted" in done.stderr
+    workspace.opm("cleanup", PACKAGE)
+
+    flags = ("--security-context-config", "restricted", "--timeout", "20s")
+    done = workspace.opm.attempt("run", "bundle", "./bundle", *flags)
+    assert done.returncode == 1
+    report = done.stderr[done.stderr.index("Error: ") :]
+    assert "connected to" in done.stderr  # the pod of the catalog runs, that of the operator does not
+    assert "Deployment" in report
+    assert "ReplicaFailure: FailedCreate: pods " in report
+    workspace.opm("cleanup", PACKAGE)
+    assert workspace.remaining() == []
+
+
 def test_missing_permission_names_verb_and_resource(workspace: Workspace) -> None:
     from tests.kit.cluster.control_plane import LIMITED_TOKEN
 
@@ -212,7 +233,7 @@ def test_missing_permission_names_verb_and_resource(workspace: Workspace) -> Non
 @pytest.mark.skipif(not OPERATOR_SDK, reason="set OPMKIT_REFERENCE_OPERATOR_SDK to the path of operator-sdk 1.42.3")
 @pytest.mark.parametrize("first", ["opm", "operator-sdk"])
 def test_operator_sdk_upgrades_and_removes_what_opm_runs_and_conversely(
-    first: str, workspace: Workspace, tls_registry: Registry
+    first: str, tls_registry: Registry, workspace: Workspace
 ) -> None:
     host, ca_file = tls_registry.host, str(tls_registry.ca_file)
     workspace.cluster.kubelet.authorities[host] = tls_registry.ca_file

@@ -13,7 +13,7 @@ import pytest
 from opmkit.imagetools.errors import LimitExceeded
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob
 from opmkit.index.fbc.load import parse_blobs
-from opmkit.olm.objects import catalog_name, subscription_name
+from opmkit.olm.objects import catalog_name, operator_name, subscription_name
 from opmkit.olm.partition import Part, Partition, partition
 from opmkit.olm.registry_pod import (
     CATALOG_DIRECTORY,
@@ -159,6 +159,11 @@ def test_catalog_source_of_another_origin_has_no_record(recorded: str) -> None:
 def test_operator_group_selects_all_namespaces_by_default() -> None:
     assert build_operator_group("ns", ())["spec"] == {}
     assert build_operator_group("ns", ("a", "b"))["spec"] == {"targetNamespaces": ["a", "b"]}
+
+
+def test_name_of_the_operator_object_is_truncated_as_in_olm() -> None:
+    assert operator_name("demo", "ns") == "demo.ns"
+    assert operator_name("p" * 62, "ns") == "p" * 62
 
 
 @pytest.mark.parametrize(

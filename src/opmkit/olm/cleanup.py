@@ -11,7 +11,7 @@ from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import OPERATOR
 from opmkit.olm.cleanup_plan import Target, plan_cleanup
 from opmkit.olm.errors import CleanupFailed
-from opmkit.olm.objects import condition, strings, text
+from opmkit.olm.objects import condition, operator_name, strings, text
 from opmkit.olm.waiting import Pending, TimedOut, wait_until
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def clean_up(
 
 def _remove_operator(cluster: Cluster, package: str, namespace: str) -> list[Target]:
     """Delete the Operator object that OLM creates for each package, if that is permitted."""
-    target = Target(OPERATOR, f"{package}.{namespace}")
+    target = Target(OPERATOR, operator_name(package, namespace))
     try:
         return [target] if cluster.delete(OPERATOR, target.name) else []
     except ClusterError as error:

@@ -27,6 +27,7 @@ from opmkit.olm.objects import (
     items,
     name_of,
     namespace_of,
+    operator_name,
     strings,
     text,
 )
@@ -133,7 +134,7 @@ class _Planner:
         """Return the ClusterServiceVersions that the Subscriptions refer to, or that OLM labels as of the package."""
         fields = ("installedCSV", "currentCSV")
         wanted = {text(each, "status", name) for each in subscriptions for name in fields}
-        label = f"operators.coreos.com/{self.package}.{self.namespace}"[: len("operators.coreos.com/") + 63]
+        label = f"operators.coreos.com/{operator_name(self.package, self.namespace)}"
         return [
             each
             for each in self.cluster.list(CSV, self.namespace)

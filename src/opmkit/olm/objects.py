@@ -95,3 +95,8 @@ def catalog_name(package: str) -> str:
 def subscription_name(csv: str) -> str:
     """Return the name of the Subscription to a ClusterServiceVersion, as operator-sdk names it."""
     return f"{re.sub('[^a-z0-9]+', '-', csv.lower()).strip('-')[:59].strip('-')}-sub"
+
+
+def operator_name(package: str, namespace: str) -> str:
+    """Return the name of the Operator object of OLM for a package in a namespace, which is a part of label keys."""
+    return f"{package}.{namespace}"[:63].rstrip("._-")

@@ -99,7 +99,7 @@ def build_pod(
         "imagePullPolicy": options.pull_policy,
         "command": ["opm", "serve", CATALOG_DIRECTORY, "--port", str(PORT)],
         "ports": [{"name": "grpc", "containerPort": PORT}],
-        "readinessProbe": {"grpc": {"port": PORT}, "periodSeconds": 2, "timeoutSeconds": 5},
+        "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 2},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [written if partition.compressed else {**stored, "mountPath": CATALOG_DIRECTORY}],
     }

@@ -70,7 +70,7 @@ def upgrade_operator(
     operator = request.operator
     subscription = _find_subscription(cluster, namespace, operator.package)
     former_plan = text(subscription, "status", "installPlanRef", "name")
-    installed = text(subscription, "status", "installedCSV")
+    installed = text(subscription, "status", "installedCSV") or text(subscription, "status", "currentCSV")
     source = _find_source(cluster, subscription)
     channel = text(subscription, "spec", "channel")
     present = _Present.read(cluster, source)
