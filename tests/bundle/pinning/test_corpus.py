@@ -1,4 +1,4 @@
-"""Real bundles: pinning changes their images only, and nothing the second time."""
+"""Real bundles, every third version: pinning changes their images only, and nothing the second time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = [needs_shared, pytest.mark.slow]
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_only_images_of_real_bundles_change(package: str) -> None:
-    for directory in sorted((CORPUS / package).iterdir()):
+    for directory in sorted((CORPUS / package).iterdir())[::3]:
         manifests = read_files(directory / "manifests")
         if f"{package}/{directory.name}" in INVALID:
             with pytest.raises(InvalidBundle, match=r"\.yaml:\d+"):
