@@ -178,5 +178,5 @@ def test_invalid_files_are_reported_with_their_line(source: bytes, message: str)
 
 
 def test_errors_in_functions_are_ignored() -> None:
-    source = b"package v1\n\nfunc f() {\n\tx := = 3\n}\n\ntype App struct{}\n"
+    source = b"package v1\n\nfunc f() {\n\tx := = 3\n}\n\nvar g = func() { = }\n\ntype App struct{}\n"
     assert [declared.name for declared in parse_go(source).types] == ["App"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TAG = re.compile(r'\s*([^\s":]+):"((?:\\.|[^"\\])*)"')
 _CONSTRAINT = "//go:build "
-_BLOCKS = ("function_declaration", "method_declaration")
+_UNUSED = ("function_declaration", "method_declaration", "var_declaration", "const_declaration")
 _REFERENCES = ("type_identifier", "qualified_type")
 
 
@@ -86,7 +86,7 @@ def parse_go(source: bytes) -> GoFile:
     """Parse a Go file.
 
     Raises:
-        InvalidDocument: with the line, if the syntax outside of functions or a marker is invalid.
+        InvalidDocument: with the line, if a marker or a type is invalid.
     """
     root = _parser().parse(source).root_node
     _raise_syntax_error(root)
@@ -119,7 +119,7 @@ def _parser() -> Parser:
 
 
 def _raise_syntax_error(root: Node) -> None:
-    """Raise an error for invalid syntax, except within functions, whose content is not used."""
+    """Raise an error for invalid syntax, except in declarations that are not used: the parser may lack new syntax."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -127,11 +127,7 @@ def _raise_syntax_error(root: Node) -> None:
             raise InvalidDocument(
                 "invalid Go syntax", line=node.start_point.row + 1, column=node.start_point.column + 1
             )
-        pending += [
-            child
-            for child in reversed(node.children)
-            if child.has_error and not (child.type == "block" and node.type in _BLOCKS)
-        ]
+        pending += [child for child in reversed(node.children) if child.has_error and child.type not in _UNUSED]
 
 
 def _with_comments(parent: Node, source: bytes) -> Iterator[tuple[Node | None, list[CommentGroup], CommentGroup]]:
