@@ -43,7 +43,7 @@ LABELS = st.none() | st.dictionaries(
     st.sampled_from([value for value in VALUES if isinstance(value, str) and value != "\ud800"]),
 )
 RUNS = [
-    (Compat.OPMKIT, "all", ("multiarch", "operatorhub")),
+    (Compat.OPMKIT, "all", ("multiarch", "operatorhub", "pipeline", "community-pipeline")),
     *((compat, name, ()) for compat in (Compat.OPM_1_26, Compat.NEWEST) for name in ("opm", "operator-sdk")),
 ]
 
@@ -62,6 +62,10 @@ def validate_mutants(files: Mapping[str, bytes], labels: Mapping[str, str] | Non
         findings = run_profile(bundle, profile_named(profile), optional)
         findings += run_rules(bundle, validators()["packagemanifest"])
         write_reports([to_result(bundle, findings)])
+    versions = {f"{number}/{path}": raw for number in ("1.2.3", "1.2.4") for path, raw in files.items()}
+    config = next(iter(files.values()), b"")
+    operator = view({**versions, "ci.yaml": config, "1.2.3/release-config.yaml": config}, operator="demo")
+    write_reports([to_result(operator, list(run_rules(operator, validators()["operator"])))])
 
 
 def to_result(bundle: BundleView, findings: list[Finding]) -> ValidationResult:
