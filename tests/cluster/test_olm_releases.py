@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
+from opmkit.kube import Cluster as Client
+from opmkit.kube import Resource, resources
+from opmkit.olm.releases.release import Release, parse_release
 from tests.kit.cluster.cluster import OPERATORS, Cluster
 from tests.kit.cluster.programs import custom_resource_definitions
 from tests.kit.olm_release import RELEASE
@@ -16,8 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from opmkit.kube import Object
     from tests.kit.opm import Opm
 
+OPERATOR_SDK = os.environ.get("OPMKIT_REFERENCE_OPERATOR_SDK", "")
+EMBEDDED = "0.27.0"
+"""The newest release that operator-sdk 1.42.3 contains; it downloads others."""
 PACKAGE_SERVER = f"{OPERATORS}/namespaces/olm/clusterserviceversions/packageserver"
 
 
@@ -71,3 +81,44 @@ def test_release_is_installed_and_removed(empty_cluster: Cluster, release: str, 
     assert "Deleted" in opm("olm", "uninstall", "--from", release)
     assert empty_cluster.client.find("/api/v1/namespaces/olm") is None
     assert empty_cluster.client.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions") == []
+
+
+@pytest.mark.skipif(not OPERATOR_SDK, reason="set OPMKIT_REFERENCE_OPERATOR_SDK to the path of operator-sdk 1.42.3")
+@pytest.mark.usefixtures("olm_operator")
+def test_objects_equal_those_of_operator_sdk(empty_cluster: Cluster, opm: Opm, tmp_path: Path) -> None:
+    env = {"KUBECONFIG": str(empty_cluster.kubeconfig)}
+    opm, client = replace(opm, env=env), Client.connect(str(empty_cluster.kubeconfig))
+    install = [OPERATOR_SDK, "olm", "install", "--version", EMBEDDED]
+    done = subprocess.run(install, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    created = [line.split() for line in done.stdout.splitlines() if line.endswith("Installed")]
+    theirs = [_read(empty_cluster, words[-2], words[0], words[1:-2]) for words in created]
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump_all(theirs))
+    release = parse_release({"release.yaml": (tmp_path / "release.yaml").read_bytes()}, "release")
+    assert len(release.objects) == len(created) > 20
+    opm("olm", "status", "--from", "release.yaml")
+    opm("olm", "uninstall", "--from", "release.yaml")
+    opm("olm", "install", "--from", "release.yaml")
+    assert _stored(client, release) == [_wanted(each) for each in release.objects]
+
+
+def _read(cluster: Cluster, kind: str, name: str, namespace: list[str]) -> Object:
+    client = Client.connect(str(cluster.kubeconfig))
+    known = {each.kind: each for each in vars(resources).values() if isinstance(each, Resource)}
+    return _wanted(client.get(known[kind], name, *namespace))
+
+
+def _stored(client: Client, release: Release) -> list[Object]:
+    return [_wanted(release.find(client, each) or {}) for each in release.objects]
+
+
+def _wanted(obj: Object) -> Object:
+    """Return what a client has set in an object."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _ASSIGNED}
+    annotations = metadata.get("annotations", {})
+    annotations.pop("deployment.kubernetes.io/revision", None)
+    metadata = {key: value for key, value in metadata.items() if value}
+    return {**{key: value for key, value in obj.items() if key != "status"}, "metadata": metadata}
+
+
+_ASSIGNED = {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "finalizers"}
