@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RemovalResult(StrEnum):
-    """The fate of an object."""
+    """Results of removing an object."""
 
     DELETED = "deleted"
     RETAINED = "retained"

@@ -35,6 +35,12 @@ def list_subscriptions(cluster: Cluster, namespace: str, package: str) -> list[O
     return [each for each in found if text(each, "spec", "name") == package]
 
 
+def check_cluster(cluster: Cluster, namespace: str) -> None:
+    """Raise OlmNotInstalled if the cluster does not have OLM, and OlmError if the namespace does not exist."""
+    list_subscriptions(cluster, namespace, "")
+    check_namespace(cluster, namespace)
+
+
 def check_namespace(cluster: Cluster, namespace: str) -> None:
     """Raise OlmError if a namespace does not exist; users who may not read it can still use it."""
     try:

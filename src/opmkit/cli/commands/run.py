@@ -83,14 +83,14 @@ def run_bundle(
     from opmkit.olm.resources import InjectedBundles, is_empty_index
     from opmkit.olm.serving import ServedCatalog
 
-    deadline, wanted, cluster = start_deadline(timeout), parse_install_mode(install_mode), cluster_flags.connect()
+    deadline, wanted, cluster = start_deadline(timeout), parse_install_mode(install_mode), _connect(cluster_flags)
     warn_of_add_mode(mode)
     with _registry_tool(registry_flags, cluster, ca_secret_name) as tool:
         loaded = _load_bundle(tool, bundle)
         blobs = add_sequence(_render(tool, [] if is_empty_index(index_image) else [index_image]), [_blob(loaded)])
+        options = pod_flags.options(_serving_image(tool, index_image))
     operator = OperatorVersion.from_bundle(loaded)
-    injected = InjectedBundles(index_image, tuple(filter(None, [loaded.image])))
-    options = pod_flags.options(_serving_image(tool, index_image))
+    injected = InjectedBundles(options.image if Path(index_image).exists() else index_image, _images(loaded))
     request = InstallRequest(operator, CHANNEL, ServedCatalog(blobs, injected, options), wanted)
     with report_status() as reporter, _removal_hint(operator.package, cluster):
         installed = install_operator(cluster, request, cluster.namespace, deadline, reporter)
@@ -118,7 +118,7 @@ def bundle_upgrade(
     from opmkit.olm.operator_version import OperatorVersion
     from opmkit.olm.upgrade import UpgradeRequest, upgrade_operator
 
-    deadline, cluster = start_deadline(timeout), cluster_flags.connect()
+    deadline, cluster = start_deadline(timeout), _connect(cluster_flags)
     warn_of_add_mode(mode)
     with _registry_tool(registry_flags, cluster, ca_secret_name) as tool:
         loaded = _load_bundle(tool, bundle)
@@ -156,7 +156,7 @@ def package_manifests(
     from opmkit.olm.resources import InjectedBundles
     from opmkit.olm.serving import ServedCatalog
 
-    deadline, mode, cluster = start_deadline(timeout), parse_install_mode(install_mode), cluster_flags.connect()
+    deadline, mode, cluster = start_deadline(timeout), parse_install_mode(install_mode), _connect(cluster_flags)
     selected = select_version(directory, version)
     catalog = ServedCatalog(
         selected.blobs, InjectedBundles(DEFAULT_INDEX_IMAGE, ()), pod_flags.options(DEFAULT_INDEX_IMAGE)
@@ -173,6 +173,15 @@ COMMANDS = (
     ("packagemanifests", package_manifests),
     ("pm", package_manifests),
 )
+
+
+def _connect(cluster_flags: ClusterFlags) -> Cluster:
+    """Return the cluster, after a check that takes less time than to pull images."""
+    from opmkit.olm.preflight import check_cluster
+
+    cluster = cluster_flags.connect()
+    check_cluster(cluster, cluster.namespace)
+    return cluster
 
 
 @contextmanager
@@ -202,6 +211,10 @@ def _load_bundle(tool: Callable[[], RegistryTool], text: str) -> Bundle:
         (bundle,) = pull_bundles(tool(), [text], warn=print_warning, progress=bars)
     check_bundle(bundle)
     return bundle
+
+
+def _images(bundle: Bundle) -> tuple[str, ...]:
+    return (bundle.image,) if bundle.image else ()
 
 
 def _blob(bundle: Bundle) -> BundleBlob:
