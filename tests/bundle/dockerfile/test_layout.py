@@ -94,7 +94,9 @@ def test_links_inside_the_copied_directory_are_replaced(project: Project) -> Non
     assert project.paths("COPY dlink/sub /x/") == {"x/c.yaml": "d/sub/c.yaml"}
 
 
-@pytest.mark.parametrize("target", ["/etc/passwd", "../LICENSE", "sub", "missing", "link", "../../outside"])
+@pytest.mark.parametrize(
+    "target", ["/etc/passwd", "../LICENSE", "sub", "missing", "link", "../../outside", "../d/a.yaml"]
+)
 def test_other_links_are_refused(project: Project, target: str) -> None:
     (project.directory / "d" / "link").symlink_to(target)
     with pytest.raises(

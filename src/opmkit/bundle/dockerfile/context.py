@@ -7,6 +7,7 @@ import posixpath
 import stat
 import warnings
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,7 +148,7 @@ class BuildContext:
         linked = []
         for path in links:
             target = files.get(Path(os.path.realpath(path)))
-            if target is None or path.readlink().is_absolute():
+            if target is None or not _stays_below(directory, path):
                 raise location.unsupported(
                     f"symbolic link '{path}': its target is not copied with it", hint="replace the link with the file"
                 )
@@ -182,6 +183,15 @@ class BuildContext:
         return location.invalid(
             f"{source!r} is outside of the build context {self._directory}", hint="pass a context that contains it"
         )
+
+
+def _stays_below(directory: Path, link: Path) -> bool:
+    """Return whether a link is relative and does not lead out of a directory, not even to return to it."""
+    target = link.readlink()
+    depths = accumulate(
+        (-1 if part == ".." else 1 for part in target.parts), initial=len(link.parent.relative_to(directory).parts)
+    )
+    return not target.is_absolute() and min(depths) >= 0
 
 
 def _read_ignore_file(path: Path) -> PatternMatcher:
