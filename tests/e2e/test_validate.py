@@ -192,6 +192,9 @@ def test_operators_of_a_repository(opm: Opm, bundle: Path) -> None:
     assert [one["target"].rpartition("/")[2] for one in versions] == ["0.1.0", "0.2.0"]
     errors = [(one["rule"], one["file"], one["line"]) for one in first["findings"] if one["severity"] == "error"]
     assert errors == [("OPERATOR-CI", "ci.yaml", 1)]
+    several = opm.attempt("bundle", "validate", "operators/lagoon-operator", "--output", "json-alpha1")
+    assert (several.returncode, several.stdout) == (1, "")
+    assert "json-alpha1: unsupported for several bundles" in several.stderr
     (operator / "ci.yaml").write_text("updateGraph: replaces-mode\n")
     for target in (".", "operators"):
         done = opm.attempt("bundle", "validate", target, "--profile", "redhat")

@@ -90,10 +90,11 @@ def validate(
         return
     names = [*(targets or ()), *([tag] if tag else [])]
     report_format = report_flags.report_format()
-    _check_targets(names, report_format)
+    _check_count(names, report_format)
     plan = ValidationPlan.from_flags(rule_flags, report_flags, as_opm=bool(tag))
     registry = call_once(registry_flags.tool)
     selection = _select(names, registry, tag_flags)
+    _check_count(selection.sources or names, report_format)
     tool = call_once(lambda: registry_flags.tool_named(image_builder))
     results = _validate(tool, registry, selection.sources, plan, use_cache=not report_flags.no_cache)
     if report_flags.write_baseline:
@@ -121,10 +122,11 @@ def _print_optional_validators(compat: Compat) -> None:
     print_table(("NAME", "SUITE", "SUMMARY"), rows)
 
 
-def _check_targets(names: Sequence[str], report_format: ReportFormat) -> None:
-    if not names:
+def _check_count(bundles: Sequence[object], report_format: ReportFormat) -> None:
+    """Raise UsageError if there is no bundle, or the format is for a single one."""
+    if not bundles:
         raise UsageError("no bundle to validate", COMMAND)
-    if report_format is ReportFormat.JSON_ALPHA1 and len(names) > 1:
+    if report_format is ReportFormat.JSON_ALPHA1 and len(bundles) > 1:
         raise UsageError("json-alpha1: unsupported for several bundles", COMMAND)
 
 
