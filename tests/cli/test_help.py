@@ -68,7 +68,7 @@ def test_shared_flags_have_the_same_help_in_all_commands() -> None:
     texts: defaultdict[str, set[str | None]] = defaultdict(set)
     for command in commands().values():
         for parameter in command.params:
-            if isinstance(parameter, TyperOption):
+            if isinstance(parameter, TyperOption) and not parameter.hidden:
                 for name in SHARED_FLAGS.intersection(parameter.opts):
                     texts[name].add(parameter.help)
     assert texts.keys() == SHARED_FLAGS
