@@ -108,6 +108,20 @@ def test_invalid_events_end_the_watch_at_its_deadline(event: bytes, tmp_path: Pa
         assert list(connect(web, tmp_path).watch(CONFIG_MAP, deadline=time.monotonic() + 0.1)) == []
 
 
+def test_credentials_are_not_sent_without_tls(server: ApiServer, tmp_path: Path) -> None:
+    seen: list[str | None] = []
+
+    def reply(request: QuietHandler) -> None:
+        seen.append(request.headers.get("Authorization"))
+        request.answer(401)
+
+    with WebServer(handler(reply)) as web:
+        path = server.kubeconfig(tmp_path / "config", server=f"http://{web.host}")
+        with pytest.raises(ClusterError, match="responded 401"):
+            Cluster.connect(str(path)).get(CONFIG_MAP, "a")
+    assert seen == [None]
+
+
 @pytest.mark.parametrize("status", [301, 302, 307])
 def test_redirects_are_not_followed(status: int, tmp_path: Path) -> None:
     with (

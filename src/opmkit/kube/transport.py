@@ -13,6 +13,7 @@ from requests.utils import get_environ_proxies, select_proxy
 
 from opmkit._version import __version__
 from opmkit.imagetools import interrupts
+from opmkit.kube.connection import User
 from opmkit.kube.credentials import Credentials
 from opmkit.kube.errors import UNKNOWN_RESOURCE, ClusterError
 from opmkit.kube.tls import tls_context
@@ -50,7 +51,8 @@ class Transport(httpx2.BaseTransport):
     def __init__(self, connection: Connection) -> None:
         """Create a transport; nothing is sent."""
         self._server = connection.server
-        self._credentials = Credentials(connection.user)
+        is_encrypted = self._server.url.startswith("https:")
+        self._credentials = Credentials(connection.user if is_encrypted else User())  # as kubectl does
         self._proxy = self._server.proxy or select_proxy(self._server.url, get_environ_proxies(self._server.url))
         self._certificate = self._credentials.certificate
         self._inner: httpx2.BaseTransport | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.hints import Hint, Operation
 from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import CSV
 from opmkit.olm.errors import OlmError, OlmNotInstalled
@@ -48,7 +49,10 @@ def find_installed_version(cluster: Cluster, namespace: str) -> str:
     """
     not_installed = OlmNotInstalled(
         f"OLM is not installed in namespace {namespace} of the cluster {cluster.host}",
-        hint="check the namespace of OLM, and that the kubeconfig selects the right cluster",
+        hint=Hint.any_of(
+            Hint("install it with {}", Operation.INSTALL_OLM),
+            "check the namespace of OLM, and that the kubeconfig selects the right cluster",
+        ),
     )
     try:
         servers = [each for each in cluster.list(CSV, namespace) if is_package_server(each)]
