@@ -51,6 +51,32 @@ class Workspace:
     namespace: str
     opm: Opm
 
+    def check_objects(self, image: str, index: str) -> None:
+        """Check the objects that both opm and operator-sdk create for the first version."""
+        client, parent = self.cluster.client, f"{_OLM}/v1alpha1/namespaces/{self.namespace}"
+        subscription = client.find(f"{parent}/subscriptions/lagoon-operator-v0-1-0-sub")
+        source = client.find(f"{parent}/catalogsources/lagoon-operator-catalog")
+        group = client.find(f"{_OLM}/v1/namespaces/{self.namespace}/operatorgroups/operator-sdk-og")
+        assert subscription
+        assert source
+        assert group
+        assert subscription["spec"] == {
+            "name": PACKAGE,
+            "channel": "operator-sdk-run-bundle",
+            "source": "lagoon-operator-catalog",
+            "sourceNamespace": self.namespace,
+            "startingCSV": FIRST,
+            "installPlanApproval": "Manual",
+        }
+        assert group["spec"] == {"upgradeStrategy": "Default"}
+        annotations = source["metadata"]["annotations"]
+        prefix = "operators.operatorframework.io"
+        assert annotations.keys() >= {f"{prefix}/registry-pod-name"}
+        assert annotations[f"{prefix}/index-image"] == index
+        assert json.loads(annotations[f"{prefix}/injected-bundles"]) == [{"imageTag": image, "mode": "replaces"}]
+        assert source["spec"]["displayName"] == PACKAGE
+        assert source["spec"]["grpcPodConfig"]["securityContextConfig"] == "legacy"
+
     def remaining(self) -> list[str]:
         """Return the objects that still exist after the garbage collector had time to remove those without an owner."""
         deadline = time.monotonic() + PATIENCE
@@ -232,9 +258,7 @@ def test_missing_permission_names_verb_and_resource(workspace: Workspace) -> Non
 
 @pytest.mark.skipif(not OPERATOR_SDK, reason="set OPMKIT_REFERENCE_OPERATOR_SDK to the path of operator-sdk 1.42.3")
 @pytest.mark.parametrize("first", ["opm", "operator-sdk"])
-def test_operator_sdk_upgrades_and_removes_what_opm_runs_and_conversely(
-    first: str, tls_registry: Registry, workspace: Workspace
-) -> None:
+def test_operator_sdk_and_opm_alternate(first: str, tls_registry: Registry, workspace: Workspace) -> None:
     host, ca_file = tls_registry.host, str(tls_registry.ca_file)
     workspace.cluster.kubelet.authorities[host] = tls_registry.ca_file
     opm = replace(workspace.opm, flags=("--ca-file", ca_file))
@@ -258,9 +282,11 @@ def test_operator_sdk_upgrades_and_removes_what_opm_runs_and_conversely(
     upgrade = ("run", "bundle-upgrade", images[1])
     if first == "opm":
         opm(*install, *PATIENT)
+        workspace.check_objects(images[0], index)
         operator_sdk(*upgrade)
     else:
         operator_sdk(*install)
+        workspace.check_objects(images[0], index)
         assert opm(*upgrade, *PATIENT).startswith(f"{FIRST} upgraded to {SECOND}")
     csv = f"{_OLM}/v1alpha1/namespaces/{workspace.namespace}/clusterserviceversions/{SECOND}"
     assert workspace.cluster.client.find(csv)["status"]["phase"] == "Succeeded"  # type: ignore[index]
