@@ -11,7 +11,7 @@ from opmkit.olm.errors import AlreadyInstalled, OlmError, OlmNotInstalled, Relea
 from opmkit.olm.releases.install import install_release
 from opmkit.olm.releases.status import find_installed_version, inspect
 from opmkit.olm.releases.uninstall import PACKAGES_API, uninstall_release
-from opmkit.olm.waiting import NO_REPORTS, Deadline
+from opmkit.olm.waiting import NO_REPORTS, Deadline, NullReporter
 from tests.kit.olm_release import add_controllers
 
 if TYPE_CHECKING:
@@ -120,6 +120,28 @@ def test_missing_permission_names_the_object(cluster: Cluster, server: ApiServer
     with pytest.raises(ReleaseFailed, match='cannot patch resource "customresourcedefinitions"') as failure:
         install(cluster, release)
     assert "ClusterRoleBinding" in str(failure.value.hint)
+
+
+def test_subscriptions_that_are_removed_are_reported(cluster: Cluster, server: ApiServer, release: Release) -> None:
+    add_controllers(server)
+    install(cluster, release)
+    definition = release.definitions[0]
+    names = {"kind": "Subscription", "plural": "subscriptions"}
+    server.put({**definition, "metadata": {"name": "s"}, "spec": {**definition["spec"], "names": names}})
+    subscription = {
+        "apiVersion": "operators.coreos.com/v1alpha1",
+        "kind": "Subscription",
+        "metadata": {"name": "lagoon"},
+    }
+    server.put(subscription)
+    reports: list[str] = []
+
+    class Reporter(NullReporter):
+        def finished(self, text: str) -> None:
+            reports.append(text)
+
+    uninstall_release(cluster, release, Deadline(20), Reporter())
+    assert reports[0] == "Subscription default/lagoon will be deleted with its CustomResourceDefinition"
 
 
 def test_stuck_objects_are_listed(cluster: Cluster, server: ApiServer, release: Release) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.kube.errors import ClusterError
-from opmkit.kube.resources import API_SERVICE
+from opmkit.kube.resources import ALL_NAMESPACES, API_SERVICE, SUBSCRIPTION
 from opmkit.olm.errors import OlmNotInstalled, ReleaseFailed
 from opmkit.olm.objects import items, name_of, namespace_of, strings, subject, text
 from opmkit.olm.releases.status import DELETED, ObjectStatus, describe
@@ -42,6 +42,8 @@ def uninstall_release(cluster: Cluster, release: Release, deadline: Deadline, re
     if not existing:
         raise OlmNotInstalled(f"OLM is not installed in the cluster {cluster.host}: none of its objects exists")
     remaining = list(existing)
+    for each in _subscriptions(cluster):
+        reporter.finished(f"{subject(each)} will be deleted with its CustomResourceDefinition")
     try:
         for stage in stages:
             for each in stage:
@@ -54,6 +56,16 @@ def uninstall_release(cluster: Cluster, release: Release, deadline: Deadline, re
     except OpmkitError as error:
         raise _explain(cluster, release, error, remaining) from error
     return [replace(describe(each, None), status=DELETED) for each in existing]
+
+
+def _subscriptions(cluster: Cluster) -> list[Object]:
+    """Return the Subscriptions of all operators, none if they cannot be listed."""
+    try:
+        return cluster.list(SUBSCRIPTION, ALL_NAMESPACES)
+    except ClusterError as error:
+        if error.status not in (403, 404):
+            raise
+        return []
 
 
 def _stages(release: Release) -> list[list[Object]]:
