@@ -51,6 +51,11 @@ class Workspace:
     namespace: str
     opm: Opm
 
+    def _is_own(self, path: str, name: str) -> bool:
+        if path.endswith("/operators"):
+            return name.startswith(PACKAGE) and name.endswith(self.namespace[-10:])
+        return "lagoon" in name or "tides" in name
+
     def check_objects(self, image: str, index: str) -> None:
         """Check the objects that both opm and operator-sdk create for the first version."""
         client, parent = self.cluster.client, f"{_OLM}/v1alpha1/namespaces/{self.namespace}"
@@ -94,7 +99,7 @@ class Workspace:
             found += [f"{plural} {each['metadata']['name']}" for each in objects]
         for path in _OF_THE_CLUSTER:
             names = [each["metadata"]["name"] for each in client.list(path)]
-            found += [f"{path} {name}" for name in names if "lagoon" in name or "tides" in name]
+            found += [f"{path} {name}" for name in names if self._is_own(path, name)]
         return [each for each in found if each not in ("serviceaccounts default", "configmaps kube-root-ca.crt")]
 
 

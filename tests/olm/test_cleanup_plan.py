@@ -60,7 +60,7 @@ def test_objects_of_other_packages_are_not_part_of_the_plan(server: ApiServer, c
         server, "ClusterServiceVersion", "copied.v1", labels={"olm.copiedFrom": "a", "operators.coreos.com/demo.ns": ""}
     )
     plan = plan_cleanup(cluster, "ns", "demo")
-    assert names(plan) == ["Subscription demo", "ClusterServiceVersion demo.v1", "InstallPlan ours"]
+    assert names(plan) == ["Subscription demo", "InstallPlan ours", "ClusterServiceVersion demo.v1"]
     assert {str(target): reason for target, reason in plan.retained.items()} == {
         "CatalogSource ns/shared": "not created to run this package",
         "OperatorGroup ns/operator-sdk-og": "used by Subscription other",
@@ -95,7 +95,7 @@ def test_only_objects_that_the_install_plans_created_are_removed(server: ApiServ
     put(server, "InstallPlan", "ours", spec, ownerReferences=owners(uid))
     plan = plan_cleanup(cluster, "ns", "demo")
     assert [target.name for target in plan.definitions] == ["demos.example.com"]
-    assert [str(target) for target in plan.installation][2:] == ["ClusterRole created"]
+    assert [str(target) for target in plan.installation][1:] == ["ClusterRole created"]
 
 
 def test_definitions_that_another_operator_owns_are_retained(server: ApiServer, cluster: Cluster) -> None:

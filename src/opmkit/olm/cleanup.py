@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.hints import Hint, Setting
-from opmkit.kube.errors import ClusterError
 from opmkit.kube.resources import OPERATOR
 from opmkit.olm.cleanup_plan import Target, plan_cleanup
 from opmkit.olm.errors import CleanupFailed
-from opmkit.olm.objects import condition, operator_name, strings, text
+from opmkit.olm.objects import condition, strings, text
+from opmkit.olm.operator_object import remove_operator_object
 from opmkit.olm.waiting import Pending, TimedOut, wait_until
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def clean_up(
             cluster.delete(target.resource, target.name, target.namespace)
         _wait_until_gone(cluster, [*targets, *existing], deadline, reporter)
         removed += [*targets, *existing]
-    removed += _remove_operator(cluster, package, namespace)
+    retained = {target.name for target in plan.retained}
+    if name := remove_operator_object(cluster, package, namespace, retained, deadline, reporter):
+        removed.append(Target(OPERATOR, name))
     return [
         *(Removal(each.resource.kind, each.name, each.namespace, RemovalResult.DELETED) for each in removed),
         *(
@@ -91,17 +93,6 @@ def clean_up(
             for each, reason in plan.retained.items()
         ),
     ]
-
-
-def _remove_operator(cluster: Cluster, package: str, namespace: str) -> list[Target]:
-    """Delete the Operator object that OLM creates for each package, if that is permitted."""
-    target = Target(OPERATOR, operator_name(package, namespace))
-    try:
-        return [target] if cluster.delete(OPERATOR, target.name) else []
-    except ClusterError as error:
-        if error.status not in (403, 422):
-            raise
-        return []
 
 
 def _wait_until_gone(cluster: Cluster, targets: Sequence[Target], deadline: Deadline, reporter: Reporter) -> None:
@@ -115,7 +106,11 @@ def _wait_until_gone(cluster: Cluster, targets: Sequence[Target], deadline: Dead
 
 def _gone(cluster: Cluster, target: Target) -> bool | Pending:
     found = _find(cluster, target)
-    return True if found is None else Pending(f"{target} to be deleted", _describe(found))
+    if found is None:
+        return True
+    if not text(found, "metadata", "deletionTimestamp"):  # created again, such as by an InstallPlan in progress
+        cluster.delete(target.resource, target.name, target.namespace)
+    return Pending(f"{target} to be deleted", _describe(found))
 
 
 def _find(cluster: Cluster, target: Target) -> Object | None:

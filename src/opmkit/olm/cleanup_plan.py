@@ -69,9 +69,10 @@ class CleanupPlan:
     """The objects of an operator.
 
     Attributes:
-        subscriptions: Subscriptions to the package; removed first, so that OLM installs nothing more.
+        subscriptions: Subscriptions to the package and their InstallPlans; removed first, so that OLM installs
+            nothing more.
         definitions: CRDs, removed while the operator still runs and can finalize its custom resources.
-        installation: ClusterServiceVersions, InstallPlans, and objects of the cluster that these created.
+        installation: ClusterServiceVersions, and objects of the cluster that InstallPlans created.
         dependents: Deployments that the cluster removes with the ClusterServiceVersions.
         catalog: CatalogSource, pods and ConfigMaps.
         groups: OperatorGroups, removed last.
@@ -116,9 +117,9 @@ class _Planner:
         versions = self._find_versions(subscriptions)
         plans = self._find_install_plans(subscriptions, {name_of(each) for each in versions})
         names = dict.fromkeys(name for csv in versions for name in deployment_names(csv))
+        self.result.subscriptions += [self._target(INSTALL_PLAN, name_of(each)) for each in plans]
         self.result.installation = [
             *(self._target(CSV, name_of(each)) for each in versions),
-            *(self._target(INSTALL_PLAN, name_of(each)) for each in plans),
             *self._find_cluster_objects(plans),
         ]
         self.result.dependents = [self._target(DEPLOYMENT, name) for name in names]

@@ -104,11 +104,12 @@ class Rollout:
         cluster, namespace, name = self.session.cluster, self.session.namespace, self.operator.name
         csv = cluster.find(CSV, name, namespace)
         phase = text(csv, "status", "phase")
+        stored = cluster.find(INSTALL_PLAN, plan, namespace)
         if phase == "Succeeded":
-            return True
+            state = text(stored, "status", "phase")
+            return True if state != "Installing" else Pending(f"InstallPlan {plan} to complete", state)
         if phase == "Failed":
             raise InstallationFailed(f"phase Failed: {text(csv, 'status', 'reason')}: {text(csv, 'status', 'message')}")
-        stored = cluster.find(INSTALL_PLAN, plan, namespace)
         if text(stored, "status", "phase") == "Failed":
             causes = [problem.message for problem in install_plan_problems(stored or {})]
             raise InstallationFailed(f"{subject(stored)} failed{f': {causes[0]}' if causes else ''}")
