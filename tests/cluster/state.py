@@ -30,5 +30,5 @@ def wait_for_state(client: KubeClient, expected: dict[str, Object], *names: str)
     deadline = time.monotonic() + _PATIENCE
     while (found := cluster_state(client, *names)) != expected and time.monotonic() < deadline:
         time.sleep(0.5)
-    assert sorted(found) == sorted(expected)
-    assert found == expected
+    differing = sorted(path for path in found.keys() | expected.keys() if found.get(path) != expected.get(path))
+    assert [(path, expected.get(path), found.get(path)) for path in differing] == []

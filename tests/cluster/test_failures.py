@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster.state import cluster_state, wait_for_state
+from tests.kit.cluster.cluster import Cluster
 from tests.kit.cluster.control_plane import LIMITED_TOKEN, LIMITED_USER
 from tests.kit.cluster.operators import SampleOperator, with_fault
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.kit.cluster.cluster import Cluster
     from tests.kit.opm import Opm
     from tests.kit.registry import Registry
 
@@ -209,3 +209,14 @@ def test_unreachable_cluster_is_reported(cluster: Cluster, kube_opm: Opm, operat
     failure = fail(kube_opm, "cleanup", operator.package, "--kubeconfig", str(path))
     assert "127.0.0.1:1" in failure
     assert "refused" in failure
+
+
+def test_cluster_without_olm_is_reported(opm: Opm, operator: SampleOperator, opm_http: Opm) -> None:
+    image = operator.build(opm_http, "0.1.0")
+    with Cluster(olm=False) as empty:
+        before = cluster_state(empty.client)
+        opm = replace(opm, env={"KUBECONFIG": str(empty.kubeconfig)})
+        for failure in (run(opm, image), fail(opm, "cleanup", operator.package)):
+            assert f"OLM is not installed in the cluster {empty.url}" in failure
+            assert "opm olm install" in failure
+        assert cluster_state(empty.client) == before

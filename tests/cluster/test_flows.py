@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def phases(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Return the phase of each ClusterServiceVersion in a namespace."""
-    found = cluster.client.list(f"{OPERATORS}/namespaces/{namespace}/clusterserviceversions")
+    """Return the phase of each ClusterServiceVersion in a namespace, without copies of those in other namespaces."""
+    path = f"{OPERATORS}/namespaces/{namespace}/clusterserviceversions?labelSelector=!olm.copiedFrom"
+    found = cluster.client.list(path)
     return {each["metadata"]["name"]: each.get("status", {}).get("phase", "") for each in found}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 Object = dict[str, Any]
@@ -116,14 +116,25 @@ class KubeClient:
 
     def dump(self) -> dict[str, Object]:
         """Return all objects of the cluster by path, except events and leases, which change all the time."""
-        groups = [f"/apis/{group['preferredVersion']['groupVersion']}" for group in self.get("/apis")["groups"]]
         objects = {}
-        for api in ["/api/v1", *groups]:
-            for resource in self.get(api)["resources"]:
-                if "list" in resource["verbs"] and resource["name"] not in _VOLATILE:
-                    found = self.find(f"{api}/{resource['name']}") or {"items": []}
-                    objects.update({_location(api, resource["name"], each): each for each in found["items"]})
+        for path in self._resource_paths():
+            api, _, plural = path.rpartition("/")
+            found = self.find(path) or {"items": []}  # the CRD has just been deleted
+            objects.update({_location(api, plural, each): each for each in found["items"]})
         return objects
+
+    def _resource_paths(self) -> Iterable[str]:
+        """Return the paths of all resources, each in one version: groups serve some only in their older versions."""
+        paths: dict[tuple[str, str], str] = {}
+        groups = [
+            [f"/apis/{each['groupVersion']}" for each in group["versions"]] for group in self.get("/apis")["groups"]
+        ]
+        for number, versions in enumerate([["/api/v1"], *groups]):
+            for api in versions:
+                for resource in (self.find(api) or {"resources": []})["resources"]:
+                    if "list" in resource["verbs"] and resource["name"] not in _VOLATILE:
+                        paths.setdefault((str(number), resource["name"]), f"{api}/{resource['name']}")
+        return paths.values()
 
     def _new_session(self) -> requests.Session:
         session = requests.Session()
