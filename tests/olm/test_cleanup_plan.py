@@ -74,6 +74,9 @@ def test_objects_without_a_subscription_are_found_by_their_labels(server: ApiSer
         put(server, kind, "stray", labels=labels)
         put(server, kind, "foreign", labels={**labels, "app.kubernetes.io/instance": "other-catalog"})
     put(server, "OperatorGroup", "operator-sdk-og")
+    put(server, "InstallPlan", "empty", {"spec": {"clusterServiceVersionNames": []}})
+    spec = {"publisher": "opmkit", "displayName": "Demo"}
+    put(server, "CatalogSource", "demo-catalog", {"spec": spec})
     assert names(plan_cleanup(cluster, "ns", "demo")) == [
         *("ClusterServiceVersion demo.v1", "Pod stray", "ConfigMap stray", "OperatorGroup operator-sdk-og")
     ]

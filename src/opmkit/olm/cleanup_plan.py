@@ -150,9 +150,8 @@ class _Planner:
 
         def is_ours(plan: Object) -> bool:
             owners = {text(owner, "uid") for owner in items(plan, "metadata", "ownerReferences")}
-            return (bool(owners) and owners <= uids) or set(
-                strings(plan, "spec", "clusterServiceVersionNames")
-            ) <= known
+            names = set(strings(plan, "spec", "clusterServiceVersionNames"))
+            return (bool(owners) and owners <= uids) or (bool(names) and names <= known)
 
         return [each for each in self.cluster.list(INSTALL_PLAN, self.namespace) if is_ours(each)]
 
@@ -206,8 +205,8 @@ class _Planner:
         sources |= {(text(each, "spec", "source"), text(each, "spec", "sourceNamespace")) for each in subscriptions}
         for name, namespace in sorted(sources):
             found = self.cluster.find(CATALOG_SOURCE, name, namespace) if name and namespace else None
-            if found is None:
-                continue
+            if found is None or (not subscriptions and text(found, "spec", "displayName") not in ("", self.package)):
+                continue  # the names of two packages can result in the same name
             labels = get_field(found, "metadata", "labels") or {}
             ours = labels.get(MANAGED_BY_LABEL) == CONTROLLED_BY or text(found, "spec", "publisher") in _PUBLISHERS
             target = Target(CATALOG_SOURCE, name, namespace)
