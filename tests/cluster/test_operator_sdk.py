@@ -119,6 +119,15 @@ def specs(cluster: Cluster, namespace: str) -> dict[str, Object]:
     return found
 
 
+def wait_until_installed(cluster: Cluster, namespace: str, csv: str) -> None:
+    """Return once the Subscription records the version, which operator-sdk requires and does not wait for."""
+    (found,) = cluster.client.list(f"{OPERATORS}/namespaces/{namespace}/subscriptions")
+    cluster.client.wait(
+        cluster.client.path({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", **found}),
+        lambda current: current.get("status", {}).get("installedCSV") == csv,
+    )
+
+
 def test_both_create_the_same_objects_and_continue_what_the_other_began(
     cluster: Cluster, namespace: str, tls_opm: Opm, tls_operator: SampleOperator, sdk: OperatorSdk
 ) -> None:
@@ -134,7 +143,9 @@ def test_both_create_the_same_objects_and_continue_what_the_other_began(
 
     tls_opm("run", "bundle", first, "--index-image", sdk.index)
     found = created(before, cluster_state(cluster.client, *names)), specs(cluster, namespace)
+    wait_until_installed(cluster, namespace, tls_operator.csv("0.1.0"))
     sdk("run", "bundle-upgrade", second)
+    wait_until_installed(cluster, namespace, tls_operator.csv("0.2.0"))
     sdk("cleanup", tls_operator.package)
     remaining = created(before, cluster_state(cluster.client, *names))
     assert kinds(found[0]) == kinds(expected[0])
