@@ -147,6 +147,30 @@ def test_diff_of_images_and_databases_in_three_formats(built: Opm) -> None:
     assert f"| `lagoon-operator.v0.3.0` | added | `0.3.0` | `{THIRD}` |" in markdown
 
 
+def test_diff_fails_on_selected_kinds(built: Opm) -> None:
+    built("registry", "add", "-b", THIRD, "-d", "index.db")
+    pair = ("oci:images/catalog:1", "index.db")
+    assert built("index", "diff", *pair, "--fail-on", "removed") == built("index", "diff", *pair)
+    done = built.attempt("index", "diff", *pair, "--fail-on", "removed,changed-head", "--fail-on", "added-bundle")
+    assert (done.returncode, done.stdout) == (1, built("index", "diff", *pair))
+    package = "lagoon-operator"
+    assert done.stderr.splitlines() == [
+        *(
+            f'changed head: package "{package}", channel "{name}": {package}.v0.2.0 -> {package}.v0.3.0'
+            for name in ("alpha", "stable")
+        ),
+        'added bundle: package "lagoon-operator", bundle "lagoon-operator.v0.3.0"',
+        "Error: 3 differences of the kinds removed, changed-head, added-bundle",
+    ]
+    done = built.attempt("index", "diff", *pair, "--fail-on", "added-bundle", "-o", "json")
+    (failure,) = json.loads(done.stdout)["failures"]
+    assert (done.returncode, failure["kind"], failure["bundle"]) == (1, "added-bundle", "lagoon-operator.v0.3.0")
+    assert json.loads(built("index", "diff", *pair, "--fail-on", "removed", "-o", "json"))["failures"] == []
+    done = built.attempt("index", "diff", *pair, "--fail-on", "deleted")
+    assert done.returncode == 1
+    assert 'invalid value of --fail-on: unknown kind "deleted": expected added, removed' in done.stderr
+
+
 def test_json_output_reports_unknown_packages_as_other_errors(built: Opm) -> None:
     done = built.attempt("registry", "rm", "-d", "index.db", "-o", "nothing", "--output", "json")
     assert done.returncode == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +11,11 @@ import typer
 from opmkit.cli.commands.bundle_pin import pin
 from opmkit.cli.commands.graph import graph
 from opmkit.cli.commands.index_deprecate import deprecate
+from opmkit.cli.commands.index_diff import diff
 from opmkit.cli.commands.index_filter import filter_index
 from opmkit.cli.commands.index_manifests import manifests
 from opmkit.cli.commands.registry import fatal_if_not_removed
-from opmkit.cli.console import print_json, print_text, progress
+from opmkit.cli.console import progress
 from opmkit.cli.container_tools import PullTool, SeparateToolFlags, ToolFlags
 from opmkit.cli.errors import UsageError, conflicting_flags
 from opmkit.cli.go_commands import given_flags, require_flags
@@ -301,43 +301,6 @@ def export(
         else:
             packages = list(packages_in_catalog(content.blobs(), names))
         export_packages(packages, download_folder, tool, progress=bars)
-
-
-class DiffFormat(StrEnum):
-    """Output formats of a difference."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
-def diff(
-    registry_flags: RegistryFlags,
-    before: Annotated[str, typer.Argument(metavar="A", help=INDEX_HELP)],
-    after: Annotated[str, typer.Argument(metavar="B", help=INDEX_HELP)],
-    output: Annotated[
-        DiffFormat, typer.Option("--output", "-o", help="Output format: text, json or markdown")
-    ] = DiffFormat.TEXT,
-    container_tool: PullTool = "none",
-) -> None:
-    """Show the differences between two indexes: packages, channels, heads, default channels and bundles
-
-    [bold]Examples:[/]
-
-      opm index diff quay.io/me/catalog:1 quay.io/me/catalog:2
-
-      opm index diff old.db new.db --output markdown
-
-      opm index diff quay.io/me/catalog:1 ./catalog
-    """
-    from opmkit.index.image.compare import compare_indexes
-    from opmkit.index.operations.diff.report import diff_as_markdown, diff_as_text
-
-    difference = compare_indexes(registry_flags.tool_named(container_tool), before, after)
-    if output is DiffFormat.JSON:
-        print_json(difference)
-    else:
-        print_text((diff_as_markdown if output is DiffFormat.MARKDOWN else diff_as_text)(difference))
 
 
 COMMANDS = (

@@ -1,0 +1,85 @@
+"""``opm index diff``: show the differences between two indexes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opmkit.cli.console import format_count, print_json, print_text
+from opmkit.cli.container_tools import PullTool
+from opmkit.cli.errors import UsageError, print_to_stderr
+from opmkit.cli.index_flags import INDEX_HELP
+from opmkit.cli.registry_flags import RegistryFlags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opmkit.index.operations.diff.differences import Difference
+
+
+class DiffFormat(StrEnum):
+    """Output formats of a difference."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def diff(
+    ctx: typer.Context,
+    registry_flags: RegistryFlags,
+    before: Annotated[str, typer.Argument(metavar="A", help=INDEX_HELP)],
+    after: Annotated[str, typer.Argument(metavar="B", help=INDEX_HELP)],
+    output: Annotated[
+        DiffFormat, typer.Option("--output", "-o", help="Output format: text, json or markdown")
+    ] = DiffFormat.TEXT,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND,...",
+            help="Exit with 1 if there are differences of these kinds: added, removed, changed, or with an object, "
+            "such as removed-bundle",
+        ),
+    ] = None,
+    container_tool: PullTool = "none",
+) -> None:
+    """Show the differences between two indexes: packages, channels, heads, default channels and bundles
+
+    The exit code is 0, with or without differences, unless --fail-on selects one of them.
+
+    [bold]Examples:[/]
+
+      opm index diff quay.io/me/catalog:1 quay.io/me/catalog:2
+
+      opm index diff old.db new.db --output markdown
+
+      opm index diff quay.io/me/catalog:1 ./catalog --fail-on removed,changed-bundle
+    """
+    from opmkit.index.image.compare import compare_indexes
+    from opmkit.index.operations.diff.differences import find_unknown_kind, select_differences
+    from opmkit.index.operations.diff.report import diff_as_markdown, diff_as_text
+
+    kinds = list(filter(None, fail_on or ()))
+    if unknown := find_unknown_kind(kinds):
+        raise UsageError(f"invalid value of --fail-on: {unknown}", ctx.command_path)
+    difference = compare_indexes(registry_flags.tool_named(container_tool), before, after)
+    failures = select_differences(difference, kinds)
+    if output is not DiffFormat.JSON:
+        print_text((diff_as_markdown if output is DiffFormat.MARKDOWN else diff_as_text)(difference))
+        _print_failures(failures, kinds)
+    elif kinds:
+        fields: dict[str, Any] = {"packages": difference.packages, "stranded": difference.stranded}
+        print_json(fields | {"failures": failures})
+    else:
+        print_json(difference)
+    if failures:
+        ctx.exit(1)
+
+
+def _print_failures(failures: Sequence[Difference], kinds: Sequence[str]) -> None:
+    """Print the selected differences, then their number as the ``Error:`` line, to stderr."""
+    print_to_stderr(*map(str, failures))
+    if failures:
+        print_to_stderr(f"Error: {format_count(len(failures), 'difference')} of the kinds {', '.join(kinds)}")
