@@ -141,6 +141,7 @@ def index_commands(index: str) -> Iterator[tuple[str, ...]]:
     yield "index", "prune", "-f", index, "-p", "none", "--dry-run", "--permissive"
     yield "index", "filter", "-f", index, "--package", named("lagoon"), "--dry-run"
     yield "index", "deprecate", "-f", index, "--package", named("lagoon"), "-m", HOSTILE, "--dry-run"
+    yield "index", "merge", index, "empty", "--dry-run"
     for form in ("text", "json", "markdown"):
         yield "index", "diff", "empty", index, "-o", form
         yield "index", "diff", index, "empty", "-o", form
@@ -152,6 +153,7 @@ def test_hostile_catalogs(opm: Opm, tmp_path: Path) -> None:
     catalog, drawable = write_catalog(tmp_path / "catalog"), write_drawable_catalog(tmp_path / "drawable")
 
     run_all(opm, [*index_commands(str(catalog)), *index_commands(str(drawable))])
+    run_all(opm, [("index", "merge", "catalog", "drawable", "--dry-run")])
 
     assert "\\x1b[2J" in opm("index", "graph", str(drawable), "-o", "dot")
 

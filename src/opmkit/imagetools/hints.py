@@ -55,6 +55,7 @@ class Setting(StrEnum):
     ON_CONFLICT = "on_conflict"
     OVERWRITE_LATEST = "overwrite_latest"
     PORT = "port"
+    PREFER = "prefer"
     REPLACES = "replaces"
     SKIP_PRESENT = "skip_present"
     SKIPS = "skips"

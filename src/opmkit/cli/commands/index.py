@@ -14,6 +14,7 @@ from opmkit.cli.commands.index_deprecate import deprecate
 from opmkit.cli.commands.index_diff import diff
 from opmkit.cli.commands.index_filter import filter_index
 from opmkit.cli.commands.index_manifests import manifests
+from opmkit.cli.commands.index_merge import merge
 from opmkit.cli.commands.registry import fatal_if_not_removed
 from opmkit.cli.console import progress
 from opmkit.cli.container_tools import PullTool, SeparateToolFlags, ToolFlags
@@ -311,6 +312,7 @@ COMMANDS = (
     ("deprecatetruncate", deprecatetruncate),
     ("deprecate", deprecate),
     ("filter", filter_index),
+    ("merge", merge),
     ("export", export),
     ("update", update),
     ("pin", pin),

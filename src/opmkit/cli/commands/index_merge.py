@@ -1,0 +1,94 @@
+"""``opm index merge``: merge indexes into one file-based catalog."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.console import progress
+from opmkit.cli.container_tools import ToolFlags
+from opmkit.cli.errors import UsageError, conflicting_flags
+from opmkit.cli.go_commands import given_flags
+from opmkit.cli.index_flags import INDEX_HELP, RESULT_PANEL, OutputFlags, TargetFlags
+from opmkit.cli.index_output import print_built
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.index.modes import OnConflict
+
+_IMAGE_FLAGS = ("tag", "push", "platform", "binary-image", "generate", "out-dockerfile", "on-conflict", "settle")
+
+
+def merge(
+    ctx: typer.Context,
+    *,
+    indexes: Annotated[list[str], typer.Argument(metavar="INDEX...", help=f"{INDEX_HELP}; at least two")],
+    prefer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prefer",
+            metavar="INDEX|first|last,...",
+            help="Index to copy a package from if its content differs: one of INDEX, or the first or last that has the "
+            "package; of several, the first that has it",
+        ),
+    ] = None,
+    output_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--output-dir",
+            metavar="DIR",
+            help="New or empty directory to write the catalog to, instead of an image",
+            rich_help_panel=RESULT_PANEL,
+        ),
+    ] = None,
+    tool_flags: ToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
+) -> None:
+    """Merge indexes into one file-based catalog and build a new index image
+
+    Packages are copied whole. If a package has different content in several indexes, the command lists the differences
+    and fails, unless --prefer names the index to copy it from.
+
+    [bold]Examples:[/]
+
+      opm index merge quay.io/me/catalog:1 quay.io/team/catalog:2 --tag quay.io/me/all:1 --push
+
+      opm index merge ./team-a ./team-b index.db --output-dir merged
+
+      opm index merge ./team-a quay.io/me/catalog:1 --prefer ./team-a --tag quay.io/me/catalog:2 --dry-run
+    """
+    from opmkit.index.fbc.migrate import MigrationLevel
+    from opmkit.index.image.build import BuiltIndex, build_index
+    from opmkit.index.image.merge import MergeIndexes
+
+    if len(indexes) < 2:
+        raise UsageError("at least two indexes are required", ctx.command_path)
+    _check_target(ctx, target_flags, output_dir, dry_run=output_flags.dry_run)
+    plan = replace(target_flags.plan(None, output_flags), to_catalog=True)
+    tools = tool_flags.open(registry_flags)
+    with progress() as bars:
+        change = MergeIndexes(tools.pull, indexes, bars, prefer or [], target_flags.level or MigrationLevel.NONE)
+        if output_dir:
+            built = BuiltIndex((), "", change.write(output_dir, dry_run=output_flags.dry_run))
+        else:
+            built = build_index(tools.pull, tools.build, plan, change, progress=bars)
+    print_built(built, output_flags, tools.build, push=plan.push)
+
+
+def _check_target(ctx: typer.Context, target_flags: TargetFlags, output_dir: Path | None, *, dry_run: bool) -> None:
+    """Raise UsageError unless the flags name one kind of result, which a dry run does not need, and fit to it."""
+    given = given_flags(ctx)
+    if output_dir:
+        for flag in (flag for flag in _IMAGE_FLAGS if flag in given):
+            raise conflicting_flags("--output-dir", f"--{flag}", ctx.command_path)
+    elif not (target_flags.tag or target_flags.generate or dry_run):
+        raise UsageError("no result: pass --tag, --output-dir or --generate", ctx.command_path)
+    if target_flags.on_conflict is OnConflict.REBASE:
+        raise UsageError(
+            "--on-conflict rebase: unsupported: the new index replaces the old one",
+            ctx.command_path,
+            hint="pass the index behind the tag as another INDEX, and run the command again if the tag has moved",
+        )

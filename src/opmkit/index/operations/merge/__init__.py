@@ -1,0 +1,1 @@
+"""Merge several indexes into one file-based catalog, package by package."""

@@ -1,0 +1,97 @@
+"""The result of merging catalogs, and the error that lists conflicts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from opmkit.imagetools.hints import Hint, Setting
+from opmkit.index.errors import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.operations.merge.differences import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCatalog:
+    """A catalog to merge, and the name of its source for messages."""
+
+    name: str
+    blobs: Blobs
+
+
+@dataclass(frozen=True, slots=True)
+class PackageOrigin:
+    """A package in the merged catalog.
+
+    Attributes:
+        package: its name.
+        source: the source that it is copied from.
+        equal: other sources with equal content.
+        overruled: sources with different content, which is left out.
+    """
+
+    package: str
+    source: str
+    equal: tuple[str, ...] = ()
+    overruled: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Format the package with its sources."""
+        equal = f", equal in {', '.join(self.equal)}" if self.equal else ""
+        overruled = f", preferred to {', '.join(self.overruled)}" if self.overruled else ""
+        return f"package {self.package}: from {self.source}{equal}{overruled}"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """A merged catalog and the origin of each package, ordered by name."""
+
+    blobs: Blobs
+    origins: tuple[PackageOrigin, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each package."""
+        yield from map(str, self.origins)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report in JSON types."""
+        return {"merged": [asdict(origin) for origin in self.origins]}
+
+
+@dataclass(frozen=True, slots=True)
+class PackageConflict:
+    """A package with different content in two groups of sources with equal content each."""
+
+    package: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    differences: tuple[Difference, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the package and its sources, then the differences."""
+        left, right = ", ".join(self.left), ", ".join(self.right)
+        yield f'package "{self.package}": different content in {left} and {right}'
+        for difference in self.differences:
+            sides = (
+                f": {difference.left} in {left}; {difference.right} in {right}" if difference.left else ": different"
+            )
+            yield f"  {difference.subject}{sides}"
+
+
+class MergeConflict(CatalogError):
+    """Packages have different content in several sources; the message lists each with what differs.
+
+    Attributes:
+        conflicts: the conflicts, ordered by package.
+    """
+
+    def __init__(self, conflicts: Sequence[PackageConflict]) -> None:
+        """List the conflicts."""
+        first, *others = (line for conflict in conflicts for line in conflict.lines())
+        hint = Hint("choose the source of whole packages with {}", Setting.PREFER.with_value(conflicts[0].left[0]))
+        super().__init__(first, details=others, hint=hint)
+        self.conflicts = tuple(conflicts)
