@@ -124,9 +124,32 @@ def test_requirements_of_pipelines(opm: InProcessOpm) -> None:
         f"{image} has no digest",
         f"{image} is not in an allowed registry: registry.redhat.io/, quay.io/example/extra",
     ]
-    assert opm("validate", str(VALID), "--released", str(VALID)) == ""
     done = opm.attempt("validate", str(VALID), "--openshift-version", "newest")
     assert (done.returncode, "invalid value of --openshift-version" in done.stderr) == (1, True)
+
+
+def test_published_content_must_remain(opm: InProcessOpm, tmp_path: Path) -> None:
+    assert opm("validate", str(VALID), "--against", str(VALID)) == ""
+    published = catalog_image(VALID, tmp_path)
+    new = tmp_path / "new" / "demo"
+    new.mkdir(parents=True)
+    for file in (VALID / "demo").iterdir():
+        text = file.read_text().replace("demo-bundle:1.1.0", "other-bundle:1.1.0")
+        (new / file.name).write_text(text.replace("defaultChannel: stable", "defaultChannel: alpha"))
+    done = opm.attempt("validate", "new", "--against", published)
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = [line for line in done.stderr.splitlines() if ": error: " in line or line.startswith("error: ")]
+    image = "image quay.io/example/demo-bundle:1.1.0 -> quay.io/example/other-bundle:1.1.0"
+    assert lines == [
+        'error: package "extra": the published package was removed',
+        f'new/demo/bundles.yaml:47: error: package "demo", bundle "demo.v1.1.0": the published bundle changed: {image}',
+        'new/demo/catalog.yaml:1: error: package "demo": the published default channel stable became alpha',
+    ]
+    assert done.stderr.count("  hint: ") == 3
+    done = opm.attempt("validate", "new", "--against", published, "--fragment", "-o", "json")
+    assert {finding["package"] for finding in json.loads(done.stdout)["findings"]} == {"demo"}
+    done = opm.attempt("validate", "new", "--fragment")
+    assert (done.returncode, "--fragment requires --against" in done.stderr) == (1, True)
 
 
 def test_an_empty_directory_is_a_valid_catalog(opm: InProcessOpm, tmp_path: Path) -> None:

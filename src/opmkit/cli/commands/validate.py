@@ -43,10 +43,17 @@ def validate(
         list[str] | None,
         typer.Option(metavar="PREFIX,...", help="Allowed prefixes of bundle images; default: any"),
     ] = None,
-    released: Annotated[
+    against: Annotated[
         str,
-        typer.Option(metavar="INDEX", help="Released catalog, whose channels and bundles must not be removed"),
+        typer.Option(
+            metavar="INDEX",
+            help="Published index, whose packages, channels, heads, bundles and upgrade paths must remain",
+        ),
     ] = "",
+    fragment: Annotated[
+        bool,
+        typer.Option("--fragment", help="The catalog is a part of the published index: ignore its other packages"),
+    ] = False,
 ) -> None:
     """Validate a catalog and report each finding with file, line and a hint
 
@@ -59,14 +66,18 @@ def validate(
       opm validate quay.io/me/catalog:1 --output json
 
       opm validate catalogs/v4.17 --openshift-version 4.17 --require-digests --allowed-registries registry.redhat.io/
+
+      opm validate ./catalog --against quay.io/me/catalog:1
     """
     from opmkit.index.fbc.check.result import validate
     from opmkit.index.image.source import IndexSource
 
     tool = call_once(registry_flags.tool)
     policy = _policy(openshift_version, allowed_registries or (), require_digests=require_digests)
-    if released:
-        policy = replace(policy, released=IndexSource.resolve(tool, released).load().blobs)
+    if fragment and not against:
+        raise UsageError("--fragment requires --against", ctx.command_path)
+    if against:
+        policy = replace(policy, published=IndexSource.resolve(tool, against).load().blobs, fragment=fragment)
     result = validate(IndexSource.resolve(tool, catalog).load(), compat, policy)
     if output is ValueFormat.TEXT:
         _print_findings(result, catalog)

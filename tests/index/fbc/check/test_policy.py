@@ -8,7 +8,7 @@ import pytest
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.openshift import OpenShiftVersion
-from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, ChannelBlob, EntryBlob, PackageBlob, SourceLocation
+from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, PackageBlob, SourceLocation
 from opmkit.index.fbc.check.policy import CatalogPolicy, check_policy
 
 if TYPE_CHECKING:
@@ -65,28 +65,6 @@ def test_digests(image: str, count: int) -> None:
 @pytest.mark.parametrize(("image", "count"), [("quay.io/a/b:1", 0), ("reg/b", 0), ("quay.io/b:1", 1), ("", 0)])
 def test_registries(image: str, count: int) -> None:
     assert len(check(CatalogPolicy(registries=("quay.io/a/", "reg/")), image=image)) == count
-
-
-def channel(package: str, name: str, *entries: str) -> ChannelBlob:
-    members = tuple(EntryBlob(entry) for entry in entries)
-    return ChannelBlob(name, package, members, location=SourceLocation(f"{package}.yaml", 3))
-
-
-def test_removed_channels_and_bundles() -> None:
-    stable, beta = channel("demo", "stable", "demo.v1", "demo.v2"), channel("demo", "beta", "demo.v1")
-    preview = channel("demo", "dev-preview-1", "demo.v0")
-    released = Blobs(channels=(stable, beta, preview, channel("other", "stable", "other.v1")))
-    assert list(check_policy(Blobs(channels=(stable, beta)), CatalogPolicy(released=released))) == []
-    assert list(check_policy(Blobs(), CatalogPolicy(released=released))) == []
-    new = Blobs(channels=(channel("demo", "stable", "demo.v2", "demo.v3"),))
-    found = [(str(one), one.severity) for one in check_policy(new, CatalogPolicy(released=released))]
-    assert found == [
-        ('demo.yaml: package "demo", channel "beta": the released channel was removed', Severity.ERROR),
-        (
-            'demo.yaml:3: package "demo", channel "stable", bundle "demo.v1": the released bundle was removed',
-            Severity.ERROR,
-        ),
-    ]
 
 
 def test_catalog_without_packages() -> None:

@@ -7,13 +7,14 @@ operator-pipelines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.finding import Severity
 from opmkit.bundle.validation.openshift import MAX_VERSION, OpenShiftVersion
 from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA
 from opmkit.index.fbc.check.catalog import locate
+from opmkit.index.fbc.check.published import check_published
 from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.migrate import MigrationLevel
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 FIRST_WITH_METADATA = OpenShiftVersion(4, 17)
 """The first OpenShift version whose console reads ``olm.csv.metadata`` instead of ``olm.bundle.object``."""
 
-_PRUNABLE = re.compile("dev-preview|pre-ga|candidate")
-"""Names of channels from which Konflux allows bundles to be removed."""
 _PINNED = re.compile(r"@sha256:[0-9a-fA-F]{64}\Z")
 
 
@@ -38,13 +37,15 @@ class CatalogPolicy:
         openshift: The OpenShift version that serves the catalog, None for any.
         pinned: Whether bundle images must have a digest.
         registries: Allowed prefixes of bundle images, empty for any.
-        released: The released catalog, whose channels and bundles must still be there, None for any.
+        published: The published catalog, whose content must remain, None for any.
+        fragment: Whether the catalog is a part of the published one.
     """
 
     openshift: OpenShiftVersion | None = None
     pinned: bool = False
     registries: tuple[str, ...] = ()
-    released: Blobs | None = None
+    published: Blobs | None = None
+    fragment: bool = False
 
 
 def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding]:
@@ -52,31 +53,11 @@ def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding
     if policy.openshift and not blobs.packages:
         hint = "Add the documents of a package."
         yield CatalogFinding("the catalog has no olm.package document", hint=hint)
-    if policy.released:
-        yield from _check_pruning(blobs, policy.released)
+    if policy.published is not None:
+        yield from check_published(blobs, policy.published, fragment=policy.fragment)
     for bundle in sorted(blobs.bundles, key=lambda blob: (blob.package, blob.name)):
         for finding in _check_bundle(bundle, policy):
             yield locate(finding, bundle)
-
-
-def _check_pruning(blobs: Blobs, released: Blobs) -> Iterator[CatalogFinding]:
-    """Yield the channels and entries that the packages of a catalog no longer have."""
-    packages = {channel.package: channel for channel in blobs.channels}
-    channels = {(channel.package, channel.name): channel for channel in blobs.channels}
-    hint = "Add it again; clusters can have it installed."
-    for old in sorted(released.channels, key=lambda channel: (channel.package, channel.name)):
-        if old.package not in packages or _PRUNABLE.search(old.name):
-            continue
-        new = channels.get((old.package, old.name))
-        if new is None:
-            location = replace(packages[old.package].location, line=0)
-            finding = CatalogFinding("the released channel was removed", hint=hint, package=old.package)
-            yield replace(finding, channel=old.name).at(location)
-            continue
-        names = {entry.name for entry in new.entries}
-        for entry in old.entries:
-            if entry.name not in names:
-                yield locate(CatalogFinding("the released bundle was removed", hint=hint), new, entry.name)
 
 
 def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[CatalogFinding]:

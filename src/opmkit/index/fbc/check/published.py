@@ -1,0 +1,198 @@
+"""Comparison with a published catalog: clusters have its bundles installed, so they must remain and stay upgradable.
+
+Subscriptions follow a channel: OLM upgrades an installed bundle to an entry that replaces it, that skips it, or whose
+skip range contains its version, until it reaches the head of the channel.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from opmkit.bundle.versions import VersionRange, strict_version
+from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, DEPRECATED
+from opmkit.index.fbc.check.bundle import bundle_version
+from opmkit.index.fbc.check.catalog import PackageBlobs, group_by_package, locate
+from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.fbc.findings import CatalogFinding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from semver import Version
+
+    from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, SourceLocation
+
+_PRUNABLE = re.compile("dev-preview|pre-ga|candidate")
+"""Names of channels that Konflux allows to shrink."""
+_DIGEST = re.compile(r"@(sha256:[0-9a-fA-F]{64})\Z")
+_METADATA_FORMATS = frozenset({BUNDLE_OBJECT, CSV_METADATA})
+
+
+def check_published(blobs: Blobs, published: Blobs, *, fragment: bool = False) -> Iterator[CatalogFinding]:
+    """Yield what a catalog no longer has, or has changed, of a published one, package by package.
+
+    Args:
+        blobs: The catalog, which need not be valid.
+        published: The published catalog.
+        fragment: Whether the catalog is a part of the published one, so that packages may be missing.
+    """
+    packages = {package.name: package for package in group_by_package(blobs)}
+    for old in group_by_package(published):
+        if new := packages.get(old.name):
+            yield from _PackageComparison(old, new).check()
+        elif not fragment:
+            hint = "Add its documents again; clusters can have it installed."
+            yield CatalogFinding("the published package was removed", hint=hint, package=old.name)
+
+
+@dataclass(frozen=True)
+class _PackageComparison:
+    """A package, as published and as it is now."""
+
+    old: PackageBlobs
+    new: PackageBlobs
+
+    @cached_property
+    def versions(self) -> Mapping[str, Version]:
+        """The valid versions of the bundles by name; those of published bundles take precedence."""
+        versions = {}
+        for bundle in (*self.new.bundles, *self.old.bundles):
+            try:
+                versions[bundle.name] = strict_version(bundle_version(bundle))
+            except ValueError:
+                continue
+        return versions
+
+    @property
+    def location(self) -> SourceLocation:
+        """The location of the package's first document."""
+        return next(blob.location for blob in (*self.new.packages, *self.new.members))
+
+    def check(self) -> Iterator[CatalogFinding]:
+        """Yield the findings of the package, its channels and its bundles."""
+        yield from self._check_default_channel()
+        channels = {channel.name: channel for channel in self.new.channels}
+        permanent = [channel for channel in self.old.channels if not _PRUNABLE.search(channel.name)]
+        for old in sorted(permanent, key=lambda channel: channel.name):
+            if new := channels.get(old.name):
+                yield from self._check_entries(old, new)
+                yield from self._check_head(old, new)
+                yield from self._check_upgrade_paths(old, new)
+            else:
+                hint = "Add it again; subscriptions of clusters can refer to it."
+                finding = CatalogFinding("the published channel was removed", hint=hint, package=self.new.name)
+                yield replace(finding, channel=old.name).at(self.location)
+        yield from self._check_bundles({entry.name for channel in permanent for entry in channel.entries})
+
+    def _check_default_channel(self) -> Iterator[CatalogFinding]:
+        for old, new in zip(self.old.packages[:1], self.new.packages[:1], strict=False):
+            if old.default_channel and old.default_channel != new.default_channel:
+                message = f"the published default channel {old.default_channel} became {new.default_channel or 'none'}"
+                hint = f"Set defaultChannel to {old.default_channel}; subscriptions without a channel follow it."
+                yield locate(CatalogFinding(message, hint=hint), new)
+
+    def _check_entries(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
+        names = {entry.name for entry in new.entries}
+        hint = "Add it again; clusters can have it installed."
+        for entry in old.entries:
+            if entry.name not in names:
+                finding = CatalogFinding("the published bundle was removed from the channel", hint=hint)
+                yield locate(finding, new, entry.name)
+
+    def _check_head(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
+        """Check that the head is the published one or a newer bundle; channels with several heads are ignored."""
+        heads = (*channel_heads(old.entries), *channel_heads(new.entries))
+        if len(heads) != 2 or heads[0] == heads[1]:
+            return
+        before, after = heads
+        versions = [self.versions.get(name) for name in heads]
+        older = versions[0] is not None and versions[1] is not None and versions[1] < versions[0]
+        if older or after in {entry.name for entry in old.entries}:
+            message = f"the head moved back from the published head {before}"
+            hint = f"Make {before}, or a newer bundle that replaces it, the head of the channel."
+            yield locate(CatalogFinding(message, hint=hint), new, after)
+
+    def _check_upgrade_paths(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
+        names = [entry.name for entry in old.entries]
+        upgradable_before, upgradable = (self._upgradable(channel, names) for channel in (old, new))
+        heads = ", ".join(channel_heads(new.entries))
+        for name in names:
+            if heads and name in upgradable_before and name not in upgradable:
+                message = f"the published upgrade path ends: {heads} cannot be reached from this bundle"
+                hint = f"Let {heads}, or an entry from which it can be reached, replace or skip {name}."
+                yield locate(CatalogFinding(message, hint=hint), new, name)
+
+    def _upgradable(self, channel: ChannelBlob, names: Iterable[str]) -> set[str]:
+        """Return the heads of a channel and those of its entries and of further names that OLM upgrades to a head."""
+        entries = {entry.name: entry for entry in channel.entries}
+        pending = list(channel_heads(channel.entries))
+        found = set(pending)
+        ranges: set[str] = set()
+        remaining = {*entries, *names} - found
+        while pending:
+            while pending:  # skip ranges are slow, and few bundles depend on them
+                if entry := entries.get(pending.pop()):
+                    targets = {entry.replaces, *entry.skips} - found
+                    found |= targets
+                    pending += targets
+                    ranges.add(entry.skip_range)
+            remaining -= found
+            pending += self._names_in_ranges(ranges, remaining)
+            found.update(pending)
+            ranges.clear()
+        return found
+
+    def _names_in_ranges(self, texts: Iterable[str], names: Iterable[str]) -> set[str]:
+        left = {name: self.versions[name] for name in names if name in self.versions}
+        found: set[str] = set()
+        for text in sorted(texts) if left else ():
+            try:
+                versions = VersionRange.parse(text)
+            except ValueError:
+                continue
+            found |= {name for name, version in left.items() if name not in found and version in versions}
+        return found
+
+    def _check_bundles(self, names: set[str]) -> Iterator[CatalogFinding]:
+        bundles = {bundle.name: bundle for bundle in self.new.bundles}
+        for old in sorted(self.old.bundles, key=lambda bundle: bundle.name):
+            new = bundles.get(old.name)
+            if new and old.name in names and (changes := list(_changes(old, new))):
+                message = f"the published bundle changed: {', '.join(changes)}"
+                hint = "Restore it, and publish the change as a bundle with a new name and version."
+                yield locate(CatalogFinding(message, hint=hint), new)
+
+
+def _changes(old: BundleBlob, new: BundleBlob) -> Iterator[str]:
+    """Yield the differences of a bundle; images with the same digest are equal, wherever they are."""
+    if _identity(old.image) != _identity(new.image):
+        yield f"image {old.image or 'none'} -> {new.image or 'none'}"
+    if types := sorted(_changed_properties(old, new)):
+        yield f"properties {', '.join(types)}"
+    before, after = (
+        {(item.name, _identity(item.image)) for item in bundle.related_images if item.image != bundle.image}
+        for bundle in (old, new)
+    )
+    if images := sorted({name or image for name, image in before ^ after}):
+        yield f"related images {', '.join(images)}"
+
+
+def _changed_properties(old: BundleBlob, new: BundleBlob) -> set[str]:
+    """Return the types of changed properties, without deprecation, and without metadata that was migrated."""
+    if old.properties == new.properties:
+        return set()
+    before, after = (
+        {(item.type, json.dumps(item.value, sort_keys=True)) for item in bundle.properties} for bundle in (old, new)
+    )
+    types = {type_ for type_, _ in before ^ after} - {DEPRECATED}
+    formats = [_METADATA_FORMATS & {item.type for item in bundle.properties} for bundle in (old, new)]
+    return types if formats[0] == formats[1] else types - _METADATA_FORMATS
+
+
+def _identity(image: str) -> str:
+    digest = _DIGEST.search(image)
+    return digest[1] if digest else image

@@ -1,0 +1,135 @@
+"""Comparison of catalogs with published ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from opmkit.index.fbc.blobs import (
+    BlobProperty,
+    Blobs,
+    BundleBlob,
+    ChannelBlob,
+    EntryBlob,
+    PackageBlob,
+    RelatedImage,
+    SourceLocation,
+)
+from opmkit.index.fbc.check.published import check_published
+
+V1, V2, V3, V4 = (f"demo.v{number}" for number in range(1, 5))
+DIGEST = f"@sha256:{'0' * 64}"
+OBJECT, METADATA = BlobProperty("olm.bundle.object", {"data": "e30="}), BlobProperty("olm.csv.metadata", {})
+ENTRIES = (EntryBlob(V1), EntryBlob(V2, V1), EntryBlob(V3, V2))
+
+
+def version(number: str) -> BlobProperty:
+    return BlobProperty("olm.package", {"packageName": "demo", "version": f"{number}.0.0"})
+
+
+def bundle(name: str, image: str = "", *properties: BlobProperty) -> BundleBlob:
+    location = SourceLocation("demo.yaml", 20)
+    return BundleBlob(name, "demo", image or f"quay.io/{name}", (version(name[-1]), *properties), location=location)
+
+
+def catalog(*entries: EntryBlob, channel: str = "stable", default: str = "stable") -> Blobs:
+    return Blobs(
+        (PackageBlob("demo", default, location=SourceLocation("demo.yaml", 1)),),
+        (ChannelBlob(channel, "demo", entries, location=SourceLocation("demo.yaml", 9)),),
+        tuple(bundle(name) for name in dict.fromkeys(entry.name for entry in entries)),
+    )
+
+
+PUBLISHED = catalog(*ENTRIES)
+
+
+def findings(new: Blobs, published: Blobs = PUBLISHED, *, fragment: bool = False) -> list[str]:
+    found = list(check_published(new, published, fragment=fragment))
+    assert all(finding.hint for finding in found)
+    return [str(finding) for finding in found]
+
+
+def test_additions_are_allowed() -> None:
+    assert findings(PUBLISHED) == []
+    assert findings(catalog(*ENTRIES, EntryBlob(V4, V3))) == []
+    assert findings(PUBLISHED, Blobs()) == []
+
+
+def test_removed_package() -> None:
+    assert findings(Blobs()) == ['package "demo": the published package was removed']
+    assert findings(Blobs(), fragment=True) == []
+
+
+def test_removed_channel_and_changed_default_channel() -> None:
+    assert findings(catalog(*ENTRIES, channel="beta", default="beta")) == [
+        'demo.yaml:1: package "demo": the published default channel stable became beta',
+        'demo.yaml:1: package "demo", channel "stable": the published channel was removed',
+    ]
+
+
+def test_removed_bundle_without_an_upgrade() -> None:
+    subject = f'demo.yaml:9: package "demo", channel "stable", bundle "{V1}"'
+    assert findings(catalog(EntryBlob(V2), EntryBlob(V3, V2))) == [
+        f"{subject}: the published bundle was removed from the channel",
+        f"{subject}: the published upgrade path ends: {V3} cannot be reached from this bundle",
+    ]
+
+
+@pytest.mark.parametrize(
+    "edge", [EntryBlob(V2, V1), EntryBlob(V2, skips=(V1,)), EntryBlob(V2, skip_range=">=1.0.0 <2.0.0")]
+)
+def test_removed_bundle_with_an_upgrade(edge: EntryBlob) -> None:
+    (finding,) = findings(catalog(edge, EntryBlob(V3, V2)))
+    assert finding.endswith(f'bundle "{V1}": the published bundle was removed from the channel')
+
+
+@pytest.mark.parametrize("text", ["", "x", ">=9.0.0", "|| ||"])
+def test_ranges_without_the_bundle_are_no_upgrade(text: str) -> None:
+    assert len(findings(catalog(EntryBlob(V2, skip_range=text), EntryBlob(V3, V2)))) == 2
+
+
+def test_upgrade_path_that_ends_in_the_channel() -> None:
+    found = findings(catalog(EntryBlob(V1, V2), EntryBlob(V2, V1), EntryBlob(V3), EntryBlob(V4, V3)))
+    assert [text.rpartition("the published ")[2] for text in found] == [
+        f"upgrade path ends: {V4} cannot be reached from this bundle"
+    ] * 2
+
+
+def test_head_that_moves_back() -> None:
+    back = "the head moved back from the published head"
+    assert findings(catalog(*ENTRIES[:2]))[1].endswith(f'bundle "{V2}": {back} {V3}')
+    reordered = catalog(EntryBlob(V1), EntryBlob(V3, V1), EntryBlob(V2, V3))
+    assert findings(reordered) == [f'demo.yaml:9: package "demo", channel "stable", bundle "{V2}": {back} {V3}']
+    older = catalog(EntryBlob(V3), EntryBlob(V2, V3))
+    assert findings(older, catalog(EntryBlob(V3)))[0].endswith(f"{back} {V3}")
+
+
+def test_changed_bundles() -> None:
+    def changed(before: BundleBlob, after: BundleBlob) -> list[str]:
+        old, new = (replace(catalog(EntryBlob(V1)), bundles=(blob,)) for blob in (before, after))
+        return [finding.partition("the published bundle changed: ")[2] for finding in findings(new, old)]
+
+    assert changed(bundle(V1, "a/b:1"), bundle(V1, "a/b:2")) == ["image a/b:1 -> a/b:2"]
+    assert changed(bundle(V1, f"a/b{DIGEST}"), bundle(V1, f"mirror/a/b:1{DIGEST}")) == []
+    assert changed(bundle(V1, "", OBJECT), bundle(V1, "", METADATA)) == []
+    assert changed(bundle(V1), bundle(V1, "", BlobProperty("olm.deprecated", {}))) == []
+    assert changed(bundle(V1, "", METADATA), bundle(V1, "", BlobProperty("olm.csv.metadata", {"a": [1]}))) == [
+        "properties olm.csv.metadata"
+    ]
+    related = replace(bundle(V1), related_images=(RelatedImage("operator", "a/operator:1"),))
+    assert changed(bundle(V1), related) == ["related images operator"]
+
+
+@pytest.mark.parametrize("name", ["candidate-4.17", "dev-preview", "pre-ga"])
+def test_channels_of_previews_may_change(name: str) -> None:
+    published = catalog(*ENTRIES, channel=name)
+    assert findings(PUBLISHED, published) == []
+    assert findings(catalog(EntryBlob(V2), channel=name), published) == []
+    assert findings(replace(PUBLISHED, bundles=(bundle(V1, "other"),)), published) == []
+
+
+def test_invalid_graphs_are_accepted() -> None:
+    cycle = catalog(EntryBlob(V1, V2), EntryBlob(V2, V1), EntryBlob(V3, V3), EntryBlob(V3, V3))
+    assert findings(cycle) == []
+    assert findings(PUBLISHED, cycle) == []
