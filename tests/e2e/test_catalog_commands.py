@@ -152,6 +152,16 @@ def test_published_content_must_remain(opm: InProcessOpm, tmp_path: Path) -> Non
     assert (done.returncode, "--fragment requires --against" in done.stderr) == (1, True)
 
 
+def test_published_index_without_readable_packages(opm: InProcessOpm, tmp_path: Path) -> None:
+    (tmp_path / "published").mkdir()
+    done = opm.attempt("validate", str(VALID), "--against", "published")
+    assert (done.returncode, done.stderr) == (0, "Warning: published: the published index has no packages\n")
+    (tmp_path / "published" / "demo.yaml").write_text("schema: olm.package\nname: [demo]\n")
+    done = opm.attempt("validate", str(VALID), "--against", "published")
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: published: invalid catalog: demo.yaml:1: ")
+
+
 def test_an_empty_directory_is_a_valid_catalog(opm: InProcessOpm, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert opm("validate", "empty") == ""

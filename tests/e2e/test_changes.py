@@ -171,6 +171,23 @@ def test_diff_fails_on_selected_kinds(built: Opm) -> None:
     assert 'invalid value of --fail-on: unknown kind "deleted": expected added, removed' in done.stderr
 
 
+def test_databases_are_compared_with_published_indexes(built: Opm) -> None:
+    built("registry", "add", "-b", THIRD, "-d", "index.db")
+    assert ": error: " not in built.attempt("validate", "index.db", "--against", "oci:images/catalog:1").stderr
+    done = built.attempt("validate", "oci:images/catalog:1", "--against", "index.db", "-o", "json")
+    findings = [finding for finding in json.loads(done.stdout)["findings"] if finding["severity"] == "error"]
+    assert done.returncode == 1
+    for channel in ("alpha", "stable"):
+        assert [(one["bundle"], one["message"]) for one in findings if one["channel"] == channel] == [
+            ("lagoon-operator.v0.3.0", "the published bundle was removed from the channel"),
+            ("lagoon-operator.v0.2.0", "the head moved back from the published head lagoon-operator.v0.3.0"),
+            (
+                "lagoon-operator.v0.3.0",
+                "the published upgrade path ends: lagoon-operator.v0.2.0 cannot be reached from this bundle",
+            ),
+        ]
+
+
 def test_json_output_reports_unknown_packages_as_other_errors(built: Opm) -> None:
     done = built.attempt("registry", "rm", "-d", "index.db", "-o", "nothing", "--output", "json")
     assert done.returncode == 1

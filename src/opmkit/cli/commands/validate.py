@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opmkit.cli.console import ValueFormat, ValueOutput, format_count, print_value
-from opmkit.cli.errors import UsageError, print_hint, print_to_stderr
+from opmkit.cli.errors import UsageError, print_hint, print_to_stderr, print_warning
 from opmkit.cli.fbc_output import CompatOption
 from opmkit.cli.index_flags import INDEX_HELP
 from opmkit.cli.lazy import call_once
@@ -77,7 +77,10 @@ def validate(
     if fragment and not against:
         raise UsageError("--fragment requires --against", ctx.command_path)
     if against:
-        policy = replace(policy, published=IndexSource.resolve(tool, against).load().blobs, fragment=fragment)
+        published = IndexSource.resolve(tool, against).blobs()
+        if not published.packages:
+            print_warning(f"{against}: the published index has no packages")
+        policy = replace(policy, published=published, fragment=fragment)
     result = validate(IndexSource.resolve(tool, catalog).load(), compat, policy)
     if output is ValueFormat.TEXT:
         _print_findings(result, catalog)

@@ -41,7 +41,7 @@ def check_published(blobs: Blobs, published: Blobs, *, fragment: bool = False) -
         fragment: Whether the catalog is a part of the published one, so that packages may be missing.
     """
     packages = {package.name: package for package in group_by_package(blobs)}
-    for old in group_by_package(published):
+    for old in filter(lambda package: package.name, group_by_package(published)):
         if new := packages.get(old.name):
             yield from _PackageComparison(old, new).check()
         elif not fragment:
