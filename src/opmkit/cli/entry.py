@@ -49,6 +49,10 @@ def _run(module: str, function: str) -> NoReturn:
     except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = 1
+    except (Exception, SystemExit):
+        if not interrupts.received_signal():
+            raise
+        status = 1  # a library turned the interruption into another error
     interrupts.end_command()
     number = interrupts.received_signal()
     sys.exit(interrupts.report(number) if number else status)

@@ -250,9 +250,10 @@ def _removal_hint(package: str, cluster: Cluster) -> Iterator[None]:
 
     try:
         yield
-    except interrupts.Interrupted:
-        interrupts.report(interrupts.received_signal())
-        print_hint(f"run 'opm cleanup {package} --namespace {cluster.namespace}' to remove the objects")
+    except BaseException:  # libraries can turn an interruption into another error
+        if number := interrupts.received_signal():
+            interrupts.report(number)
+            print_hint(f"run 'opm cleanup {package} --namespace {cluster.namespace}' to remove the objects")
         raise
 
 
