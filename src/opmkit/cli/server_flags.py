@@ -13,7 +13,7 @@ import typer
 from opmkit.cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmkit.index.server.settings import ServerSettings
+    from opmkit.index.server.settings import HttpSettings, ServerSettings
 
 SkipMigrate = Annotated[
     bool, typer.Option("--skip-migrate", help="Serve a database with an older schema without migrating a copy of it")
@@ -54,20 +54,21 @@ class ServerFlags:
         typer.Option(metavar="FILE", help="PEM file with the private key to serve TLS", rich_help_panel=TLS_PANEL),
     ] = None
 
-    def settings(self, *, debug: bool = False, timeout: str = INFINITE) -> ServerSettings:
+    def settings(
+        self, *, debug: bool = False, timeout: str = INFINITE, http: HttpSettings | None = None
+    ) -> ServerSettings:
         """Return the settings of the server; raises UsageError."""
         from opmkit.index.server.settings import ServerSettings, TlsFiles, default_processes
 
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert and --tls-key must be used together")
         return ServerSettings(
-            port=_parse_number("--port", self.port, 0, MAX_PORT),
+            port=parse_number("--port", self.port, 0, MAX_PORT),
             processes=(
-                _parse_number("--processes", self.processes, 1, MAX_PROCESSES)
-                if self.processes
-                else default_processes()
+                parse_number("--processes", self.processes, 1, MAX_PROCESSES) if self.processes else default_processes()
             ),
-            timeout=None if timeout == INFINITE else _parse_number("--timeout-seconds", timeout, 0, MAX_PORT),
+            timeout=None if timeout == INFINITE else parse_number("--timeout-seconds", timeout, 0, MAX_PORT),
+            http=http,
             access_log=self.access_log or debug,
             tls=TlsFiles(self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None,
         )
@@ -82,7 +83,8 @@ class ServerFlags:
             yield
 
 
-def _parse_number(flag: str, value: str, minimum: int, maximum: int) -> int:
+def parse_number(flag: str, value: str, minimum: int, maximum: int) -> int:
+    """Return the value of a flag as a number within limits; raises UsageError."""
     if value.isascii() and value.isdigit() and minimum <= int(value[:9]) <= maximum:
         return int(value)
     raise UsageError(f'invalid argument "{value}" for "{flag}" flag: must be a number from {minimum} to {maximum}')

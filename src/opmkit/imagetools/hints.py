@@ -51,6 +51,7 @@ class Setting(StrEnum):
     CHANNEL = "channel"
     DEFAULT_CHANNEL = "default_channel"
     ENABLE_ALPHA = "enable_alpha"
+    HTTP_PORT = "http_port"
     MIGRATE_LEVEL = "migrate_level"
     ON_CONFLICT = "on_conflict"
     OVERWRITE_LATEST = "overwrite_latest"

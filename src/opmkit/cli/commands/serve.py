@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opmkit.cli.errors import UsageError
 from opmkit.cli.lazy import call_once
 from opmkit.cli.registry_flags import RegistryFlags
-from opmkit.cli.server_flags import ServerFlags
+from opmkit.cli.server_flags import MAX_PORT, ServerFlags, parse_number
+
+if TYPE_CHECKING:
+    from opmkit.index.server.settings import HttpSettings
 
 CACHE_PANEL = "Cache"
+HTTP_PANEL = "HTTP"
 
 
 def serve(
@@ -39,6 +43,20 @@ def serve(
             rich_help_panel=CACHE_PANEL,
         ),
     ] = None,
+    http_port: Annotated[
+        str,
+        typer.Option(
+            metavar="PORT", help="Port of OLM v1's web API (catalogd); 0 selects a free one", rich_help_panel=HTTP_PANEL
+        ),
+    ] = "",
+    http_catalog: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the catalog in URLs of the web API; default: any name",
+            rich_help_panel=HTTP_PANEL,
+        ),
+    ] = "",
     pprof_addr: Annotated[str, typer.Option(metavar="ADDRESS", hidden=True)] = "",
     pprof_capture_profiles: Annotated[bool, typer.Option("--pprof-capture-profiles", hidden=True)] = False,
     server_flags: ServerFlags,
@@ -55,6 +73,8 @@ def serve(
       opm serve ./catalog --cache-dir /tmp/cache --cache-only
 
       opm serve ./catalog --cache-dir /tmp/cache --port 50051
+
+      opm serve ./catalog --http-port 8080
     """
     from opmkit.index.server.serve import build_cache, serve_catalog
 
@@ -62,12 +82,26 @@ def serve(
     if enforce and cache_dir is None:
         raise UsageError("--cache-dir must be specified with --cache-enforce-integrity", "opm serve")
     enforce = cache_dir is not None and not cache_only if enforce is None else enforce
-    settings = server_flags.settings(debug=registry_flags.debug)
+    http = _http_settings(http_port, http_catalog)
+    settings = server_flags.settings(debug=registry_flags.debug, http=http)
     with server_flags.logs(debug=registry_flags.debug), _open_catalog(source, registry_flags) as root:
         if cache_only:
             build_cache(root, cache_dir, enforce=enforce)
         else:
             serve_catalog(root, settings, cache=cache_dir, enforce=enforce, name=source)
+
+
+def _http_settings(port: str, catalog: str) -> HttpSettings | None:
+    if not port and not catalog:
+        return None
+    from opmkit.index.server.http_api.api import is_catalog_name
+    from opmkit.index.server.settings import HttpSettings
+
+    if not port:
+        raise UsageError("--http-port must be specified with --http-catalog", "opm serve")
+    if catalog and not is_catalog_name(catalog):
+        raise UsageError("--http-catalog must be a DNS subdomain in lower case, such as my-catalog", "opm serve")
+    return HttpSettings(parse_number("--http-port", port, 0, MAX_PORT), catalog)
 
 
 @contextmanager

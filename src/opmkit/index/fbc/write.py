@@ -74,6 +74,17 @@ def compact_json(blob: Blob) -> bytes:
     return _escape_separators(_dumps(blob, orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
 
 
+def json_line(document: dict[str, JsonValue]) -> bytes:
+    """Encode a document as it is, like `compact_json`.
+
+    Raises:
+        ValueError: for infinite numbers and NaN.
+        TypeError: for strings with lone surrogates.
+    """
+    option = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    return _escape_separators(orjson.dumps(with_go_numbers(document), option=option))
+
+
 def canonical_json(blob: Blob) -> bytes:
     """Return JSON that is equal for equal blobs; comparing blobs is not enough, since 1 equals true in Python."""
     return _dumps(blob, orjson.OPT_SORT_KEYS)

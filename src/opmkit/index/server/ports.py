@@ -21,9 +21,9 @@ class ReservedPort:
     If sharing was permitted from the start, two servers would silently take turns.
     """
 
-    def __init__(self, wanted: int) -> None:
-        """Reserve the port ``wanted``, or a free one for 0; raises ServerError."""
-        self._socket = _bind(wanted)
+    def __init__(self, wanted: int, setting: Setting = Setting.PORT) -> None:
+        """Reserve the port ``wanted`` of a setting, or a free one for 0; raises ServerError."""
+        self._socket = _bind(wanted, setting)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self.number: int = self._socket.getsockname()[1]
 
@@ -38,20 +38,20 @@ class ReservedPort:
 
 def bind_shared(port: int) -> socket.socket:
     """Return a socket that is bound to a reserved port; raises ServerError."""
-    return _bind(port, shared=True)
+    return _bind(port, Setting.PORT, shared=True)
 
 
-def _bind(port: int, *, shared: bool = False) -> socket.socket:
+def _bind(port: int, setting: Setting, *, shared: bool = False) -> socket.socket:
     """Bind the port of all IPv6 and IPv4 addresses, or of the latter alone if IPv6 is unavailable."""
     try:
         return _bind_family(socket.AF_INET6, port, shared=shared)
     except OSError as error:
         if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-            raise _bind_error(port, error) from error
+            raise _bind_error(port, setting, error) from error
     try:
         return _bind_family(socket.AF_INET, port, shared=shared)
     except OSError as error:
-        raise _bind_error(port, error) from error
+        raise _bind_error(port, setting, error) from error
 
 
 def _bind_family(family: socket.AddressFamily, port: int, *, shared: bool) -> socket.socket:
@@ -69,15 +69,13 @@ def _bind_family(family: socket.AddressFamily, port: int, *, shared: bool) -> so
     return bound
 
 
-def _bind_error(port: int, error: OSError) -> ServerError:
+def _bind_error(port: int, setting: Setting, error: OSError) -> ServerError:
     if error.errno == errno.EADDRINUSE:
         return ServerError(
             f"port {port}: already in use by another program",
-            hint=Hint.any_of(
-                "stop that program", Hint("choose another port with {} (0 selects a free one)", Setting.PORT)
-            ),
+            hint=Hint.any_of("stop that program", Hint("choose another port with {} (0 selects a free one)", setting)),
         )
     return ServerError(
         f"port {port}: {os.strerror(error.errno or 0)}",
-        hint=Hint("choose another port with {}; ports below 1024 require privileges", Setting.PORT),
+        hint=Hint("choose another port with {}; ports below 1024 require privileges", setting),
     )

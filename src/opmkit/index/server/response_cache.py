@@ -52,7 +52,7 @@ class ResponseCache:
             ServerError: the file cannot be created.
         """
         try:
-            self._file = _unnamed_file()
+            self._file = unnamed_file()
             os.truncate(self._file.fileno(), (1 + csv_record(bundles)) * _SLOT.size)
         except OSError as error:
             raise ServerError(
@@ -119,7 +119,8 @@ class ResponseCache:
         return Span(start, end - start)
 
 
-def _unnamed_file() -> IO[bytes]:
+def unnamed_file() -> IO[bytes]:
+    """Return a new file in the temporary directory, or in memory if that is not writable; raises OSError."""
     try:
         return tempfile.TemporaryFile(prefix="opm-serve-")
     except OSError as error:

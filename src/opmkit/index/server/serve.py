@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmkit.imagetools.hints import Hint, Operation
+from opmkit.imagetools.hints import Hint, Operation, Setting
 from opmkit.imagetools.scratch import ScratchDirectory
 from opmkit.index.server.ports import ReservedPort
 from opmkit.index.server.response_cache import ResponseCache
@@ -77,16 +77,27 @@ def serve_catalog(
         readable_cache = _readable_cache(cache)
         directory = readable_cache or Path(stack.enter_context(ScratchDirectory("opm-serve-cache-")), _CACHE)
         port = stack.enter_context(ReservedPort(settings.port))
+        http = settings.http
+        http_port = stack.enter_context(ReservedPort(http.port, Setting.HTTP_PORT)) if http else None
         json_cache = load_cache(root, directory, enforce=enforce and readable_cache is not None)
         from opmkit.index.api.messages import parse_request
         from opmkit.index.server.catalog_backend import CatalogBackend, count_entries
         from opmkit.index.server.service import LoadedBackend
         from opmkit.index.server.worker import Worker
 
-        worker = Worker(port.number, settings)
+        api = None
+        if http and http_port:
+            from opmkit.index.server.http_api.api import CatalogApi
+            from opmkit.index.server.http_api.content import CatalogContent
+
+            content = stack.enter_context(CatalogContent.write(root))
+            api = http_port.number, CatalogApi(content, http.catalog)
+        worker = Worker(port.number, settings, api)
         responses = stack.enter_context(ResponseCache(count_entries(json_cache)))
         loaded = LoadedBackend(CatalogBackend(json_cache, responses), parse_request)  # shared by all workers
         fields = {"configs": name or str(root), "port": port.number}
+        if http_port:
+            fields["http_port"] = http_port.number
         run_workers(
             lambda context: worker.run(lambda: nullcontext(loaded), context),
             settings,

@@ -37,6 +37,14 @@ class ConnectionLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Settings of the web API: its port (0 selects a free one), and the catalog's name in URLs, or "" for any."""
+
+    port: int
+    catalog: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSettings:
     """Settings of a server.
 
@@ -51,6 +59,7 @@ class ServerSettings:
     access_log: bool = False
     tls: TlsFiles | None = None
     limits: ConnectionLimits = ConnectionLimits()
+    http: HttpSettings | None = None
 
 
 def default_processes() -> int:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from opmkit.index.server.settings import TlsFiles
 
 
-def tls_context(files: TlsFiles) -> ssl.SSLContext:
-    """Return the TLS context of a server; raises ServerError for files that cannot be read or used together."""
+def tls_context(files: TlsFiles, protocol: str = "h2") -> ssl.SSLContext:
+    """Return the TLS context of a server for a protocol; raises ServerError for files that cannot be used together."""
     for path in (files.certificate, files.key):
         try:
             path.read_bytes()
@@ -23,7 +23,7 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
                 hint=Hint("check {} and {}: both are PEM files", Setting.TLS_CERT, Setting.TLS_KEY),
             ) from error
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.set_alpn_protocols(["h2"])
+    context.set_alpn_protocols([protocol])
     try:
         context.load_cert_chain(files.certificate, files.key, password="")
     except (ssl.SSLError, ValueError) as error:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from opmkit.index.server.backend import QueryBackend
+    from opmkit.index.server.http_api.api import CatalogApi
+    from opmkit.index.server.http_api.listener import HttpListener
     from opmkit.index.server.service import LoadedBackend
     from opmkit.index.server.settings import ServerSettings
     from opmkit.index.server.supervisor import WorkerContext
@@ -38,8 +40,14 @@ _DRAIN_INTERVAL = 0.02
 class Worker:
     """A process that listens on a reserved port."""
 
-    def __init__(self, port: int, settings: ServerSettings) -> None:
-        """Prepare to listen on ``port`` of all addresses; raises ServerError for an invalid certificate."""
+    def __init__(self, port: int, settings: ServerSettings, http: tuple[int, CatalogApi] | None = None) -> None:
+        """Prepare to listen on ``port`` of all addresses, and on the port of the web API ``http``.
+
+        Raises:
+            ServerError: the certificate is invalid.
+        """
+        self._http = http
+        self._http_tls = None if http is None or settings.tls is None else tls_context(settings.tls, "http/1.1")
         self._port = port
         self._settings = settings
         self._tls = None if settings.tls is None else tls_context(settings.tls)
@@ -66,6 +74,9 @@ class Worker:
         connect = partial(Connection, dispatcher.accept, self._connections)
         acceptor = Acceptor(bind_shared(self._port), connect, self._connections, self._settings.limits, self._tls)
         acceptor.start()
+        listener = self._http_listener()
+        if listener is not None:
+            listener.start()
         timeouts = loop.create_task(self._enforce_timeouts(acceptor))
         with ExitStack() as stack:
             loaded = await asyncio.to_thread(stack.enter_context, open_backend())
@@ -76,8 +87,16 @@ class Worker:
             await stopped.wait()
             loop.remove_reader(context.stop_descriptor)
             acceptor.close()
-            await self._drain()
+            await asyncio.gather(self._drain(), *([listener.stop()] if listener is not None else []))
             timeouts.cancel()
+
+    def _http_listener(self) -> HttpListener | None:
+        if self._http is None:
+            return None
+        from opmkit.index.server.http_api.listener import HttpListener
+
+        port, api = self._http
+        return HttpListener(bind_shared(port), api, self._settings, self._http_tls)
 
     async def _enforce_timeouts(self, acceptor: Acceptor) -> None:
         """Close idle connections, until cancelled."""

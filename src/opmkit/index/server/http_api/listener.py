@@ -1,0 +1,193 @@
+"""Listener for the web API in a worker process: connections, their limits, and a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import zlib
+from dataclasses import replace
+from email.utils import formatdate
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from opmkit.index.server.acceptor import Acceptor
+from opmkit.index.server.http_api.api import MIN_COMPRESSED, accepts_gzip, error_response
+from opmkit.index.server.http_api.request import HEAD_END, RequestError, parse_request
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+    from collections.abc import Awaitable, Callable
+
+    from opmkit.index.server.http_api.api import CatalogApi, Response
+    from opmkit.index.server.http_api.request import Request
+    from opmkit.index.server.settings import ServerSettings
+
+    Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+_log = logging.getLogger(__name__)
+
+MAX_HEAD = 16 << 10
+"""Bytes of a request, as for headers of gRPC."""
+MAX_CONNECTIONS = 250
+_GZIP = 16 + zlib.MAX_WBITS
+_LEVEL = 1
+"""Level of compression: readers are near, so that higher levels cost more time than they save."""
+_DRAIN_INTERVAL = 0.02
+
+
+class HttpListener:
+    """Listener on a socket for requests of the web API."""
+
+    def __init__(
+        self, listening: socket.socket, api: CatalogApi, settings: ServerSettings, tls: ssl.SSLContext | None
+    ) -> None:
+        """Prepare to answer requests by ``api``."""
+        self._api = api
+        self._settings = settings
+        self._connections: set[asyncio.Protocol] = set()
+        self._idle: set[asyncio.Task[None] | None] = set()
+        self._stopping = False
+        limits = settings.limits
+        limits = replace(limits, connections=min(limits.connections, MAX_CONNECTIONS))
+        connect = partial(_Protocol, self._serve, self._connections)
+        self._acceptor = Acceptor(listening, connect, self._connections, limits, tls)
+
+    def start(self) -> None:
+        """Listen and answer requests."""
+        self._acceptor.start()
+
+    async def stop(self) -> None:
+        """Stop listening, close idle connections, and finish the responses in progress within the grace period."""
+        self._stopping = True
+        self._acceptor.close()
+        for task in self._idle:
+            if task is not None:
+                task.cancel()
+        end = asyncio.get_running_loop().time() + self._settings.grace
+        while self._connections and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(_DRAIN_INTERVAL)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection."""
+        limits = self._settings.limits
+        timeout = limits.greeting
+        try:
+            while not self._stopping:
+                head = await self._read_head(reader, timeout)
+                if not await self._respond(head, writer):
+                    break
+                timeout = limits.crowded_idle
+            writer.close()
+            async with asyncio.timeout(limits.greeting):
+                await writer.wait_closed()
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            pass
+        except Exception:  # noqa: BLE001 - the other connections continue
+            _log.exception("request failed")
+        finally:
+            writer.transport.abort()
+
+    async def _read_head(self, reader: asyncio.StreamReader, timeout: float) -> bytes | None:
+        """Return the request before its content, or None if it is too large."""
+        task = asyncio.current_task()
+        self._idle.add(task)
+        try:
+            async with asyncio.timeout(timeout):
+                return await reader.readuntil(HEAD_END)
+        except asyncio.LimitOverrunError:
+            return None
+        finally:
+            self._idle.discard(task)
+
+    async def _respond(self, head: bytes | None, writer: asyncio.StreamWriter) -> bool:
+        """Answer a request, and return whether the connection can be used for another."""
+        start = time.monotonic()
+        request = None
+        try:
+            if head is None:
+                raise RequestError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            request = parse_request(head)
+            response = self._api.answer(request)
+        except RequestError as error:
+            response = error_response(error.status)
+        keep_alive = request is not None and request.keep_alive and not self._stopping
+        await self._send(request, response, writer, keep_alive=keep_alive)
+        if self._settings.access_log:
+            self._log_request(request, response, writer, time.monotonic() - start)
+        return keep_alive
+
+    async def _send(
+        self, request: Request | None, response: Response, writer: asyncio.StreamWriter, *, keep_alive: bool
+    ) -> None:
+        compressed = (
+            request is not None
+            and request.chunked
+            and accepts_gzip(request)
+            and bool(response.sections)
+            and response.size >= MIN_COMPRESSED
+        )
+        headers = [("Date", formatdate(usegmt=True)), *response.headers]
+        if compressed:
+            headers += [("Content-Encoding", "gzip"), ("Transfer-Encoding", "chunked")]
+        elif response.status is not HTTPStatus.NOT_MODIFIED:
+            headers.append(("Content-Length", str(response.size)))
+        headers.append(("Connection", "keep-alive" if keep_alive else "close"))
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        writer.write(f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n{lines}\r\n".encode())
+        if request is None or request.method != "HEAD":
+            writer.write(response.text)
+            if compressed:
+                await self._send_compressed(response, writer)
+            else:
+                for piece in self._api.content.read(response.sections):
+                    await self._write(writer, piece)
+        await self._write(writer, b"")
+
+    async def _send_compressed(self, response: Response, writer: asyncio.StreamWriter) -> None:
+        """Send the sections of a response in chunks; they are compressed in a thread, since that takes long."""
+        compressor = zlib.compressobj(_LEVEL, wbits=_GZIP)
+        for piece in self._api.content.read(response.sections):
+            await self._write(writer, _chunk(await asyncio.to_thread(compressor.compress, piece)))
+        await self._write(writer, _chunk(compressor.flush()) + b"0\r\n\r\n")
+
+    async def _write(self, writer: asyncio.StreamWriter, data: bytes) -> None:
+        """Write data, and wait until the client has received most of it; raises TimeoutError."""
+        writer.write(data)
+        async with asyncio.timeout(self._settings.limits.crowded_idle):
+            await writer.drain()
+
+    def _log_request(
+        self, request: Request | None, response: Response, writer: asyncio.StreamWriter, seconds: float
+    ) -> None:
+        peer = writer.get_extra_info("peername") or ("",)
+        fields = {
+            "method": request.method if request else "",
+            "path": request.path if request else "",
+            "peer": str(peer[0]),
+            "status": response.status.value,
+            "duration": f"{seconds:.6f}s",
+        }
+        _log.info("finished request", extra={"fields": fields})
+
+
+class _Protocol(asyncio.StreamReaderProtocol):
+    """A connection with streams, which is one of ``connections`` while it is open."""
+
+    def __init__(self, serve: Serve, connections: set[asyncio.Protocol]) -> None:
+        super().__init__(asyncio.StreamReader(limit=MAX_HEAD), serve)
+        self._open_connections = connections
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._open_connections.add(self)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._open_connections.discard(self)
+        super().connection_lost(exc)
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
