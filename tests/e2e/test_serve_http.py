@@ -145,7 +145,7 @@ def test_tls_and_shutdown_with_an_idle_connection(catalog: Path, tmp_path: Path)
     flags = ("--http-port", "0", "--tls-cert", str(files.certificate), "--tls-key", str(files.key))
     with Server(str(catalog), *flags, program=SERVE) as server, requests.Session() as session:
         address = f"https://127.0.0.1:{http_port(server)}/catalogs/any.name/api/v1/all"
-        assert session.get(address, verify=False, timeout=PATIENCE).status_code == 200
+        assert session.get(address, verify=str(authority.certificate), timeout=PATIENCE).status_code == 200
         assert server.stop(signal.SIGTERM) == 0
 
 
