@@ -149,5 +149,23 @@ def test_tls_and_shutdown_with_an_idle_connection(catalog: Path, tmp_path: Path)
         assert server.stop(signal.SIGTERM) == 0
 
 
+def test_a_slow_client_gets_its_whole_response_at_shutdown(tmp_path: Path) -> None:
+    large = {"schema": "example.com/large", "value": "a" * (8 << 20)}
+    (tmp_path / "catalog.json").write_text("\n".join(map(json.dumps, [*BLOBS, large])))
+    with Server(str(tmp_path), "--http-port", "0", program=SERVE) as server, socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # so that the server has to wait
+        connection.connect(("127.0.0.1", http_port(server)))
+        connection.sendall(b"GET /catalogs/pools/api/v1/all HTTP/1.1\r\nHost: pools\r\n\r\n")
+        received = [connection.recv(1024)]
+        server.process.send_signal(signal.SIGTERM)
+        while piece := connection.recv(4096):
+            received.append(piece)
+        assert server.process.wait(PATIENCE) == 0
+        assert "Traceback" not in server.err
+    head, _, content = b"".join(received).partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(content)}".encode() in head
+    assert len(content) > 8 << 20
+
+
 def test_invalid_flags_are_rejected(opm: Opm, catalog: Path) -> None:
     assert "--http-port" in opm.attempt("serve", str(catalog), "--http-catalog", "a").stderr

@@ -88,7 +88,11 @@ class HttpListener:
         except Exception:  # noqa: BLE001 - the other connections continue
             _log.exception("request failed")
         finally:
-            writer.transport.abort()
+            if self._is_open(writer):  # asyncio fails to abort a closed connection
+                writer.transport.abort()
+
+    def _is_open(self, writer: asyncio.StreamWriter) -> bool:
+        return writer.transport.get_protocol() in self._connections
 
     async def _read_head(self, reader: asyncio.StreamReader, timeout: float) -> bytes | None:
         """Return the request before its content, or None if it is too large."""
