@@ -18,7 +18,7 @@ from opmkit.imagetools import interrupts
 def run(arguments):
     interrupts.begin_command()
     try:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(60)
     except interrupts.Interrupted:
         raise {error}
@@ -32,4 +32,4 @@ def test_interrupted_command_has_the_status_of_the_signal(error: str, tmp_path: 
     done = subprocess.run(
         [sys.executable, "-c", start], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
     )
-    assert (done.returncode, done.stderr) == (130, "Error: interrupted by SIGINT\n")
+    assert (done.returncode, done.stderr) == (143, "Error: interrupted by SIGTERM\n")

@@ -193,10 +193,10 @@ def test_interruption_reports_what_was_created(
         assert process.stderr is not None
         while not process.stderr.readline().startswith("Subscription "):
             assert process.poll() is None
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         _, failure = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted by SIGINT" in failure
+    assert process.returncode == 143
+    assert "interrupted by SIGTERM" in failure
     assert f"Subscription {namespace}/" in failure
     assert f"run 'opm cleanup {operator.package} --namespace {namespace}' to remove the objects" in failure
     kube_opm("cleanup", operator.package)

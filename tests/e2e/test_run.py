@@ -339,12 +339,12 @@ def test_interrupted_command_lists_what_it_created(run: Opm, olm: ScriptedOlm) -
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("waiting for pod"):
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
                 break
         report = process.stderr.read()
-    assert process.returncode == 130
+    assert process.returncode == 143
     assert (
-        "Error: interrupted by SIGINT; already updated: CatalogSource ns/lagoon-operator-catalog, ConfigMap" in report
+        "Error: interrupted by SIGTERM; already updated: CatalogSource ns/lagoon-operator-catalog, ConfigMap" in report
     )
     assert "hint: run 'opm cleanup lagoon-operator --namespace ns' to remove the objects" in report
 
