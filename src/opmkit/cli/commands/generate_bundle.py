@@ -20,7 +20,7 @@ from opmkit.cli.bundle_generation import (
     read_objects,
 )
 from opmkit.cli.console import progress
-from opmkit.cli.errors import UsageError, conflicting_flags
+from opmkit.cli.errors import UsageError, conflicting_flags, print_warning
 from opmkit.cli.generation_flags import ACCOUNTS_HELP
 from opmkit.cli.go_commands import given_flags
 from opmkit.cli.registry_flags import RegistryFlags
@@ -169,4 +169,7 @@ def _pin_images(registry_flags: RegistryFlags, files: Mapping[str, bytes]) -> di
     uses = [use for manifest in manifests for use in manifest.uses()]
     with progress() as bars:
         images = resolve_images(uses, PinOptions(), registry_flags.tool().registry_digest, bars)
-    return {**files, **pin_files(manifests, images, RelatedImagesMode.COMPLETE).files}
+    pinned = pin_files(manifests, images, RelatedImagesMode.COMPLETE)
+    for warning in pinned.warnings:
+        print_warning(warning)
+    return {**files, **pinned.files}
