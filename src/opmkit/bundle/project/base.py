@@ -59,7 +59,7 @@ def new_base(name: str) -> dict[str, Any]:
             "namespace": "placeholder",
         },
         "spec": {
-            "description": f"{title} description. TODO.",
+            "description": f"{title} description. TODO.",  # the placeholder of operator-sdk, for authors to replace
             "displayName": title,
             "icon": [{"base64data": "", "mediatype": ""}],
             "installModes": [{"supported": supported, "type": mode} for mode, supported in _INSTALL_MODES.items()],
