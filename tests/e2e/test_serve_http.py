@@ -147,6 +147,18 @@ def test_tls_and_shutdown_with_an_idle_connection(catalog: Path, tmp_path: Path)
         address = f"https://127.0.0.1:{http_port(server)}/catalogs/any.name/api/v1/all"
         assert session.get(address, verify=str(authority.certificate), timeout=PATIENCE).status_code == 200
         assert server.stop(signal.SIGTERM) == 0
+        assert "Traceback" not in server.err
+
+
+def test_shutdown_with_idle_connections_before_and_after_a_request(catalog: Path) -> None:
+    with Server(str(catalog), "--http-port", "0", program=SERVE) as server, requests.Session() as session:
+        port = http_port(server)
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as silent:
+            silent.sendall(b"GET /")
+            assert session.get(f"http://127.0.0.1:{port}/catalogs/any/api/v1/all", timeout=PATIENCE).ok
+            assert server.stop(signal.SIGTERM) == 0
+            assert silent.recv(1) == b""
+        assert "Traceback" not in server.err
 
 
 def test_a_slow_client_gets_its_whole_response_at_shutdown(tmp_path: Path) -> None:

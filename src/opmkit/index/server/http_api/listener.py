@@ -36,6 +36,8 @@ _GZIP = 16 + zlib.MAX_WBITS
 _LEVEL = 1
 """Level of compression: readers are near, so that higher levels cost more time than they save."""
 _DRAIN_INTERVAL = 0.02
+_TLS_GOODBYE = 1.0
+"""Seconds for an idle client to acknowledge the end of a connection with TLS; many clients never do."""
 
 
 class HttpListener:
@@ -48,7 +50,7 @@ class HttpListener:
         self._api = api
         self._settings = settings
         self._connections: set[asyncio.Protocol] = set()
-        self._idle: set[asyncio.Task[None] | None] = set()
+        self._idle: set[asyncio.Timeout] = set()
         self._stopping = False
         limits = settings.limits
         limits = replace(limits, connections=min(limits.connections, MAX_CONNECTIONS))
@@ -63,25 +65,21 @@ class HttpListener:
         """Stop listening, close idle connections, and finish the responses in progress within the grace period."""
         self._stopping = True
         self._acceptor.close()
-        for task in self._idle:
-            if task is not None:
-                task.cancel()
+        for timeout in self._idle:
+            timeout.reschedule(0)
         end = asyncio.get_running_loop().time() + self._settings.grace
         while self._connections and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(_DRAIN_INTERVAL)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of a connection."""
-        limits = self._settings.limits
-        timeout = limits.greeting
+        """Answer the requests of a connection, and close it."""
         try:
-            while not self._stopping:
-                head = await self._read_head(reader, timeout)
-                if not await self._respond(head, writer):
-                    break
-                timeout = limits.crowded_idle
+            limit = self._settings.limits.greeting
+            idle = await self._answer_requests(reader, writer)
+            if idle and writer.get_extra_info("ssl_object") is not None:
+                limit = _TLS_GOODBYE
             writer.close()
-            async with asyncio.timeout(limits.greeting):
+            async with asyncio.timeout(limit):
                 await writer.wait_closed()
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             pass
@@ -91,20 +89,32 @@ class HttpListener:
             if self._is_open(writer):  # asyncio fails to abort a closed connection
                 writer.transport.abort()
 
+    async def _answer_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer the requests of a connection, and return whether it ended while it was idle."""
+        timeout = self._settings.limits.greeting
+        while not self._stopping:
+            try:
+                head = await self._read_head(reader, timeout)
+            except TimeoutError:
+                return True
+            if not await self._respond(head, writer):
+                break
+            timeout = self._settings.limits.crowded_idle
+        return False
+
     def _is_open(self, writer: asyncio.StreamWriter) -> bool:
         return writer.transport.get_protocol() in self._connections
 
-    async def _read_head(self, reader: asyncio.StreamReader, timeout: float) -> bytes | None:
-        """Return the request before its content, or None if it is too large."""
-        task = asyncio.current_task()
-        self._idle.add(task)
-        try:
-            async with asyncio.timeout(timeout):
+    async def _read_head(self, reader: asyncio.StreamReader, seconds: float) -> bytes | None:
+        """Return the request before its content, or None if it is too large; raises TimeoutError."""
+        async with asyncio.timeout(seconds) as timeout:
+            self._idle.add(timeout)
+            try:
                 return await reader.readuntil(HEAD_END)
-        except asyncio.LimitOverrunError:
-            return None
-        finally:
-            self._idle.discard(task)
+            except asyncio.LimitOverrunError:
+                return None
+            finally:
+                self._idle.discard(timeout)
 
     async def _respond(self, head: bytes | None, writer: asyncio.StreamWriter) -> bool:
         """Answer a request, and return whether the connection can be used for another."""
