@@ -13,6 +13,7 @@ from opmkit.cli.commands.graph import graph
 from opmkit.cli.commands.index_deprecate import deprecate
 from opmkit.cli.commands.index_diff import diff
 from opmkit.cli.commands.index_filter import filter_index
+from opmkit.cli.commands.index_images import images
 from opmkit.cli.commands.index_manifests import manifests
 from opmkit.cli.commands.index_merge import merge
 from opmkit.cli.commands.registry import fatal_if_not_removed
@@ -317,6 +318,7 @@ COMMANDS = (
     ("update", update),
     ("pin", pin),
     ("diff", diff),
+    ("images", images),
     ("graph", graph),
     ("manifests", manifests),
 )

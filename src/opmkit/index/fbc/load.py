@@ -66,6 +66,19 @@ def read_blobs(root: FilePath) -> Blobs:
     return loaded.blobs
 
 
+def iter_blobs(root: FilePath) -> Iterator[Blob]:
+    """Yield the blobs of a catalog directory, of which only one file is in memory at a time.
+
+    Raises:
+        InvalidCatalog: After the last blob, if documents are invalid; the error lists all findings.
+        StoreError: A file can't be read.
+    """
+    loader = _Loader()
+    for name, path in iter_catalog_files(root):
+        yield from loader.load_file(name, read_file(path))
+    raise_findings(loader.errors)
+
+
 def load_directory(root: FilePath) -> LoadResult:
     """Read a catalog directory, without the documents that are invalid.
 

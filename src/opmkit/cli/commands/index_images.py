@@ -1,0 +1,78 @@
+"""``opm index images``: list the images that the bundles of an index need."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.console import print_json, print_line, print_table
+from opmkit.cli.container_tools import PullTool
+from opmkit.cli.index_flags import INDEX_HELP
+from opmkit.cli.registry_flags import RegistryFlags
+
+
+class ImageSelection(StrEnum):
+    """The images to list."""
+
+    ALL = "all"
+    BUNDLE = "bundle"
+    RELATED = "related"
+
+
+class ImageListFormat(StrEnum):
+    """Output formats of a list of images."""
+
+    TEXT = "text"
+    JSON = "json"
+    NAME = "name"
+
+
+def images(
+    *,
+    index: Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)],
+    filters: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PACKAGE[:CHANNEL,...][@RANGE]]...", help="Packages, channels and versions; default: all bundles"
+        ),
+    ] = None,
+    only: Annotated[
+        ImageSelection, typer.Option("--only", help="Images to list: all, bundle or related")
+    ] = ImageSelection.ALL,
+    output: Annotated[
+        ImageListFormat,
+        typer.Option("--output", "-o", help="Output format: text, json, or name (one image per line, for scripts)"),
+    ] = ImageListFormat.TEXT,
+    container_tool: PullTool = "none",
+    registry_flags: RegistryFlags,
+) -> None:
+    """List the bundle images and related images of an index with the bundles that need them
+
+    [bold]Examples:[/]
+
+      opm index images quay.io/me/catalog:1
+
+      opm index images ./catalog lagoon-operator:stable "other-operator@>=1.2.0" --output json
+
+      opm index images quay.io/me/catalog:1 --only related -o name | xargs -n1 skopeo inspect
+    """
+    from opmkit.index.image.related_images import index_images
+    from opmkit.index.image.source import IndexSource
+    from opmkit.index.operations.filter.package_filter import PackageFilter
+    from opmkit.index.operations.related_images import group_by_image
+
+    parsed = list(map(PackageFilter.parse, filters or []))
+    tool = registry_flags.tool_named(container_tool)
+    source = IndexSource.find(lambda: tool, index, build_context=True)
+    uses = (use for use in index_images(source, parsed) if only in (ImageSelection.ALL, use.kind.value))
+    listed = group_by_image(uses)
+    if output is ImageListFormat.NAME:
+        for used in listed:
+            print_line(used.image)
+    elif output is ImageListFormat.JSON:
+        print_json([used.as_dict() for used in listed])
+    else:
+        rows = [(used.image, use.kind, use.package, use.bundle) for used in listed for use in used.uses]
+        print_table(("IMAGE", "KIND", "PACKAGE", "NEEDED BY"), rows)

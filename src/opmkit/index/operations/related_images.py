@@ -1,0 +1,198 @@
+"""The images of an index: those of its bundles, and those that the bundles use (``relatedImages``)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opmkit.bundle.versions import VersionRange, strict_version
+from opmkit.index.errors import CatalogError, combine_errors
+from opmkit.index.fbc.blobs import BundleBlob, ChannelBlob
+from opmkit.index.fbc.check.bundle import bundle_version
+from opmkit.index.sqlite import rows
+from opmkit.index.suggestions import suggest_names, unknown_packages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from opmkit.index.fbc.blobs import Blob
+    from opmkit.index.operations.filter.package_filter import PackageFilter
+    from opmkit.index.sqlite import IndexDatabase
+
+
+class ImageKind(StrEnum):
+    """The use that a bundle has for an image."""
+
+    BUNDLE = "bundle"
+    RELATED = "related"
+
+
+class ImageUse(NamedTuple):
+    """An image that a bundle needs: its own, or a related one, of which ``name`` is the name in the bundle or ""."""
+
+    image: str
+    kind: ImageKind
+    package: str
+    bundle: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UsedImage:
+    """An image with all its uses."""
+
+    image: str
+    uses: tuple[ImageUse, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the image and its uses in JSON types."""
+        needed_by = [
+            {"kind": use.kind.value, "package": use.package, "bundle": use.bundle, "name": use.name}
+            for use in self.uses
+        ]
+        return {"image": self.image, "needed_by": needed_by}
+
+
+class _Entry(NamedTuple):
+    """A bundle in a channel."""
+
+    package: str
+    channel: str
+    bundle: str
+
+
+class _Bundle(NamedTuple):
+    """A bundle with its images; ``related`` are pairs of name and image."""
+
+    package: str
+    name: str
+    version: str
+    image: str
+    related: Sequence[tuple[str, str]]
+
+    def uses(self) -> Iterator[ImageUse]:
+        """Yield the bundle image, then each related image once."""
+        if self.image:
+            yield ImageUse(self.image, ImageKind.BUNDLE, self.package, self.name)
+        seen = {"", self.image}
+        for name, image in self.related:
+            if image not in seen:
+                seen.add(image)
+                yield ImageUse(image, ImageKind.RELATED, self.package, self.name, name)
+
+
+def images_in_catalog(blobs: Iterable[Blob], filters: Sequence[PackageFilter] = ()) -> Iterator[ImageUse]:
+    """Yield the images of the bundles of a file-based catalog that match a filter, all without filters.
+
+    Args:
+        blobs: the catalog, which need not be valid. It is read once, and blobs are not retained.
+        filters: packages, channels and versions. Without filters images are yielded as bundles are read.
+
+    Raises:
+        UnknownPackage, CatalogError: a package or channel does not exist, or a range matches no version; several such
+            errors are combined.
+    """
+    if not filters:
+        for blob in blobs:
+            if isinstance(blob, BundleBlob):
+                yield from _from_blob(blob).uses()
+        return
+    names = {wanted.package for wanted in filters}
+    bundles: list[_Bundle] = []
+    entries: list[_Entry] = []
+    known: set[str] = set()
+    for blob in blobs:
+        known.add(blob.package)
+        if blob.package not in names:
+            continue
+        if isinstance(blob, ChannelBlob):
+            entries += [_Entry(blob.package, blob.name, entry.name) for entry in blob.entries]
+        elif isinstance(blob, BundleBlob):
+            bundles.append(_from_blob(blob))
+    for bundle in _select(bundles, entries, filters, known - {""}):
+        yield from bundle.uses()
+
+
+def images_in_database(database: IndexDatabase, filters: Sequence[PackageFilter] = ()) -> Iterator[ImageUse]:
+    """Yield the images of the bundles of a database that are in a channel, as `images_in_catalog`."""
+    entries = [_Entry(row.package, row.channel, row.bundle) for row in rows.entry_rows(database)]
+    packages = {entry.bundle: entry.package for entry in entries}
+    related: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for name, image in rows.related_image_rows(database):
+        related[name].append(("", image))
+    bundles = [
+        _Bundle(packages[row.name], row.name, row.version, row.image, related[row.name])
+        for row in rows.bundle_rows(database)
+    ]
+    selected = _select(bundles, entries, filters, set(packages.values())) if filters else bundles
+    for bundle in selected:
+        yield from bundle.uses()
+
+
+def group_by_image(uses: Iterable[ImageUse]) -> list[UsedImage]:
+    """Return each image once with all its uses, both sorted."""
+    by_image: defaultdict[str, set[ImageUse]] = defaultdict(set)
+    for use in uses:
+        by_image[use.image].add(use)
+    return [UsedImage(image, tuple(sorted(members))) for image, members in sorted(by_image.items())]
+
+
+def _from_blob(blob: BundleBlob) -> _Bundle:
+    related = [(each.name, each.image) for each in blob.related_images]
+    return _Bundle(blob.package, blob.name, bundle_version(blob), blob.image, related)
+
+
+def _select(
+    bundles: Iterable[_Bundle], entries: Iterable[_Entry], filters: Iterable[PackageFilter], known: set[str]
+) -> list[_Bundle]:
+    """Return the bundles that match a filter; ``known`` are the names of all packages."""
+    by_package: defaultdict[str, dict[str, _Bundle]] = defaultdict(dict)
+    for bundle in bundles:
+        by_package[bundle.package][bundle.name] = bundle
+    channels: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for entry in entries:
+        channels[entry.package][entry.channel].add(entry.bundle)
+    selected: dict[tuple[str, str], _Bundle] = {}
+    errors: list[CatalogError] = []
+    for wanted in filters:
+        unknown = _unknown_names(wanted, channels[wanted.package], known)
+        matches = _matches(wanted, by_package[wanted.package], channels[wanted.package])
+        if wanted.version_range and not matches and not unknown:
+            unknown = [CatalogError(f'filter "{wanted}": no bundle has a version in the range')]
+        errors += unknown
+        selected |= {(bundle.package, bundle.name): bundle for bundle in matches}
+    if errors:
+        raise combine_errors(errors)
+    return list(selected.values())
+
+
+def _unknown_names(wanted: PackageFilter, channels: Iterable[str], known: set[str]) -> list[CatalogError]:
+    """Return errors for the package or the channels of a filter that do not exist."""
+    if wanted.package not in known:
+        return [*unknown_packages([wanted.package], known)]
+    names = sorted(channels)
+    return [
+        CatalogError(
+            f'package "{wanted.package}": channel "{name}" not found', hint=suggest_names("channels", name, names)
+        )
+        for name in wanted.channels
+        if name not in names
+    ]
+
+
+def _matches(wanted: PackageFilter, bundles: Mapping[str, _Bundle], channels: Mapping[str, set[str]]) -> list[_Bundle]:
+    placed = {name for channel in wanted.channels if channel in channels for name in channels[channel]}
+    candidates = [bundle for name, bundle in bundles.items() if not wanted.channels or name in placed]
+    if not wanted.version_range:
+        return candidates
+    parsed = VersionRange.parse(wanted.version_range)
+    return [bundle for bundle in candidates if _is_in_range(bundle.version, parsed)]
+
+
+def _is_in_range(version: str, version_range: VersionRange) -> bool:
+    try:
+        return strict_version(version) in version_range
+    except ValueError:
+        return False
