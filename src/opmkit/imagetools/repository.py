@@ -44,6 +44,17 @@ class ImageSource(Protocol):
         """Open a blob as a stream that raises DigestMismatch at its end if the content does not match."""
         ...
 
+    def referrers(self, digest: str, artifact_type: str = "") -> tuple[Descriptor, ...]:
+        """List the artifacts, such as signatures, whose subject is ``digest``.
+
+        The descriptors contain the artifact's type and annotations as far as the place knows them.
+
+        Args:
+            digest: The digest of an image or index, which need not exist.
+            artifact_type: The type to list, "" for all.
+        """
+        ...
+
     def tags(self) -> Iterator[str]:
         """List the tags."""
         ...
@@ -64,6 +75,8 @@ class Repository(ImageSource, Protocol):
         self, manifest: Manifest | IndexManifest, tag: str | None = None, *, replacing: str | None = None
     ) -> Descriptor:
         """Store a manifest whose blobs and child manifests exist, then move the tag, if given.
+
+        An artifact with a subject is listed by `referrers` from then on.
 
         Args:
             manifest: The manifest or index.

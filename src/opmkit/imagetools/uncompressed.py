@@ -62,6 +62,10 @@ class UncompressedImage:
             raise NotFound(f"{self._name}: blob {descriptor.digest} not found")
         return verify_stream(self._blobs[descriptor.digest](), descriptor, self._name)
 
+    def referrers(self, digest: str, artifact_type: str = "") -> tuple[Descriptor, ...]:
+        """Return nothing: archives and engines store no artifacts."""
+        return ()
+
     def tags(self) -> Iterator[str]:
         """Return an empty iterator: the source is one image, selected by name before."""
         return iter(())

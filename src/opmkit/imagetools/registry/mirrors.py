@@ -87,6 +87,17 @@ class MirroredRepository(RegistryRepository):
         """List the tags of the repository itself, since mirrors may lack some."""
         return self._sources[-1].tags()
 
+    def referrers(self, digest: str, artifact_type: str = "") -> tuple[Descriptor, ...]:
+        """List the artifacts with a subject, from the first location that has any."""
+
+        def list_some(source: RegistryRepository) -> tuple[Descriptor, ...]:
+            found = source.referrers(digest, artifact_type)
+            if not found and source is not self._sources[-1]:
+                raise NotFound(f"{source.name}@{digest}: no referrers")
+            return found
+
+        return self._read_first(digest, list_some)
+
     def _open_at(self, descriptor: Descriptor, offset: int) -> tuple[RegistryRepository, BlobStream]:
         """Open a blob at ``offset``; return its source as well."""
         return self._read_first(

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from opmkit.imagetools.errors import DigestMismatch, LimitExceeded, NotFound, prefix_errors
+from opmkit.imagetools.referrers import MAX_REFERRERS, add_to_fallback_tag, digest_tag, select_referrers
 from opmkit.imagetools.registry.access import PUSH, Access
 from opmkit.imagetools.registry.blobs import BlobStream
 from opmkit.imagetools.registry.messages import Request, Response, content_length
@@ -15,6 +16,8 @@ from opmkit.imagetools.spec import (
     MAX_CONFIG_SIZE,
     MAX_MANIFEST_SIZE,
     Descriptor,
+    IndexManifest,
+    check_digest,
     is_digest,
     media_types,
     new_hash,
@@ -23,16 +26,17 @@ from opmkit.imagetools.spec import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opmkit.imagetools.registry.transport import Transport
     from opmkit.imagetools.registry_config import RepositoryLocation
     from opmkit.imagetools.repository import BlobOpener, ImageSource
-    from opmkit.imagetools.spec import IndexManifest, Manifest
+    from opmkit.imagetools.spec import Manifest
 
 MAX_TAGS = 1_000_000
 _TAGS_PAGE_SIZE = 1000
 _MAX_TAGS_BODY = 4 << 20
+_REFERRERS_OK = (200, 400, 404, 405, 406, 501)
 _HEAD_REFUSED = (400, 405, 406, 415, 501)
 _ACCEPT = {"Accept": ", ".join(media_types.ACCEPT)}
 _log = logging.getLogger(__name__)
@@ -151,7 +155,24 @@ class RegistryRepository:
             )
         if response.headers.get("Docker-Content-Digest") != manifest.digest:
             self._check_stored(identifier, manifest.digest)
+        if manifest.subject is not None and response.headers.get("OCI-Subject") != manifest.subject.digest:
+            add_to_fallback_tag(RegistryRepository(self._transport, self.location), manifest)
         return manifest.descriptor
+
+    def referrers(self, digest: str, artifact_type: str = "") -> tuple[Descriptor, ...]:
+        """List the artifacts whose subject is ``digest``, by the referrers API or else by the fallback tag.
+
+        Raises:
+            LimitExceeded: There are more than MAX_REFERRERS.
+        """
+        referrers = self._referrers_by_api(digest, artifact_type)
+        if referrers is None:
+            try:
+                index = self.get_manifest(digest_tag(digest))
+            except NotFound:
+                return ()
+            referrers = index.manifests if isinstance(index, IndexManifest) else ()
+        return select_referrers(referrers, artifact_type)
 
     def tags(self) -> Iterator[str]:
         """List the tags in the registry's order.
@@ -169,6 +190,29 @@ class RegistryRepository:
             if len(tags) > MAX_TAGS:
                 raise LimitExceeded(f"{self.name}: more than {MAX_TAGS} tags")
         return iter(tags)
+
+    def _referrers_by_api(self, digest: str, artifact_type: str) -> Sequence[Descriptor] | None:
+        """Return what the referrers API lists, None if the registry does not have it."""
+        subject, url = self._endpoint.reference(digest), self._endpoint.referrers(check_digest(digest), artifact_type)
+        request = Request(
+            "GET",
+            url,
+            subject,
+            self._pull,
+            {"Accept": media_types.OCI_INDEX},
+            ok=_REFERRERS_OK,
+            limit=MAX_MANIFEST_SIZE,
+        )
+        found: list[Descriptor] = []
+        for pages, response in enumerate(self._transport.pages(request)):
+            if response.status != 200 or _media_type(response) != media_types.OCI_INDEX:
+                return None
+            with prefix_errors(subject):
+                index = parse_manifest(response.body, media_types.OCI_INDEX)
+            found.extend(index.children)
+            if len(found) > MAX_REFERRERS or pages > MAX_REFERRERS:
+                raise LimitExceeded(f"{subject}: more than {MAX_REFERRERS} referrers")
+        return found
 
     def _check_stored(self, identifier: str, digest: str) -> None:
         """Raise DigestMismatch unless the registry itself, not a mirror, has the manifest that it accepted."""

@@ -26,13 +26,18 @@ _ATTESTATION = "vnd.docker.reference.type"
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The manifest of an image for one platform, layers bottom first, with the bytes it was parsed from."""
+    """The manifest of an image for one platform, layers bottom first, with the bytes it was parsed from.
+
+    An artifact such as a signature has an ``artifact_type``, and the image that it belongs to as its ``subject``.
+    """
 
     raw: bytes = field(repr=False)
     media_type: str
     config: Descriptor
     layers: tuple[Descriptor, ...]
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    artifact_type: str = ""
+    subject: Descriptor | None = None
 
     @classmethod
     def build(
@@ -41,12 +46,17 @@ class Manifest:
         layers: Sequence[Descriptor],
         annotations: Mapping[str, str] | None = None,
         media_type: str = media_types.OCI_MANIFEST,
+        *,
+        artifact_type: str = "",
+        subject: Descriptor | None = None,
     ) -> Manifest:
         """Build a manifest; equal arguments give equal bytes."""
         annotations = dict(annotations or {})
-        content = {"config": config.to_json(), "layers": [layer.to_json() for layer in layers]}
+        content: dict[str, object] = {"config": config.to_json(), "layers": [layer.to_json() for layer in layers]}
+        optional = {"artifactType": artifact_type, "subject": subject and subject.to_json()}
+        content |= {key: value for key, value in optional.items() if value}
         raw = _encode(media_type, content, annotations)
-        return cls(raw, media_type, config, tuple(layers), annotations)
+        return cls(raw, media_type, config, tuple(layers), annotations, artifact_type, subject)
 
     @property
     def digest(self) -> str:
@@ -72,6 +82,8 @@ class IndexManifest:
     media_type: str
     manifests: tuple[Descriptor, ...]
     annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    artifact_type: str = ""
+    subject: Descriptor | None = None
 
     @classmethod
     def build(
@@ -146,12 +158,14 @@ def parse_manifest(raw: bytes, content_type: str | None = None) -> Manifest | In
     if fields.get("schemaVersion") != 2:
         raise InvalidImage("manifest.schemaVersion: expected 2", hint="check that the reference names an image")
     media_type = _media_type(fields, content_type)
+    annotations, artifact_type = fields.string_map("annotations"), fields.string("artifactType", "")
+    subject = None if fields.get("subject") is None else Descriptor.from_json(fields.get("subject"), "manifest.subject")
     if media_type in media_types.INDEXES:
         manifests = _descriptors(fields, "manifests", MAX_INDEX_MANIFESTS)
-        return IndexManifest(raw, media_type, manifests, fields.string_map("annotations"))
+        return IndexManifest(raw, media_type, manifests, annotations, artifact_type, subject)
     layers = _descriptors(fields, "layers", MAX_LAYERS)
     config = Descriptor.from_json(fields.get("config"), "manifest.config")
-    return Manifest(raw, media_type, config, layers, fields.string_map("annotations"))
+    return Manifest(raw, media_type, config, layers, annotations, artifact_type, subject)
 
 
 def _descriptors(fields: Fields, key: str, limit: int) -> tuple[Descriptor, ...]:

@@ -14,7 +14,7 @@ from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.spec import ImageConfig, IndexManifest, Manifest, Platform, media_types
 from opmkit.imagetools.store.layout import CACHE_DIRECTORY, INGEST_DIRECTORY, Layout
 from opmkit.imagetools.store.private import private_directory
-from opmkit.imagetools.store.reader import REF_NAME
+from opmkit.imagetools.store.reader import REF_NAME, is_attached
 from opmkit.imagetools.store.repository import LayoutRepository
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ class ImageStore:
         return self.layout.path / CACHE_DIRECTORY / name
 
     def list(self) -> list[StoredImage]:
-        """Return all images, sorted by name."""
+        """Return all images, sorted by name, without signatures and other artifacts that belong to them."""
         try:
             index = self.layout.read_index()
         except NotFound:
             return []
-        images = (self._describe(descriptor) for descriptor in index.manifests)
+        images = (self._describe(image) for image in index.manifests if not is_attached(image))
         return sorted(images, key=lambda image: (image.name, image.digest))
 
     def remove(self, reference: Reference) -> None:

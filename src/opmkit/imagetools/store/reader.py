@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from opmkit.imagetools.errors import LimitExceeded, NotFound
+from opmkit.imagetools.referrers import DIGEST_TAG, referrer_descriptor, select_referrers
 from opmkit.imagetools.spec import MAX_CONFIG_SIZE, MAX_MANIFEST_SIZE, Descriptor, is_digest, parse_manifest
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ def read_manifest(files: LayoutFiles, descriptor: Descriptor) -> Manifest | Inde
         return parse_manifest(stream.read(), descriptor.media_type)
 
 
+def is_attached(manifest: Descriptor) -> bool:
+    """Return whether an entry of ``index.json`` is a signature or another artifact that belongs to an image."""
+    name = manifest.annotations.get(REF_NAME, "").rpartition(":")[2]
+    return bool(manifest.artifact_type) or DIGEST_TAG.fullmatch(name) is not None
+
+
 class LayoutReader:
     """The images of a layout, as an ImageSource.
 
@@ -62,6 +69,7 @@ class LayoutReader:
         """Read from a layout, which may be created later."""
         self._files = files
         self.name = name
+        self._subjects: dict[str, tuple[str, Descriptor]] = {}
 
     def resolve(self, identifier: str) -> Descriptor:
         """Return the descriptor of a tag or digest; raise NotFound, whose hint lists the tags."""
@@ -72,7 +80,8 @@ class LayoutReader:
             wanted = self._full_name(identifier)
             matches = [manifest for manifest in manifests if manifest.annotations.get(REF_NAME) == wanted][:1]
         else:
-            matches = list({manifest.digest: manifest for manifest in manifests}.values())
+            images = {manifest.digest: manifest for manifest in manifests if not is_attached(manifest)}
+            matches = list(images.values())
         if len(matches) == 1:
             return matches[0]
         tags = ", ".join(self.tags())
@@ -98,11 +107,24 @@ class LayoutReader:
         """Open a blob, which is verified when read to its end."""
         return self._files.open_blob(descriptor)
 
+    def referrers(self, digest: str, artifact_type: str = "") -> tuple[Descriptor, ...]:
+        """List the artifacts with a subject that ``index.json`` lists."""
+        listed = (self._subject(manifest) for manifest in self._files.read_index().manifests)
+        return select_referrers((artifact for subject, artifact in listed if subject == digest), artifact_type)
+
     def tags(self) -> Iterator[str]:
         """Yield the tags in alphabetical order."""
         prefix = f"{self.name}:" if self.name else ""
         names = {manifest.annotations.get(REF_NAME, "") for manifest in self._files.read_index().manifests}
         return (name.removeprefix(prefix) for name in sorted(names - {""}) if name.startswith(prefix))
+
+    def _subject(self, listed: Descriptor) -> tuple[str, Descriptor]:
+        """Return the digest of a manifest's subject, "" if it has none, and its descriptor as a referrer."""
+        if listed.digest not in self._subjects:
+            manifest = read_manifest(self._files, listed)
+            subject = manifest.subject.digest if manifest.subject else ""
+            self._subjects[listed.digest] = (subject, referrer_descriptor(manifest))
+        return self._subjects[listed.digest]
 
     def _full_name(self, tag: str) -> str:
         return f"{self.name}:{tag}" if self.name else tag

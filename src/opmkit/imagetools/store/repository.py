@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from opmkit.imagetools.referrers import referrer_descriptor
 from opmkit.imagetools.repository import check_tag
 from opmkit.imagetools.spec import (
     Descriptor,
@@ -56,7 +57,11 @@ class LayoutRepository(LayoutReader):
         descriptor = manifest.descriptor
         self.put_blob(descriptor, partial(io.BytesIO, manifest.raw))
         children = [child.digest for child in manifest.children if not media_types.is_foreign(child.media_type)]
-        named = replace(descriptor, annotations={REF_NAME: self._full_name(tag)} if tag else {})
+        named = replace(
+            descriptor,
+            annotations={REF_NAME: self._full_name(tag)} if tag else {},
+            artifact_type=referrer_descriptor(manifest).artifact_type if manifest.subject else "",
+        )
 
         def update(manifests: Sequence[Descriptor]) -> Sequence[Descriptor]:
             if tag and replacing is not None:  # the tag cannot move after this check: the layout is locked
