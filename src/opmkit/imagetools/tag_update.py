@@ -47,7 +47,7 @@ def update_tag(
         except TagMoved:
             wait = random.random()  # noqa: S311 (not a secret)
         else:
-            wait = 1 + random.random()  # noqa: S311
+            wait = 1 + random.random()  # noqa: S311 (not a secret)
         sleep(min(wait * (clock() - started), _MAX_WAIT))
     raise TagMoved(f"tag {tag}: other writers moved it {_MAX_ATTEMPTS} times", hint="try again")
 
