@@ -85,7 +85,7 @@ def test_conflict_lists_both_sides_and_writes_nothing(site: Opm) -> None:
     assert done.returncode == 1
     assert 'Error: package "reef": different content in a and b\n' in done.stderr
     assert "  bundle reef.v1: image: quay.io/me/reef:1 in a; quay.io/other/reef:1 in b\n" in done.stderr
-    assert "--prefer a" in done.stderr
+    assert "--prefer reef=a" in done.stderr
     failed = site.attempt("index", "merge", "a", "b", "-t", "oci:images:1", "-i", "scratch", "--output", "json")
     assert json.loads(failed.stdout)["error"]["exit_code"] == 1
     assert sorted(site.directory.iterdir()) == before

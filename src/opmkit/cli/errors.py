@@ -67,8 +67,9 @@ def exit_code(error: OpmkitError) -> int:
 
 
 def failure_document(error: OpmkitError) -> dict[str, Any]:
-    """Return the JSON form of the error, in plain JSON types."""
-    return {"error": {"message": error.message, "hint": format_hint(error.hint), "exit_code": exit_code(error)}}
+    """Return the JSON form of the error, in plain JSON types, with the details that it has as JSON."""
+    summary = {"message": error.message, "hint": format_hint(error.hint), "exit_code": exit_code(error)}
+    return {"error": summary, **getattr(error, "as_dict", dict)()}
 
 
 def print_error(error: BaseException) -> None:

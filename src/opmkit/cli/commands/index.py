@@ -10,6 +10,7 @@ import typer
 
 from opmkit.cli.commands.bundle_pin import pin
 from opmkit.cli.commands.graph import graph
+from opmkit.cli.commands.index_copy import copy
 from opmkit.cli.commands.index_deprecate import deprecate
 from opmkit.cli.commands.index_diff import diff
 from opmkit.cli.commands.index_filter import filter_index
@@ -314,6 +315,7 @@ COMMANDS = (
     ("deprecate", deprecate),
     ("filter", filter_index),
     ("merge", merge),
+    ("copy", copy),
     ("export", export),
     ("update", update),
     ("pin", pin),

@@ -18,6 +18,17 @@ from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.index.modes import OnConflict
 
 _IMAGE_FLAGS = ("tag", "push", "platform", "binary-image", "generate", "out-dockerfile", "on-conflict", "settle")
+_REBASE_HINT = "pass the index behind the tag as another INDEX, and run the command again if the tag has moved"
+
+OutputDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--output-dir",
+        metavar="DIR",
+        help="New or empty directory to write the catalog to, instead of an image",
+        rich_help_panel=RESULT_PANEL,
+    ),
+]
 
 
 def merge(
@@ -28,20 +39,12 @@ def merge(
         list[str] | None,
         typer.Option(
             "--prefer",
-            metavar="INDEX|first|last,...",
-            help="Index to copy a package from if its content differs: one of INDEX, or the first or last that has the "
-            "package; of several, the first that has it",
+            metavar="[PACKAGE=]INDEX|first|last,...",
+            help="Index to copy a package, or any package, from if its content differs: one of INDEX, or the first or "
+            "last that has the package; of several, the first that has it",
         ),
     ] = None,
-    output_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--output-dir",
-            metavar="DIR",
-            help="New or empty directory to write the catalog to, instead of an image",
-            rich_help_panel=RESULT_PANEL,
-        ),
-    ] = None,
+    output_dir: OutputDirectory = None,
     tool_flags: ToolFlags,
     target_flags: TargetFlags,
     output_flags: OutputFlags,
@@ -66,7 +69,7 @@ def merge(
 
     if len(indexes) < 2:
         raise UsageError("at least two indexes are required", ctx.command_path)
-    _check_target(ctx, target_flags, output_dir, dry_run=output_flags.dry_run)
+    check_result(ctx, target_flags, output_dir, optional=output_flags.dry_run, rebase_hint=_REBASE_HINT)
     plan = replace(target_flags.plan(None, output_flags), to_catalog=True)
     tools = tool_flags.open(registry_flags)
     with progress() as bars:
@@ -78,17 +81,35 @@ def merge(
     print_built(built, output_flags, tools.build, push=plan.push)
 
 
-def _check_target(ctx: typer.Context, target_flags: TargetFlags, output_dir: Path | None, *, dry_run: bool) -> None:
-    """Raise UsageError unless the flags name one kind of result, which a dry run does not need, and fit to it."""
+def check_result(
+    ctx: typer.Context,
+    target_flags: TargetFlags,
+    output_dir: Path | None,
+    *,
+    optional: bool,
+    rebase_hint: str,
+) -> None:
+    """Check that the flags name one kind of result, and fit to it.
+
+    Args:
+        ctx: the context of the command.
+        target_flags: the flags of the new image.
+        output_dir: the directory to write to.
+        optional: whether the command needs no result, as in a dry run.
+        rebase_hint: how to use an index that another writer has changed, if changes cannot be applied to it again.
+
+    Raises:
+        UsageError: there is no result, there are several, or a flag does not apply to it.
+    """
     given = given_flags(ctx)
     if output_dir:
         for flag in (flag for flag in _IMAGE_FLAGS if flag in given):
             raise conflicting_flags("--output-dir", f"--{flag}", ctx.command_path)
-    elif not (target_flags.tag or target_flags.generate or dry_run):
+    elif not (target_flags.tag or target_flags.generate or optional):
         raise UsageError("no result: pass --tag, --output-dir or --generate", ctx.command_path)
-    if target_flags.on_conflict is OnConflict.REBASE:
+    if target_flags.on_conflict is OnConflict.REBASE and rebase_hint:
         raise UsageError(
             "--on-conflict rebase: unsupported: the new index replaces the old one",
             ctx.command_path,
-            hint="pass the index behind the tag as another INDEX, and run the command again if the tag has moved",
+            hint=rebase_hint,
         )

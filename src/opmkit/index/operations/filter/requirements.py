@@ -1,4 +1,4 @@
-"""Requirements of bundles that a filtered catalog no longer meets.
+"""Requirements of bundles that a catalog does not meet.
 
 The properties ``olm.package.required`` and ``olm.gvk.required`` declare them, and ``olm.constraint`` with packages and
 APIs, or with constraints of which all or any must be met. Negated constraints and CEL rules are not evaluated.
@@ -17,7 +17,7 @@ from opmkit.bundle.versions import VersionRange, strict_version
 from opmkit.index.fbc.check.bundle import bundle_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from opmkit.bundle.json_value import JsonValue
     from opmkit.index.fbc.blobs import BundleBlob
@@ -53,7 +53,7 @@ Requirement: TypeAlias = RequiredPackage | RequiredApi
 
 @dataclass(frozen=True, slots=True)
 class UnmetRequirement:
-    """A requirement of bundles of a package that only removed bundles met; ``providers`` are their packages."""
+    """A requirement of bundles of a package, and the packages in another catalog that would meet it."""
 
     package: str
     bundles: tuple[str, ...]
@@ -67,14 +67,29 @@ class UnmetRequirement:
         return f"{self.bundles[0]}{more} of package {self.package} {verb} the {self.requirement}"
 
 
-def unmet_requirements(before: Iterable[BundleBlob], after: Iterable[BundleBlob]) -> list[UnmetRequirement]:
-    """Return the requirements of the bundles in ``after`` that only bundles in ``before`` meet."""
+def unmet_requirements(
+    before: Iterable[BundleBlob],
+    after: Iterable[BundleBlob],
+    *,
+    packages: Collection[str] | None = None,
+    unprovided: bool = False,
+) -> list[UnmetRequirement]:
+    """Return the requirements of the bundles in ``after`` that these do not meet, but bundles in ``before``.
+
+    Args:
+        before: the bundles of another catalog.
+        after: the bundles of a catalog.
+        packages: the packages whose requirements are returned; None for all.
+        unprovided: also return requirements that neither catalog meets, without providers.
+    """
     remaining = list(after)
     old, new = _Providers(before), _Providers(remaining)
     unmet: defaultdict[tuple[str, Requirement], list[str]] = defaultdict(list)
     for bundle in remaining:
+        if packages is not None and bundle.package not in packages:
+            continue
         missing = (requirement for constraint in _constraints(bundle) for requirement in _missing(constraint, new))
-        for requirement in dict.fromkeys(requirement for requirement in missing if old.packages(requirement)):
+        for requirement in dict.fromkeys(item for item in missing if unprovided or old.packages(item)):
             unmet[bundle.package, requirement].append(bundle.name)
     return [
         UnmetRequirement(package, tuple(bundles), requirement, old.packages(requirement))

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from opmkit.index.errors import CatalogError, InvalidCatalog
+from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.findings import raise_findings
 from opmkit.index.fbc.write import sort_blobs
 from opmkit.index.operations.merge.differences import document_key, fingerprint, package_differences
+from opmkit.index.operations.merge.prefer import choose_source, parse_preferences
 from opmkit.index.operations.merge.result import MergeConflict, MergeResult, PackageConflict, PackageOrigin
-from opmkit.index.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blob
+    from opmkit.index.operations.merge.prefer import Preference
     from opmkit.index.operations.merge.result import NamedCatalog
-
-FIRST, LAST = "first", "last"
-"""Preferences for the first or last source that has a package."""
 
 
 def merge_catalogs(catalogs: Sequence[NamedCatalog], prefer: Sequence[str] = ()) -> MergeResult:
@@ -32,22 +30,22 @@ def merge_catalogs(catalogs: Sequence[NamedCatalog], prefer: Sequence[str] = ())
 
     Args:
         catalogs: the catalogs.
-        prefer: for packages with different content: names of catalogs, ``first`` or ``last``; the first of these
-            that has the package applies.
+        prefer: for packages with different content: names of catalogs, ``first`` or ``last``, optionally after
+            ``PACKAGE=``; the first of these that has the package applies, those for the package before others.
 
     Raises:
         MergeConflict: a package has different content in several catalogs, and no preference applies.
-        CatalogError: a preferred catalog is not among ``catalogs``.
+        CatalogError: a preferred catalog is not among ``catalogs``, or does not have the package.
         InvalidCatalog: a package is invalid.
     """
-    _check_preferences(catalogs, prefer)
     packages = [_packages(catalog.blobs) for catalog in catalogs]
+    preferences = parse_preferences(prefer, [catalog.name for catalog in catalogs], packages)
     chosen: list[list[str]] = [[] for _ in catalogs]
     origins: list[PackageOrigin] = []
     conflicts: list[PackageConflict] = []
     for name in sorted({name for by_name in packages for name in by_name}):
         groups = _equal_groups(name, packages)
-        preferred = _choose(groups, catalogs, prefer)
+        preferred = _choose(name, groups, catalogs, preferences)
         if preferred is None:
             conflicts += _conflicts(name, groups, catalogs, packages)
             continue
@@ -73,14 +71,6 @@ def merge_catalogs(catalogs: Sequence[NamedCatalog], prefer: Sequence[str] = ())
     )
 
 
-def _check_preferences(catalogs: Sequence[NamedCatalog], prefer: Iterable[str]) -> None:
-    names = list(dict.fromkeys(catalog.name for catalog in catalogs))
-    for name in prefer:
-        if name not in (FIRST, LAST, *names):
-            hint = suggest_names("sources", name, [*names, FIRST, LAST])
-            raise CatalogError(f"preferred source {name}: not among the indexes to merge", hint=hint)
-
-
 def _packages(blobs: Blobs) -> dict[str, Blobs]:
     """Return the blobs of each package."""
     by_name: defaultdict[str, list[Blob]] = defaultdict(list)
@@ -101,18 +91,16 @@ def _equal_groups(name: str, packages: Sequence[dict[str, Blobs]]) -> list[list[
     return list(groups.values())
 
 
-def _choose(groups: Sequence[Sequence[int]], catalogs: Sequence[NamedCatalog], prefer: Iterable[str]) -> int | None:
+def _choose(
+    package: str, groups: Sequence[Sequence[int]], catalogs: Sequence[NamedCatalog], preferences: Iterable[Preference]
+) -> int | None:
     """Return the index of the catalog to copy a package from, None if it is not determined."""
     if len(groups) == 1:
         return groups[0][0]
     indices = sorted(index for group in groups for index in group)
-    for name in prefer:
-        if name in (FIRST, LAST):
-            return indices[0 if name == FIRST else -1]
-        for index in indices:
-            if catalogs[index].name == name:
-                return index
-    return None
+    names = [catalogs[index].name for index in indices]
+    name = choose_source(package, names, preferences)
+    return None if name is None else indices[names.index(name)]
 
 
 def _conflicts(

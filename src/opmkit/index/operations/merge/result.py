@@ -64,12 +64,16 @@ class MergeResult:
 
 @dataclass(frozen=True, slots=True)
 class PackageConflict:
-    """A package with different content in two groups of sources with equal content each."""
+    """A package with different content in two groups of sources with equal content each.
+
+    ``reason`` is why the package is needed, if nobody named it.
+    """
 
     package: str
     left: tuple[str, ...]
     right: tuple[str, ...]
     differences: tuple[Difference, ...]
+    reason: str = ""
 
     def lines(self) -> Iterator[str]:
         """Yield the package and its sources, then the differences."""
@@ -80,6 +84,18 @@ class PackageConflict:
                 f": {difference.left} in {left}; {difference.right} in {right}" if difference.left else ": different"
             )
             yield f"  {difference.subject}{sides}"
+        if self.reason:
+            yield f"  needed: {self.reason}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the conflict in JSON types: the sources of both sides, and each difference with both sides."""
+        return {
+            "package": self.package,
+            "left": list(self.left),
+            "right": list(self.right),
+            "differences": [asdict(difference) for difference in self.differences],
+            **({"reason": self.reason} if self.reason else {}),
+        }
 
 
 class MergeConflict(CatalogError):
@@ -92,6 +108,11 @@ class MergeConflict(CatalogError):
     def __init__(self, conflicts: Sequence[PackageConflict]) -> None:
         """List the conflicts."""
         first, *others = (line for conflict in conflicts for line in conflict.lines())
-        hint = Hint("choose the source of whole packages with {}", Setting.PREFER.with_value(conflicts[0].left[0]))
+        preference = f"{conflicts[0].package}={conflicts[0].left[0]}"
+        hint = Hint("choose the source of whole packages with {}", Setting.PREFER.with_value(preference))
         super().__init__(first, details=others, hint=hint)
         self.conflicts = tuple(conflicts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the conflicts in JSON types."""
+        return {"conflicts": [conflict.as_dict() for conflict in self.conflicts]}

@@ -1,0 +1,97 @@
+"""``opm index copy``: copy packages and their dependencies from one index to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.commands.index_merge import OutputDirectory, check_result
+from opmkit.cli.console import progress
+from opmkit.cli.container_tools import ToolFlags
+from opmkit.cli.go_commands import require_flags
+from opmkit.cli.index_flags import INDEX_HELP, OutputFlags, TargetFlags
+from opmkit.cli.index_output import print_built
+from opmkit.cli.registry_flags import RegistryFlags
+
+
+def copy(
+    ctx: typer.Context,
+    *,
+    packages: Annotated[
+        list[str],
+        typer.Argument(metavar="PACKAGE[:CHANNEL,...][@RANGE]...", help="Packages, or parts of them, to copy"),
+    ],
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="INDEX", help=f"{INDEX_HELP}, to copy from (required)")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="INDEX",
+            help="Index to copy to: an image, or a database file or catalog directory, which is changed in place "
+            "unless another result is named; default: a new file-based catalog",
+        ),
+    ] = None,
+    no_dependencies: Annotated[
+        bool, typer.Option("--no-dependencies", help="Do not copy packages that the copied ones depend on")
+    ] = False,
+    prefer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prefer",
+            metavar="[PACKAGE=]INDEX|first|last,...",
+            help="Index whose version the result has if a package has different content in both; first is --to",
+        ),
+    ] = None,
+    output_dir: OutputDirectory = None,
+    tool_flags: ToolFlags,
+    target_flags: TargetFlags,
+    output_flags: OutputFlags,
+    registry_flags: RegistryFlags,
+) -> None:
+    """Copy packages and the packages that they depend on from one index to another
+
+    Dependencies that the other index provides are not copied. Each package is listed with the reason to copy it. If
+    the other index has a package with different content, the command lists the differences and fails, unless --prefer
+    names the one to use.
+
+    [bold]Examples:[/]
+
+      opm index copy lagoon-operator --from quay.io/me/test:1 --to quay.io/me/prod:1 --tag quay.io/me/prod:2 --push
+
+      opm index copy lagoon-operator:stable reef --from quay.io/me/catalog:1 --output-dir catalog
+
+      opm index copy lagoon-operator --from quay.io/me/test:1 --to ./catalog --prefer last --dry-run
+    """
+    from opmkit.index.image.build import BuiltIndex, build_index
+    from opmkit.index.image.copy import NEW_TARGET, CopyPackages
+    from opmkit.index.image.source import IndexSource
+    from opmkit.index.operations.filter.package_filter import PackageFilter
+
+    require_flags(ctx, "from")
+    in_place = to is not None and Path(to).exists()
+    optional = in_place or output_flags.dry_run
+    rebase_hint = "" if to else "pass the index behind the tag with --to"
+    check_result(ctx, target_flags, output_dir, optional=optional, rebase_hint=rebase_hint)
+    tools = tool_flags.open(registry_flags)
+    change = CopyPackages(
+        IndexSource.find(lambda: tools.pull, from_ or "", build_context=True),
+        to or NEW_TARGET,
+        list(map(PackageFilter.parse, packages)),
+        not no_dependencies,
+        prefer or [],
+        target_flags.level,
+    )
+    plan = target_flags.plan(to, output_flags)
+    if to is None:
+        plan = replace(plan, to_catalog=True)
+    with progress() as bars:
+        if output_dir:
+            built = BuiltIndex((), "", change.write(tools.pull, to, output_dir, dry_run=output_flags.dry_run))
+        else:
+            built = build_index(tools.pull, tools.build, plan, change, progress=bars)
+    print_built(built, output_flags, tools.build, push=plan.push)

@@ -1,0 +1,1 @@
+"""Copy packages and the packages that they depend on from one index to another."""
