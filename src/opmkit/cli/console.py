@@ -107,6 +107,15 @@ def format_count(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def format_size(count: float) -> str:
+    """Return a number of bytes with a decimal unit, such as ``1.5 MB``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            break
+        count /= 1000
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
 @contextmanager
 def progress() -> Iterator[Progress]:
     """Show progress bars on stderr if it is a terminal."""

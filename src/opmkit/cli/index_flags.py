@@ -15,6 +15,8 @@ from opmkit.cli.go_commands import given_flags
 from opmkit.index.modes import OnConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.build import IndexPlan
     from opmkit.index.operations.add.options import AddOptions, Placement
@@ -306,3 +308,12 @@ class TargetFlags:
                 f"{flag}: unsupported without an image: {from_index} is changed in place",
                 hint=f"name the new image with --tag, or omit {flag}",
             )
+
+
+def parse_default_channels(texts: Sequence[str], command: str) -> Iterator[tuple[str, str]]:
+    """Yield package and channel of each ``PACKAGE=CHANNEL``; raise UsageError for the command."""
+    for text in texts:
+        package, equals, channel = text.partition("=")
+        if not equals:
+            raise UsageError(f"--default-channel {text}: invalid: must be PACKAGE=CHANNEL", command)
+        yield package, channel

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from opmkit.cli.console import Output, OutputFormat, print_json, print_line, print_table, progress
+from opmkit.cli.console import Output, OutputFormat, format_size, print_json, print_line, print_table, progress
 from opmkit.cli.errors import conflicting_flags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.streams import printing_result
@@ -36,7 +36,7 @@ def ls(output: Output = OutputFormat.TEXT) -> None:
         (
             image.name or "<none>",
             image.digest,
-            _format_size(image.size),
+            format_size(image.size),
             image.created,
             ",".join(map(str, image.platforms)),
         )
@@ -196,7 +196,7 @@ def prune(
     from opmkit.imagetools.scratch import remove_stale_directories
     from opmkit.imagetools.store import ImageStore
 
-    freed = _format_size(ImageStore.open().prune(grace=older_than * 3600))
+    freed = format_size(ImageStore.open().prune(grace=older_than * 3600))
     removed = remove_stale_directories(Path(tempfile.gettempdir()))
     with printing_result(f"image store: {freed} freed"):
         print_line(f"freed {freed}")
@@ -244,15 +244,7 @@ def _print_platform(part: dict[str, Any]) -> None:
     if part["entrypoint"] or part["cmd"]:
         print_line(f"{'Runs:':<14}{' '.join((*part['entrypoint'], *part['cmd']))}")
     for number, layer in enumerate(part["layers"]):
-        print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {_format_size(layer['size'])}")
-
-
-def _format_size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            break
-        count /= 1000
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        print_line(f"{'Layers:' if number == 0 else '':<14}{layer['digest']}  {format_size(layer['size'])}")
 
 
 COMMANDS = (

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from opmkit.cli.container_tools import ToolFlags
-from opmkit.cli.errors import UsageError
 from opmkit.cli.go_commands import require_flags
-from opmkit.cli.index_flags import FromIndex, OutputFlags, Permissive, TargetFlags
+from opmkit.cli.index_flags import FromIndex, OutputFlags, Permissive, TargetFlags, parse_default_channels
 from opmkit.cli.index_output import build_and_print
 from opmkit.cli.registry_flags import RegistryFlags
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def filter_index(
@@ -59,7 +55,7 @@ def filter_index(
     from opmkit.index.operations.filter.package_filter import PackageFilter
 
     require_flags(ctx, "from-index")
-    defaults = dict(_parse_default_channels(default_channel or [], ctx.command_path))
+    defaults = dict(parse_default_channels(default_channel or [], ctx.command_path))
     change = FilterPackages(
         list(map(PackageFilter.parse, filters)),
         default_channels=defaults,
@@ -67,11 +63,3 @@ def filter_index(
         permissive=permissive,
     )
     build_and_print(tool_flags.open(registry_flags), target_flags.plan(from_index, output_flags), change, output_flags)
-
-
-def _parse_default_channels(texts: list[str], command: str) -> Iterator[tuple[str, str]]:
-    for text in texts:
-        package, equals, channel = text.partition("=")
-        if not equals:
-            raise UsageError(f"--default-channel {text}: invalid: must be PACKAGE=CHANNEL", command)
-        yield package, channel

@@ -136,7 +136,7 @@ def build_index(
         )
 
     def build_from(parent: ImageReference | None, directory: Path) -> tuple[Image | ImageIndex, AppliedChange]:
-        base, old = _prepare(build, plan, path or parent, directory)
+        base, old = prepare_index(build, plan, path or parent, directory)
         new, result = plan.apply(change, old, directory)
         spec = new.build_spec(source_date_epoch())
         return build_image(base, spec, directory, image_format=build.image_format), result
@@ -226,10 +226,15 @@ def _change_only(source: IndexSource | None, plan: IndexPlan, change: Change) ->
         return result
 
 
-def _prepare(
+def prepare_index(
     tool: RegistryTool, plan: IndexPlan, start: ImageReference | Path | None, directory: Path
 ) -> tuple[Base, Content]:
-    """Return the base of the new image, and the content of the old index, or of a new one, in ``directory``."""
+    """Return the base of the new image, and the content of the old index, or of a new one, in ``directory``.
+
+    Raises:
+        CatalogError: ``start`` is not an index.
+        ImageToolsError: the base or the old index cannot be read.
+    """
     binary_image = plan.binary_image or DEFAULT_BINARY_IMAGE
     if start is None:
         return load_base(tool, binary_image, plan.platforms), new_content(directory, is_catalog=plan.to_catalog)

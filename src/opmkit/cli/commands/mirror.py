@@ -1,0 +1,253 @@
+"""``opm mirror``: copy an index with all of its images."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opmkit.cli.console import (
+    Output,
+    OutputFormat,
+    format_count,
+    format_size,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+)
+from opmkit.cli.errors import print_hint, print_to_stderr, print_warning
+from opmkit.cli.hints import format_hint
+from opmkit.cli.index_flags import INDEX_HELP, parse_default_channels
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.streams import printing_result
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.mirroring.model import MirrorFailure, PlannedImage
+    from opmkit.imagetools.mirroring.target import MirrorTarget
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.index.mirror.mirror import IndexMirror
+
+INCOMPLETE = 5
+"""Exit code if images could not be mirrored, and --continue is given."""
+
+
+def mirror(
+    ctx: typer.Context,
+    *,
+    index: Annotated[str, typer.Argument(metavar="INDEX", help=INDEX_HELP)],
+    filters: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PACKAGE[:CHANNEL,...][@RANGE]]...",
+            help="Packages, channels and versions to mirror; default: the whole index",
+        ),
+    ] = None,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="TARGET", help="Target: REGISTRY or REGISTRY/PREFIX, or a directory such as ./mirror"
+        ),
+    ],
+    platform: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--platform",
+            metavar="OS/ARCH[/VARIANT],...",
+            help="Platforms of image indexes to copy, with unchanged digests; default: all platforms",
+        ),
+    ] = None,
+    keep_going: Annotated[
+        bool,
+        typer.Option("--continue", help="Copy the other images if some cannot be copied, and exit with code 5"),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show which images the target lacks, and their sizes")
+    ] = False,
+    target_catalog: Annotated[
+        str | None,
+        typer.Option(
+            "--target-catalog", metavar="NAME[:TAG]", help="Name of the catalog in the target; default: that of INDEX"
+        ),
+    ] = None,
+    default_channel: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--default-channel",
+            metavar="PACKAGE=CHANNEL,...",
+            help="Default channels to set for packages whose default channel is removed",
+        ),
+    ] = None,
+    with_dependencies: Annotated[
+        bool, typer.Option("--with-dependencies", help="Also mirror packages that mirrored bundles depend on")
+    ] = False,
+    binary_image: Annotated[
+        str | None,
+        typer.Option("--binary-image", "-i", metavar="IMAGE", help="Base of a new catalog image, or scratch"),
+    ] = None,
+    max_nested_paths: Annotated[
+        int | None,
+        typer.Option(
+            metavar="NUMBER", min=2, help="Components of a repository name in the target; further ones are joined by -"
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time")
+    ] = 8,
+    output: Output = OutputFormat.TEXT,
+    registry_flags: RegistryFlags,
+) -> None:
+    """Copy an index with its bundle images and all related images to a registry or a directory
+
+    Only what the target lacks is transferred. The catalog is copied last. An interrupted run can be repeated. With
+    filters, the catalog image is built as 'opm index filter' builds it.
+
+    Exit codes: 5 if images could not be copied and --continue is given, 1 for other failures.
+
+    [bold]Examples:[/]
+
+      opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror
+
+      opm mirror quay.io/me/catalog:1 lagoon-operator:stable --to registry.example.com/mirror --dry-run
+
+      opm mirror quay.io/me/catalog:1 "lagoon-operator@>=1.2.0" --to ./mirror --platform linux/amd64 --continue
+    """
+    from opmkit.imagetools.mirroring.copy import CopyOptions
+    from opmkit.imagetools.mirroring.plan import PlanOptions
+    from opmkit.imagetools.reference import Reference
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.spec import Platform
+    from opmkit.imagetools.store import ImageStore
+    from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.mirror.catalog import CatalogSelection
+    from opmkit.index.mirror.mirror import open_mirror
+    from opmkit.index.operations.filter.package_filter import PackageFilter
+
+    platforms = tuple(map(Platform.parse, platform or ()))
+    selection = CatalogSelection(
+        filters=tuple(map(PackageFilter.parse, filters or ())),
+        default_channels=dict(parse_default_channels(default_channel or [], ctx.command_path)),
+        with_dependencies=with_dependencies,
+        platforms=platforms,
+        binary_image=binary_image,
+        name=Reference.parse(target_catalog) if target_catalog else None,
+    )
+    with RegistryClient(registry_flags.options()) as client, progress() as bars:
+        tool = RegistryTool(client, ImageStore.open(), workers=workers)
+        target = _open_target(client, to, max_nested_paths)
+        plan_options = PlanOptions(platforms, measure=dry_run, workers=workers)
+        with open_mirror(tool, client, target, index, selection, plan_options, progress=bars) as opened:
+            for warning in opened.catalog.change.warnings if opened.catalog.change else ():
+                print_warning(warning)
+            if not dry_run:
+                _run(opened, CopyOptions(keep_going, workers), bars)
+            _print(opened, output, is_dry_run=dry_run)
+            failures = opened.report.failures
+    if failures:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _open_target(client: RegistryClient, text: str, max_components: int | None) -> MirrorTarget:
+    from opmkit.imagetools.mirroring.directory_target import DirectoryTarget
+    from opmkit.imagetools.mirroring.registry_target import RegistryTarget
+    from opmkit.imagetools.mirroring.target import RegistryLocation, parse_location
+
+    location = parse_location(text)
+    if isinstance(location, RegistryLocation):
+        return RegistryTarget(client, location, max_components=max_components)
+    return DirectoryTarget(location)
+
+
+def _run(opened: IndexMirror, options: Any, bars: Any) -> None:
+    """Copy the images; report on stderr what was copied, whatever the outcome is."""
+    try:
+        opened.run(options, progress=bars)
+    finally:
+        report = opened.report
+        size = format_size(report.transferred)
+        print_to_stderr(
+            f"{format_count(len(report.copied), 'image')} copied ({size}), {len(report.present)} already present, "
+            f"{len(report.failures)} failed"
+        )
+
+
+def _print(opened: IndexMirror, output: OutputFormat, *, is_dry_run: bool) -> None:
+    report, catalog = opened.report, opened.target_catalog
+    if output is OutputFormat.JSON:
+        print_json(_as_json(opened))
+    elif is_dry_run:
+        _print_plan(opened)
+    else:
+        with printing_result("the index was mirrored"):
+            print_line(f"{catalog.name}:{catalog.tag}@{catalog.digest}")
+    for failure in report.failures:
+        _print_failure(failure)
+
+
+def _print_plan(opened: IndexMirror) -> None:
+    rows = [
+        (
+            str(image.request.reference),
+            "present" if image.is_present else format_size(image.size),
+            "" if image.is_present else format_size(image.missing or 0),
+            f"{image.target}:{image.tag}",
+        )
+        for image in opened.plan.images
+    ]
+    catalog = opened.target_catalog
+    if opened.catalog.image is not None:
+        size = "present" if catalog.is_present else format_size(catalog.size)
+        rows.append((f"{opened.catalog.name.name}@{catalog.digest}", size, "", f"{catalog.name}:{catalog.tag}"))
+    print_table(("SOURCE", "SIZE", "TO TRANSFER", "TARGET"), rows)
+    plan = opened.plan
+    print_line(
+        f"{format_count(len(plan.absent), 'image')} to copy, {len(plan.present)} present, {len(plan.failures)} failed; "
+        f"{format_size(plan.size)} in total"
+    )
+
+
+def _print_failure(failure: MirrorFailure) -> None:
+    from opmkit.imagetools.mirroring.errors import failure_lines
+
+    first, *others = failure_lines([failure])
+    print_to_stderr(f"Error: {first}", *others)
+    print_hint(failure.error.hint)
+
+
+def _as_json(opened: IndexMirror) -> dict[str, Any]:
+    report, catalog = opened.report, opened.target_catalog
+    copied = {id(image) for image in report.copied}
+    return {
+        "catalog": {
+            "source": str(opened.catalog.name),
+            "target": f"{catalog.name}:{catalog.tag}",
+            "digest": catalog.digest,
+        },
+        "images": [_image_as_json(image, is_copied=id(image) in copied) for image in opened.plan.images],
+        "failures": [
+            {
+                "image": failure.image,
+                "message": failure.error.message,
+                "hint": format_hint(failure.error.hint),
+                "needed_by": failure.needed_by,
+            }
+            for failure in report.failures
+        ],
+        "size": opened.plan.size,
+        "transferred": report.transferred,
+    }
+
+
+def _image_as_json(image: PlannedImage, *, is_copied: bool) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "source": str(image.request.reference),
+        "target": f"{image.target}:{image.tag}",
+        "digest": image.digest,
+        "status": "present" if image.is_present else "copied" if is_copied else "absent",
+        "needed_by": image.request.needed_by,
+    }
+    if not image.is_present:
+        value["size"] = image.size
+    if image.missing is not None:
+        value["missing"] = image.missing
+    return value

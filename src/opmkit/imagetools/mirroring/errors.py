@@ -1,0 +1,47 @@
+"""Errors of mirrors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.hints import Hint, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opmkit.imagetools.mirroring.model import MirrorFailure
+
+_MAX_USERS = 5
+"""What needs an image, in messages."""
+
+
+class MirrorFailed(ImageToolsError):
+    """Images that cannot be mirrored.
+
+    Attributes:
+        failures: the images with their causes.
+    """
+
+    def __init__(self, failures: Sequence[MirrorFailure], total: int = 0) -> None:
+        """Create the error for one image, or for several of ``total`` images that are to be mirrored."""
+        first, *others = failure_lines(failures)
+        if total:
+            count = f"{len(failures)} of {total} images cannot be mirrored; nothing was copied"
+            first, others = count, [first, *others]
+        hints = [failure.error.hint for failure in failures[:1]]
+        super().__init__(
+            first, details=others, hint=Hint.all_of(*hints, Hint("mirror the others with {}", Setting.CONTINUE))
+        )
+        self.failures = tuple(failures)
+
+
+def failure_lines(failures: Sequence[MirrorFailure]) -> Iterator[str]:
+    """Yield the cause of each failure, and below it what needs the image."""
+    for failure in failures:
+        named = failure.image in failure.error.message
+        yield failure.error.message if named else f"{failure.image}: {failure.error.message}"
+        for user in failure.needed_by[:_MAX_USERS]:
+            yield f"  needed by {user}"
+        if len(failure.needed_by) > _MAX_USERS:
+            yield f"  needed by {len(failure.needed_by) - _MAX_USERS} others"

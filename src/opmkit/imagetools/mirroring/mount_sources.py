@@ -1,0 +1,47 @@
+"""Search for blobs that can be mounted from other repositories of a target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opmkit.imagetools.errors import ImageToolsError
+from opmkit.imagetools.spec import IndexManifest
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from concurrent.futures import ThreadPoolExecutor
+
+    from opmkit.imagetools.mirroring.model import PlannedImage
+    from opmkit.imagetools.mirroring.target import MirrorTarget
+    from opmkit.imagetools.repository import Repository
+
+_MAX_MANIFESTS = 16
+"""Manifests of an index that are read."""
+
+
+def find_mount_sources(
+    present: Sequence[PlannedImage], target: MirrorTarget, wanted: Collection[str], pool: ThreadPoolExecutor
+) -> dict[str, Repository]:
+    """Return repositories of a target that have some of the ``wanted`` blobs, by digest.
+
+    Only one image of each repository is read, since images of a repository usually share layers; a blob that is not
+    found is transferred.
+    """
+    if not wanted:
+        return {}
+    chosen = {image.target: image for image in present}.values()
+    futures = [pool.submit(_wanted_blobs, target.repository(each.request.target_name), each, wanted) for each in chosen]
+    return {digest: repository for future in futures for repository, digests in [future.result()] for digest in digests}
+
+
+def _wanted_blobs(
+    repository: Repository, image: PlannedImage, wanted: Collection[str]
+) -> tuple[Repository, frozenset[str]]:
+    try:
+        manifest = repository.get_manifest(image.digest)
+        manifests = [manifest]
+        if isinstance(manifest, IndexManifest):
+            manifests = [repository.get_manifest(child.digest) for child in manifest.images[:_MAX_MANIFESTS]]
+    except ImageToolsError:  # the images are only read to save transfers
+        return repository, frozenset()
+    return repository, frozenset(blob.digest for each in manifests for blob in each.children if blob.digest in wanted)

@@ -1,0 +1,86 @@
+"""Interfaces of the sources and targets of a mirror, and targets by their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from opmkit.imagetools.errors import InvalidReference
+from opmkit.imagetools.reference import Reference
+
+if TYPE_CHECKING:
+    from opmkit.imagetools.repository import ImageSource, Repository
+
+_DIRECTORY_PREFIX = "oci:"
+_REGISTRY_PREFIX = "docker://"
+_PATH_STARTS = ("/", "./", "../")
+_HINT = "write REGISTRY[/PREFIX], such as registry.example.com/mirror, or the path of a directory, such as ./mirror"
+
+
+class MirrorSource(Protocol):
+    """A place that images are mirrored from, such as `RegistryClient`."""
+
+    def repository(self, reference: Reference, /) -> ImageSource:
+        """Return the repository that contains an image; raise ImageToolsError if there is none."""
+        ...
+
+
+class MirrorTarget(Protocol):
+    """A place that images are mirrored to. Thread-safe."""
+
+    @property
+    def shares_blobs(self) -> bool:
+        """Whether all of its repositories have the same blobs."""
+        ...
+
+    def name(self, source: Reference) -> str:
+        """Return the name of the repository for the images of a source's repository.
+
+        Raises:
+            InvalidReference: There is no valid name in the target.
+        """
+        ...
+
+    def repository(self, source: Reference) -> Repository:
+        """Return the repository for the images of a source's repository, the same object for the same name.
+
+        A manifest that is put without a tag may be lost unless its index is put with one.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Write what is not written yet. Called after the last image, and after a failure or an interruption."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryLocation:
+    """A registry and the first part of the names of its repositories, which may be empty."""
+
+    registry: str
+    prefix: str = ""
+
+
+def parse_location(text: str) -> RegistryLocation | Path:
+    """Parse ``REGISTRY[/PREFIX]``, or the path of a directory: ``oci:DIR``, ``/...``, ``./...`` or an existing one.
+
+    Raises:
+        InvalidReference: The text is neither.
+    """
+    if text.startswith(_DIRECTORY_PREFIX) and text != _DIRECTORY_PREFIX:
+        return Path(text.removeprefix(_DIRECTORY_PREFIX))
+    if text in (".", "..") or text.startswith(_PATH_STARTS):
+        return Path(text)
+    registry, _, prefix = text.removeprefix(_REGISTRY_PREFIX).removesuffix("/").partition("/")
+    is_host = registry == "localhost" or "." in registry or ":" in registry
+    if not is_host:
+        if not text.startswith(_REGISTRY_PREFIX) and text and Path(text).is_dir():
+            return Path(text)
+        raise InvalidReference(f"invalid target {text!r}: not a registry with a host name", hint=_HINT)
+    try:
+        Reference(registry, f"{prefix}/name" if prefix else "name")
+    except InvalidReference as error:
+        reason = error.message.rpartition(": ")[2]
+        raise InvalidReference(f"invalid target {text!r}: {reason}", hint=_HINT) from error
+    return RegistryLocation(registry, prefix)

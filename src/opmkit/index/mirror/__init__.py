@@ -1,0 +1,1 @@
+"""Mirroring of indexes with all of their images."""
