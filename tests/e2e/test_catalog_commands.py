@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 CATALOGS = FIXTURES / "catalogs"
 VALID, INVALID = CATALOGS / "valid", CATALOGS / "invalid"
 SVG = b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+EMPTY_REPORT = {"passed": True, "findings": [], "allowed": [], "notices": []}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -101,7 +102,7 @@ def test_report_contains_the_fields_of_go_opm_and_all_findings(opm: InProcessOpm
 
 
 def test_report_of_a_valid_catalog(opm: InProcessOpm) -> None:
-    assert json.loads(opm("validate", str(VALID), "--output", "json")) == {"passed": True, "findings": []}
+    assert json.loads(opm("validate", str(VALID), "--output", "json")) == EMPTY_REPORT
 
 
 def test_compat_selects_the_rules_of_an_older_release(opm: InProcessOpm, tmp_path: Path) -> None:
@@ -139,11 +140,12 @@ def test_published_content_must_remain(opm: InProcessOpm, tmp_path: Path) -> Non
     done = opm.attempt("validate", "new", "--against", published)
     assert (done.returncode, done.stdout) == (1, "")
     lines = [line for line in done.stderr.splitlines() if ": error: " in line or line.startswith("error: ")]
-    image = "image quay.io/example/demo-bundle:1.1.0 -> quay.io/example/other-bundle:1.1.0"
+    image = "image quay.io/example/demo-bundle:1.1.0 -> quay.io/example/other-bundle:1.1.0 [GATE-BUNDLE-CHANGED]"
+    default = "the published default channel stable became alpha [GATE-DEFAULT-CHANNEL]"
     assert lines == [
-        'error: package "extra": the published package was removed',
+        'error: package "extra": the published package was removed [GATE-PACKAGE-REMOVED]',
         f'new/demo/bundles.yaml:47: error: package "demo", bundle "demo.v1.1.0": the published bundle changed: {image}',
-        'new/demo/catalog.yaml:1: error: package "demo": the published default channel stable became alpha',
+        f'new/demo/catalog.yaml:1: error: package "demo": {default}',
     ]
     assert done.stderr.count("  hint: ") == 3
     done = opm.attempt("validate", "new", "--against", published, "--fragment", "-o", "json")

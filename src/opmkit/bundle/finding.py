@@ -50,6 +50,11 @@ class Finding:
     excerpt: str = field(default="", compare=False)
 
     @property
+    def text(self) -> str:
+        """The message with its subject, if the message does not contain it."""
+        return self.message
+
+    @property
     def location(self) -> str:
         """The location as compilers write it: ``file:line:column``."""
         return ":".join([self.file, *(str(number) for number in (self.line, self.column) if number)])

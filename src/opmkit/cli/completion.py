@@ -25,7 +25,7 @@ CHOICES = {
     "TOOL": ("none", "docker", "podman", "buildah"),
     "MODE": ("replaces", "semver", "semver-skippatch"),
     "LEVEL": ("none", "bundle-object-to-csv-metadata", "all"),
-    "FORM": ("text", "json", "sarif", "junit", "github", "json-alpha1"),
+    "FORM": ("text", "json", "sarif", "junit", "github", "markdown", "json-alpha1"),
     "SEVERITY": ("error", "warning"),
     "[TYPE]": ("basic", "semver", "substitutes", "composite"),
     "SHELL": ("bash", "zsh", "fish", "powershell"),

@@ -11,10 +11,9 @@ import typer
 
 from opmkit.cli.errors import UsageError
 from opmkit.cli.fbc_output import COMPAT_HELP
+from opmkit.cli.policy_file import REPORT_PANEL, RULES_PANEL, ConfigOption, FailOnOption, IgnoreOption
 
 COMMAND = "opm bundle validate"
-RULES_PANEL = "Rules"
-REPORT_PANEL = "Report"
 
 
 class ReportFormat(StrEnum):
@@ -25,6 +24,7 @@ class ReportFormat(StrEnum):
     SARIF = "sarif"
     JUNIT = "junit"
     GITHUB = "github"
+    MARKDOWN = "markdown"
     JSON_ALPHA1 = "json-alpha1"
 
 
@@ -72,18 +72,8 @@ class RuleFlags:
     list_optional: Annotated[
         bool, typer.Option("--list-optional", help="List the optional validators", rich_help_panel=RULES_PANEL)
     ] = False
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RULE,...", help="Rules to ignore", rich_help_panel=RULES_PANEL),
-    ] = None
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with severities, ignored rules and a baseline; default: .opm-validate.yaml if it exists",
-            rich_help_panel=RULES_PANEL,
-        ),
-    ] = None
+    ignore: IgnoreOption = None
+    config: ConfigOption = None
     labels_only: Annotated[
         bool,
         typer.Option(
@@ -129,18 +119,11 @@ class ReportFlags:
         str,
         typer.Option(
             metavar="FORM",
-            help="Output format: text, json, sarif, junit, github or json-alpha1",
+            help="Output format: text, json, sarif, junit, github, markdown or json-alpha1",
             rich_help_panel=REPORT_PANEL,
         ),
     ] = ""
-    fail_on: Annotated[
-        str,
-        typer.Option(
-            metavar="SEVERITY",
-            help="Lowest severity that makes the command fail: error (default) or warning",
-            rich_help_panel=REPORT_PANEL,
-        ),
-    ] = ""
+    fail_on: FailOnOption = ""
     baseline: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File with known findings to ignore", rich_help_panel=REPORT_PANEL),

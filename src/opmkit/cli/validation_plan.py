@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmkit.cli import policy_file
 from opmkit.cli.errors import UsageError
 from opmkit.cli.validation_flags import COMMAND
 
 if TYPE_CHECKING:
     from opmkit.bundle.finding import Severity
+    from opmkit.bundle.policy import Policy
     from opmkit.bundle.validation.baseline import Baseline
     from opmkit.bundle.validation.bundle_view import Options
     from opmkit.bundle.validation.compat import Compat
     from opmkit.bundle.validation.parallel_validator import ValidatorConfig
     from opmkit.bundle.validation.platforms import Inspect
-    from opmkit.bundle.validation.policy import Policy
     from opmkit.bundle.validation.profiles import Profile
     from opmkit.cli.validation_flags import ReportFlags, RuleFlags
 
@@ -60,7 +60,6 @@ class ValidationPlan:
             UnknownName, InvalidSelector, InvalidOption: an option of the validators is invalid.
             InvalidPolicy, StoreError: the policy file or the baseline is invalid or cannot be read.
         """
-        from opmkit.bundle.finding import Severity
         from opmkit.bundle.validation.baseline import read_baseline
         from opmkit.bundle.validation.optional_validators import CATEGORIES_VARIABLE, read_options, select_validators
         from opmkit.bundle.validation.profiles import DEFAULT, profile_named
@@ -68,9 +67,7 @@ class ValidationPlan:
         policy = load_policy(rule_flags, report_flags)
         profile = profile_named(rule_flags.profile or policy.profile or ("opm" if as_opm else DEFAULT))
         compat = parse_compat(rule_flags.compat or ("newest" if as_opm and profile.name == "opm" else ""))
-        fail_on = report_flags.fail_on or policy.fail_on or Severity.ERROR
-        if fail_on not in tuple(Severity):
-            raise UsageError(f"unknown severity {fail_on!r} of --fail-on: error or warning", COMMAND)
+        fail_on = policy_file.parse_fail_on(report_flags.fail_on, policy, COMMAND)
         chosen = [
             validator.name for text in rule_flags.select_optional or () for validator in select_validators(text, compat)
         ]
@@ -81,7 +78,7 @@ class ValidationPlan:
             tuple(dict.fromkeys([*policy.optional, *chosen, *report_flags.validators()])),
             read_options(values, os.environ.get(CATEGORIES_VARIABLE, "")),
             policy,
-            Severity(fail_on),
+            fail_on,
             rule_flags.labels_only,
             read_baseline(Path(policy.baseline)) if policy.baseline and not report_flags.write_baseline else None,
             tuple(filter(None, rule_flags.alpha_select_external.strip().split(os.pathsep))),
@@ -125,26 +122,8 @@ def load_policy(rule_flags: RuleFlags, report_flags: ReportFlags) -> Policy:
     """Return the policy of the file with the additions of the flags."""
     from dataclasses import replace
 
-    from opmkit.bundle.validation.policy import FILE_NAME, Ignore, Policy, read_policy
-
-    path = rule_flags.config or (Path(FILE_NAME) if Path(FILE_NAME).is_file() else None)
-    policy = read_policy(path, _rule_ids()) if path else Policy()
-    unknown = [rule for rule in rule_flags.ignore or () if rule not in _rule_ids()]
-    if unknown:
-        raise UsageError(
-            f"unknown rule {unknown[0]!r} of --ignore", COMMAND, hint="list the rules with 'opm bundle rules'"
-        )
-    ignores = tuple(Ignore(rule, "ignored on the command line") for rule in rule_flags.ignore or ())
+    path = policy_file.find_policy_file(rule_flags.config)
+    policy = policy_file.load_policy(path, rule_flags.ignore or (), COMMAND)
     if policy.baseline and path and not report_flags.baseline:
         policy = replace(policy, baseline=str(path.parent / policy.baseline))
-    return replace(
-        policy,
-        ignores=policy.ignores + ignores,
-        baseline=str(report_flags.baseline) if report_flags.baseline else policy.baseline,
-    )
-
-
-def _rule_ids() -> Collection[str]:
-    from opmkit.bundle.validation.rule_registry import rules
-
-    return rules()
+    return replace(policy, baseline=str(report_flags.baseline) if report_flags.baseline else policy.baseline)

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from opmkit.cli.console import print_bytes, print_json, print_line
+from opmkit.cli.console import print_bytes, print_json, print_line, print_text
 from opmkit.cli.errors import print_error, print_to_stderr
 from opmkit.cli.validation_flags import ReportFormat
 
@@ -27,7 +27,7 @@ def print_report(
     skipped: SkippedTags,
 ) -> None:
     """Print the results of all bundles in a format."""
-    from opmkit.bundle.validation import reports
+    from opmkit.bundle import reports
 
     if skipped.total and report_format not in (ReportFormat.TEXT, ReportFormat.JSON):  # no place in these formats
         print_to_stderr(f"skipped {skipped}")
@@ -39,12 +39,15 @@ def print_report(
         case ReportFormat.SARIF:
             from opmkit.bundle.validation.rule_registry import rules
 
-            print_json(reports.sarif.report(results, rules(), sources))
+            roots = {source.target: reports.sarif.target_uri(source.target, source.location) for source in sources}
+            print_json(reports.sarif.report(results, rules(), roots))
         case ReportFormat.JUNIT:
             print_bytes([reports.junit.report(results, fail_on).encode()])
         case ReportFormat.GITHUB:
             for line in reports.github.lines(results):
                 print_line(line)
+        case ReportFormat.MARKDOWN:
+            print_text(reports.markdown.report(results, fail_on))
         case ReportFormat.JSON_ALPHA1:
             print_json(reports.json.json_alpha1(results[0]))
 

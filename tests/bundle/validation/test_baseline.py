@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.policy import InvalidPolicy
 from opmkit.bundle.validation.baseline import encode_baseline, exclude_known, read_baseline
-from opmkit.bundle.validation.policy import InvalidPolicy
 from opmkit.bundle.validation.result import ValidationResult
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 A = Finding("a", rule="CSV-A", validator="csv", subject="one", file="manifests/csv.yaml", line=3)
 B = Finding("b", rule="CSV-B", validator="csv", severity=Severity.WARNING, file="manifests/csv.yaml")
 C = Finding("c", rule="GP-C", validator="good-practices", severity=Severity.WARNING, subject="manager")
-RESULT = ValidationResult("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
+RESULT = ValidationResult("demo/1.0.0", (A, B, C), "demo.v1.0.0", package="demo")
 
 
 def test_only_new_findings_are_reported(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_only_new_findings_are_reported(tmp_path: Path) -> None:
     baseline = read_baseline(path)
     moved = replace(A, message="a, elsewhere", line=90)
     new = replace(C, subject="sidecar")
-    later = ValidationResult("elsewhere", (moved, moved, B, C, new), "demo.v1.0.0", "demo")
+    later = ValidationResult("elsewhere", (moved, moved, B, C, new), "demo.v1.0.0", package="demo")
     assert exclude_known(later, baseline).findings == (moved, new)
     assert exclude_known(RESULT, baseline).findings == ()
     other = ValidationResult("other", (A,), "other.v1.0.0")

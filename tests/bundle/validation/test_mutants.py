@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from opmkit.bundle import reports
 from opmkit.bundle.content import ContentCache
 from opmkit.bundle.finding import Finding, Severity
 from opmkit.bundle.labels import CHANNELS, PACKAGE
-from opmkit.bundle.validation import reports
 from opmkit.bundle.validation.bundle_view import Options
 from opmkit.bundle.validation.compat import Compat
 from opmkit.bundle.validation.cross_bundle import BundleSummary, run_cross_bundle_rules
@@ -74,7 +74,9 @@ def to_result(bundle: BundleView, findings: list[Finding]) -> ValidationResult:
     across = (
         [finding for _, finding in run_cross_bundle_rules([summary] * 2, validators()["across"])] if summary else []
     )
-    return ValidationResult("mutant", (*findings, *across), name, bundle.annotations.get(PACKAGE, ""), summary)
+    return ValidationResult(
+        "mutant", (*findings, *across), name, package=bundle.annotations.get(PACKAGE, ""), summary=summary
+    )
 
 
 def write_reports(results: list[ValidationResult]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import orjson
 
-from opmkit.bundle.validation.policy import InvalidPolicy
+from opmkit.bundle.policy import InvalidPolicy
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.store.disk import disk_errors
 

@@ -37,7 +37,7 @@ class ValidationCache:
             value = orjson.loads(self.results.get(content) or b"")
             findings = tuple(map(_finding, value["findings"]))
             summary = value["summary"] and _summary(value["summary"], target)
-            return ValidationResult(target, findings, value["name"], value["package"], summary)
+            return ValidationResult(target, findings, value["name"], package=value["package"], summary=summary)
         except (ValueError, TypeError, KeyError):
             return None
 

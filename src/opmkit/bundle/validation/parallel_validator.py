@@ -77,7 +77,7 @@ class ValidatorConfig:
         findings = tuple(self.run(view))
         name = view.csv.object_name if view.csv else ""
         package = view.annotations.get(PACKAGE, "")
-        return ValidationResult(bundle.target, findings, name, package, BundleSummary.from_bundle(view))
+        return ValidationResult(bundle.target, findings, name, package=package, summary=BundleSummary.from_bundle(view))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

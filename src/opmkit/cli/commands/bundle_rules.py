@@ -11,13 +11,14 @@ from opmkit.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from opmkit.bundle.validation.rule import Rule
+    from opmkit.index.fbc.check.rules import CatalogRule
 
 
 def list_rules(
     rule: Annotated[str | None, typer.Argument(metavar="[RULE]", help="Rule to explain")] = None,
     output: Output = OutputFormat.TEXT,
 ) -> None:
-    """List the rules of validation, or explain one with examples
+    """List the rules for bundles and catalogs, or explain one with examples
 
     [bold]Examples:[/]
 
@@ -26,8 +27,9 @@ def list_rules(
       opm bundle rules CSV-REPLACES-FORMAT
     """
     from opmkit.bundle.validation.rule_registry import rules
+    from opmkit.index.fbc.check.rules import CATALOG_RULES
 
-    known = rules()
+    known: dict[str, Rule | CatalogRule] = {**rules(), **CATALOG_RULES}
     if rule is not None and rule.upper() not in known:
         raise UsageError(f"unknown rule {rule!r}", hint="list the rules with 'opm bundle rules'")
     chosen = [known[rule.upper()]] if rule else [known[name] for name in sorted(known)]
@@ -40,7 +42,7 @@ def list_rules(
         print_table(("RULE", "SEVERITY", "VALIDATOR", "SUMMARY"), rows)
 
 
-def _rule_as_json(rule: Rule) -> dict[str, str]:
+def _rule_as_json(rule: Rule | CatalogRule) -> dict[str, str]:
     return {
         "id": rule.id,
         "validator": rule.validator,
@@ -53,13 +55,14 @@ def _rule_as_json(rule: Rule) -> dict[str, str]:
     }
 
 
-def _print_rule(rule: Rule) -> None:
+def _print_rule(rule: Rule | CatalogRule) -> None:
     from inspect import cleandoc
 
     print_text(f"{rule.id} ({rule.severity}, validator {rule.validator}): {rule.summary}\n")
     if rule.explanation:
         print_text(f"{cleandoc(rule.explanation)}\n")
-    print_text(f"Hint: {rule.hint}")
+    if rule.hint:
+        print_text(f"Hint: {rule.hint}")
     for title, example in (("Bad", rule.bad), ("Good", rule.good)):
         if example:
             print_text(f"\n{title}:\n\n" + "\n".join(f"    {line}" for line in example.rstrip().splitlines()))

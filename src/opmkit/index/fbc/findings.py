@@ -36,9 +36,14 @@ class CatalogFinding(Finding):
         parts = (("package", self.package), ("channel", self.channel), ("bundle", self.bundle))
         object.__setattr__(self, "subject", ", ".join(f'{kind} "{name}"' for kind, name in parts if name))
 
+    @property
+    def text(self) -> str:
+        """The message with its subject."""
+        return f"{self.subject}: {self.message}" if self.subject else self.message
+
     def __str__(self) -> str:
         """Return the finding in one line."""
-        return ": ".join(filter(None, (self.location, self.subject, self.message)))
+        return f"{self.location}: {self.text}" if self.location else self.text
 
     def at(self, location: SourceLocation) -> Self:
         """Return the finding with the file and line of a blob."""

@@ -122,7 +122,7 @@ def read_file(path: FilePath) -> bytes:
     """
     with disk_errors(path):
         if path.stat().st_size > MAX_FILE:
-            raise_findings([CatalogFinding(f"larger than {MAX_FILE} bytes", file=str(path))])
+            raise_findings([CatalogFinding(f"larger than {MAX_FILE} bytes", file=str(path), rule="FBC-FILE-SIZE")])
         return path.read_bytes()
 
 
@@ -141,7 +141,7 @@ class _Loader:
             location = SourceLocation(name, document.line)
             if isinstance(document, InvalidDocument):
                 message = f"invalid YAML or JSON: {document.problem}"
-                self.errors.append(CatalogFinding(message, hint=_DOCUMENT_HINT).at(location))
+                self.errors.append(CatalogFinding(message, hint=_DOCUMENT_HINT, rule="FBC-SYNTAX").at(location))
             elif (blob := self._load_blob(document, location)) is not None:
                 yield blob
 
@@ -149,19 +149,21 @@ class _Loader:
         for key, line, _ in document.duplicates:
             key_location = SourceLocation(location.file, line or location.line)
             message = f"duplicate key {key!r}: only the last value counts"
-            warning = CatalogFinding(message, hint="Keep one of them.", severity=Severity.WARNING)
+            warning = CatalogFinding(
+                message, hint="Keep one of them.", severity=Severity.WARNING, rule="FBC-KEY-DUPLICATE"
+            )
             self.warnings.append(warning.at(key_location))
         if not isinstance(document.value, dict):
             kind = f"the document is {describe(document.value)}, not a mapping with a schema"
             message = "empty document" if document.value is None else kind
-            self.errors.append(CatalogFinding(message, hint=_DOCUMENT_HINT).at(location))
+            self.errors.append(CatalogFinding(message, hint=_DOCUMENT_HINT, rule="FBC-DOCUMENT").at(location))
             return None
         self.errors += [finding.at(location) for finding in _check_keys(document.value)]
         reader = FieldReader(document.value, lambda path, problem: self._report(location, path, problem))
         schema = reader.string("schema")
         if not schema:
             hint = "Set the schema, such as schema: olm.bundle."
-            self.errors.append(CatalogFinding("the document has no schema", hint=hint).at(location))
+            self.errors.append(CatalogFinding("the document has no schema", hint=hint, rule="FBC-SCHEMA").at(location))
             return None
         decode = _DECODERS.get(schema)
         if decode is not None:
@@ -170,7 +172,7 @@ class _Loader:
 
     def _report(self, location: SourceLocation, path: Path, problem: str) -> None:
         field_path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
-        self.errors.append(CatalogFinding(f"{field_path} {problem}", hint=_TYPE_HINT).at(location))
+        self.errors.append(CatalogFinding(f"{field_path} {problem}", hint=_TYPE_HINT, rule="FBC-TYPE").at(location))
 
 
 def _check_keys(document: Mapping[str, JsonValue]) -> Iterator[CatalogFinding]:
@@ -180,10 +182,12 @@ def _check_keys(document: Mapping[str, JsonValue]) -> Iterator[CatalogFinding]:
         by_folded[key.casefold()].append(key)
     for keys in by_folded.values():
         if len(keys) > 1:
-            yield CatalogFinding(f"the keys {' and '.join(keys)} differ only in case", hint="Keep one of them.")
+            yield CatalogFinding(
+                f"the keys {' and '.join(keys)} differ only in case", hint="Keep one of them.", rule="FBC-KEY-CASE"
+            )
     for name in ("schema", "package", "name"):
         if any(document[key] is None for key in by_folded.get(name, ())):
-            yield CatalogFinding(f"{name} is null, not a string", hint=_TYPE_HINT)
+            yield CatalogFinding(f"{name} is null, not a string", hint=_TYPE_HINT, rule="FBC-TYPE")
 
 
 def _decode_package(reader: FieldReader, location: SourceLocation) -> PackageBlob:

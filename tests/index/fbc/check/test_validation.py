@@ -11,13 +11,14 @@ import pytest
 from opmkit.index.fbc.blobs import BlobProperty, Blobs, BundleBlob, PackageBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.result import validate
+from opmkit.index.fbc.check.rules import CATALOG_RULES
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.load import LoadResult, load_directory, load_files
 from tests.kit.brokencatalogs import break_catalog
 from tests.kit.randomcatalogs import random_catalog, write_catalog
 
 if TYPE_CHECKING:
-    from opmkit.index.fbc.findings import CatalogFinding
+    from opmkit.bundle.finding import Finding
 
 CATALOGS = Path(__file__).parents[4] / "fixtures" / "catalogs"
 INVALID = sorted((CATALOGS / "invalid").iterdir())
@@ -27,7 +28,7 @@ def load(path: Path) -> LoadResult:
     return load_files([("catalog.yaml", path.read_bytes())])
 
 
-def format_finding(finding: CatalogFinding) -> str:
+def format_finding(finding: Finding) -> str:
     subject = f"{finding.subject}: " if finding.subject else ""
     return f"# {finding.severity} {finding.line}: {subject}{finding.message}"
 
@@ -46,12 +47,13 @@ def test_every_finding_has_a_file_and_a_hint(path: Path) -> None:
     for finding in validate(load(path), Compat.NEWEST).findings:
         assert finding.file == "catalog.yaml", finding
         assert finding.hint, finding
+        assert CATALOG_RULES[finding.rule].severity is finding.severity
 
 
 def test_valid_catalog_has_no_findings() -> None:
     result = validate(load_directory(CATALOGS / "valid"), Compat.NEWEST)
-    assert result.findings == []
-    assert result.report() == {"passed": True, "findings": []}
+    assert result.findings == ()
+    assert result.report() == {"passed": True, "findings": [], "allowed": [], "notices": []}
 
 
 def test_findings_are_grouped_by_package() -> None:

@@ -34,7 +34,11 @@ _TYPED_PROPERTIES = (PACKAGE, "olm.package.required", "olm.gvk", "olm.gvk.requir
 def check_bundle(bundle: BundleBlob) -> Iterator[CatalogFinding]:
     """Yield findings, without locations, about a bundle on its own."""
     if not bundle.name:
-        yield CatalogFinding("name must be set", hint="Set the name of its ClusterServiceVersion, such as op.v1.0.0.")
+        yield CatalogFinding(
+            "name must be set",
+            hint="Set the name of its ClusterServiceVersion, such as op.v1.0.0.",
+            rule="FBC-BUNDLE-NAME",
+        )
     yield from _check_images(bundle)
     for number, prop in enumerate(bundle.properties):
         for finding in _check_property(prop):
@@ -72,13 +76,13 @@ def _string(value: Mapping[str, JsonValue], name: str) -> str:
 def _check_images(bundle: BundleBlob) -> Iterator[CatalogFinding]:
     if not bundle.image and not any(True for _ in bundle.property_values(BUNDLE_OBJECT)):
         hint = f"Set its image, or embed its objects as {BUNDLE_OBJECT} properties."
-        yield CatalogFinding("bundle image must be set", hint=hint)
+        yield CatalogFinding("bundle image must be set", hint=hint, rule="FBC-BUNDLE-IMAGE")
     images = [("image", bundle.image)]
     images += [(f"relatedImages[{number}].image", item.image) for number, item in enumerate(bundle.related_images)]
     for path, image in images:
         if image and (problem := _reference_problem(image)):
             message, hint = problem
-            yield CatalogFinding(f"{path}: {message}", hint=hint, since="1.64")
+            yield CatalogFinding(f"{path}: {message}", hint=hint, since="1.64", rule="FBC-IMAGE-REFERENCE")
 
 
 def _reference_problem(image: str) -> tuple[str, str] | None:
@@ -103,7 +107,7 @@ def _check_property(prop: BlobProperty) -> Iterator[CatalogFinding]:
         since = "1.28" if prop.type == CSV_METADATA else ""
         for mismatch in decode_struct(prop.value, prop.type, DecodeMode.REWRITTEN).mismatches:
             message = f"{format_path(('value', *mismatch.path))} {mismatch.problem}"
-            yield CatalogFinding(message, hint=mismatch.hint, since=since)
+            yield CatalogFinding(message, hint=mismatch.hint, since=since, rule="FBC-PROPERTY")
 
 
 def _check_object(value: JsonValue) -> Iterator[CatalogFinding]:
@@ -112,7 +116,7 @@ def _check_object(value: JsonValue) -> Iterator[CatalogFinding]:
     if not isinstance(encoded, str) or (data := decode_base64(encoded)) is None:
         for mismatch in decode_struct(value, BUNDLE_OBJECT, DecodeMode.REWRITTEN).mismatches:
             message = f"{format_path(('value', *mismatch.path))} {mismatch.problem}"
-            yield CatalogFinding(message, hint="Encode the manifest with base64.")
+            yield CatalogFinding(message, hint="Encode the manifest with base64.", rule="FBC-OBJECT")
         return
     try:
         orjson.loads(data)
@@ -126,25 +130,29 @@ def _check_yaml(data: bytes) -> Iterator[CatalogFinding]:
     try:
         go_yaml.load(data, [])
     except InvalidDocument as error:
-        yield CatalogFinding(f"value.data: invalid object: {error.problem}", hint="Encode a manifest in JSON or YAML.")
+        yield CatalogFinding(
+            f"value.data: invalid object: {error.problem}", hint="Encode a manifest in JSON or YAML.", rule="FBC-OBJECT"
+        )
 
 
 def _check_package_property(bundle: BundleBlob) -> Iterator[CatalogFinding]:
     values = list(_package_values(bundle))
     if len(values) != 1:
         hint = f"Keep one of the {len(values)}." if values else "Add one with the fields packageName and version."
-        yield CatalogFinding(f'must be exactly one property with type "{PACKAGE}"', hint=hint)
+        yield CatalogFinding(
+            f'must be exactly one property with type "{PACKAGE}"', hint=hint, rule="FBC-PACKAGE-PROPERTY"
+        )
         return
     name, version, release = (_string(values[0], field) for field in ("packageName", "version", "release"))
     if name != bundle.package:
         message = f'package "{bundle.package}" does not match "{PACKAGE}" property "{name}"'
-        yield CatalogFinding(message, hint="Correct the one that is wrong.")
+        yield CatalogFinding(message, hint="Correct the one that is wrong.", rule="FBC-PACKAGE-PROPERTY")
     try:
         parsed = strict_version(version)
     except ValueError:
         message = f'"{PACKAGE}" property has version "{version}", which is not a semantic version'
         hint = "Write MAJOR.MINOR.PATCH, such as 1.0.0 or 1.0.0-rc.1, without a leading v."
-        yield CatalogFinding(message, hint=hint)
+        yield CatalogFinding(message, hint=hint, rule="FBC-VERSION")
         return
     if release:
         yield from _check_release(bundle, version, release, has_build=parsed.build is not None)
@@ -154,15 +162,19 @@ def _check_release(bundle: BundleBlob, version: str, release: str, *, has_build:
     since = "1.62"
     if problem := _release_problem(release):
         message = f'"{PACKAGE}" property has invalid release "{release}": {problem}'
-        yield CatalogFinding(message, hint="Write dot-separated identifiers, such as 1 or rc.2.", since=since)
+        yield CatalogFinding(
+            message, hint="Write dot-separated identifiers, such as 1 or rc.2.", since=since, rule="FBC-RELEASE"
+        )
         return
     if has_build:
         message = f'version "{version}" has build metadata, which excludes a release ("{release}")'
-        yield CatalogFinding(message, hint="Remove one of them, usually the build metadata.", since=since)
+        yield CatalogFinding(
+            message, hint="Remove one of them, usually the build metadata.", since=since, rule="FBC-RELEASE"
+        )
     name = f"{bundle.package}-v{version}-{release}"
     if bundle.name != name:
         message = f'a bundle with a release must be named "{name}"'
-        yield CatalogFinding(message, hint="Rename the bundle and its entries.", since=since)
+        yield CatalogFinding(message, hint="Rename the bundle and its entries.", since=since, rule="FBC-RELEASE")
 
 
 def _release_problem(release: str) -> str:

@@ -106,10 +106,20 @@ def _check_package(package: PackageBlobs, compat: Compat) -> Iterator[CatalogFin
 
 def _check_unnamed(package: PackageBlobs) -> Iterator[CatalogFinding]:
     for definition in package.packages:
-        yield locate(CatalogFinding("package name must not be empty", hint="Set the name of the package."), definition)
+        yield locate(
+            CatalogFinding(
+                "package name must not be empty", hint="Set the name of the package.", rule="FBC-PACKAGE-NAME"
+            ),
+            definition,
+        )
     for blob in package.members:
         yield locate(
-            CatalogFinding("package name must be set", hint=f"Set the package of the {_noun(blob.schema)}."), blob
+            CatalogFinding(
+                "package name must be set",
+                hint=f"Set the package of the {_noun(blob.schema)}.",
+                rule="FBC-PACKAGE-MISSING",
+            ),
+            blob,
         )
 
 
@@ -122,7 +132,7 @@ def _undefined_package(package: PackageBlobs) -> CatalogFinding:
     members = ", ".join(f"{count} {noun}" + "s" * (count > 1) for noun, count in counts.items())
     message = f'unknown package "{package.name}", which has {members}'
     hint = f"Add a document with schema: {PACKAGE}, name: {package.name} and a defaultChannel, or correct the name."
-    return CatalogFinding(message, hint=hint).at(package.members[0].location)
+    return CatalogFinding(message, hint=hint, rule="FBC-PACKAGE-UNKNOWN").at(package.members[0].location)
 
 
 def _check_duplicates(blobs: Iterable[PackagePart]) -> Iterator[CatalogFinding]:
@@ -133,60 +143,85 @@ def _check_duplicates(blobs: Iterable[PackagePart]) -> Iterator[CatalogFinding]:
         if first is not blob:
             since = "1.32" if blob.schema == DEPRECATIONS else ""
             message = f"duplicate {_noun(blob.schema)}: the first is at {first.location}"
-            yield locate(CatalogFinding(message, hint="Keep one of them.", since=since), blob)
+            yield locate(CatalogFinding(message, hint="Keep one of them.", since=since, rule="FBC-DUPLICATE"), blob)
 
 
 def _check_definition(definition: PackageBlob, package: PackageBlobs) -> Iterator[CatalogFinding]:
     channels = sorted({channel.name for channel in package.channels if channel.name})
     for problem in dns1123_label(definition.name):
-        yield CatalogFinding(f"invalid package name: {problem}", hint="Rename it in all its documents.", since="1.41")
+        yield CatalogFinding(
+            f"invalid package name: {problem}",
+            hint="Rename it in all its documents.",
+            since="1.41",
+            rule="FBC-PACKAGE-NAME",
+        )
     if definition.icon and decode_base64(definition.icon.data) is None:
         hint = "Encode the image with base64, or remove the icon."
-        yield CatalogFinding("icon.base64data is not valid base64", hint=hint)
+        yield CatalogFinding("icon.base64data is not valid base64", hint=hint, rule="FBC-ICON-DATA")
     if not package.channels:
         yield CatalogFinding(
-            "package must contain at least one channel", hint=f"Add a document with schema: {CHANNEL}."
+            "package must contain at least one channel",
+            hint=f"Add a document with schema: {CHANNEL}.",
+            rule="FBC-PACKAGE-EMPTY",
         )
     if not definition.default_channel:
         yield CatalogFinding(
-            "default channel must be set", hint=f"Set defaultChannel to one of: {', '.join(channels)}."
+            "default channel must be set",
+            hint=f"Set defaultChannel to one of: {', '.join(channels)}.",
+            rule="FBC-DEFAULT-CHANNEL",
         )
     elif definition.default_channel not in channels and channels:
         message = f'default channel "{definition.default_channel}" not found in channels list'
-        yield CatalogFinding(message, hint=f"Set defaultChannel to one of {', '.join(channels)}, or add that channel.")
+        yield CatalogFinding(
+            message,
+            hint=f"Set defaultChannel to one of {', '.join(channels)}, or add that channel.",
+            rule="FBC-DEFAULT-CHANNEL",
+        )
 
 
 def _check_channel(channel: ChannelBlob, bundles: set[str], compat: Compat) -> Iterator[CatalogFinding]:
     if not channel.name:
-        yield locate(CatalogFinding("channel name must not be empty", hint="Set the name of the channel."), channel)
+        yield locate(
+            CatalogFinding(
+                "channel name must not be empty", hint="Set the name of the channel.", rule="FBC-CHANNEL-NAME"
+            ),
+            channel,
+        )
     if not channel.entries:
         hint = "Add entries, or remove the channel."
-        yield locate(CatalogFinding("channel must contain at least one bundle", hint=hint), channel)
+        yield locate(
+            CatalogFinding("channel must contain at least one bundle", hint=hint, rule="FBC-CHANNEL-EMPTY"), channel
+        )
     for name, count in Counter(entry.name for entry in channel.entries).items():
         if count > 1:
-            yield locate(CatalogFinding(f'duplicate entry "{name}"', hint="Merge the entries."), channel)
+            yield locate(
+                CatalogFinding(f'duplicate entry "{name}"', hint="Merge the entries.", rule="FBC-ENTRY-DUPLICATE"),
+                channel,
+            )
     for entry in channel.entries:
         for finding in _check_entry(entry, bundles):
             yield locate(finding, channel, entry.name)
     if problem := check_graph(channel.entries, stop_at_skipped=compat is Compat.NEWEST):
-        yield locate(CatalogFinding(str(problem), hint=problem.hint), channel)
+        yield locate(CatalogFinding(str(problem), hint=problem.hint, rule="FBC-GRAPH"), channel)
 
 
 def _check_entry(entry: EntryBlob, bundles: set[str]) -> Iterator[CatalogFinding]:
     if not entry.name:
-        yield CatalogFinding("entry name must not be empty", hint="Set the name of a bundle.")
+        yield CatalogFinding("entry name must not be empty", hint="Set the name of a bundle.", rule="FBC-ENTRY-NAME")
     elif entry.name not in bundles:
         hint = f"Add the {BUNDLE} document of this name, or remove the entry from the channel."
-        yield CatalogFinding("no olm.bundle blob found for the entry", hint=hint)
+        yield CatalogFinding("no olm.bundle blob found for the entry", hint=hint, rule="FBC-ENTRY-BUNDLE")
     for number, skip in enumerate(entry.skips):
         if not skip:
-            yield CatalogFinding(f"skip[{number}] is empty", hint="Remove it.")
+            yield CatalogFinding(f"skip[{number}] is empty", hint="Remove it.", rule="FBC-SKIPS-EMPTY")
     if entry.skip_range:
         try:
             VersionRange.parse(entry.skip_range)
         except ValueError as error:
             message = f'invalid skipRange "{entry.skip_range}": {error}'
-            yield CatalogFinding(message, hint='Write a range such as ">=1.0.0 <1.2.0".', since="1.69")
+            yield CatalogFinding(
+                message, hint='Write a range such as ">=1.0.0 <1.2.0".', since="1.69", rule="FBC-SKIPRANGE"
+            )
 
 
 def _check_bundles(package: PackageBlobs) -> Iterator[CatalogFinding]:
@@ -197,13 +232,23 @@ def _check_bundles(package: PackageBlobs) -> Iterator[CatalogFinding]:
             yield locate(finding, bundle)
         if bundle.name not in entries:
             hint = "Add an entry for it to a channel, or remove the bundle."
-            yield locate(CatalogFinding("not found in any channel entries", hint=hint), bundle)
+            yield locate(
+                CatalogFinding("not found in any channel entries", hint=hint, rule="FBC-BUNDLE-STRANDED"), bundle
+            )
         by_version[version_with_release(bundle)].setdefault(bundle.name, bundle)
     for version, bundles in by_version.items():
         if version and len(bundles) > 1:
             *_, last = bundles.values()
             message = f"duplicate versions found in bundles: {version} is the version of {', '.join(sorted(bundles))}"
-            yield locate(CatalogFinding(message, hint="Give each its own version, or remove one.", since="1.47"), last)
+            yield locate(
+                CatalogFinding(
+                    message,
+                    hint="Give each its own version, or remove one.",
+                    since="1.47",
+                    rule="FBC-VERSION-DUPLICATE",
+                ),
+                last,
+            )
 
 
 def _check_deprecations(blob: DeprecationsBlob, package: PackageBlobs) -> Iterator[CatalogFinding]:
@@ -217,7 +262,7 @@ def _check_deprecations(blob: DeprecationsBlob, package: PackageBlobs) -> Iterat
             problems.append((message, "Keep one of them."))
         seen.add((entry.schema, entry.name))
         for message, hint in problems:
-            yield CatalogFinding(f"entries[{number}]: {message}", hint=hint, since="1.32")
+            yield CatalogFinding(f"entries[{number}]: {message}", hint=hint, since="1.32", rule="FBC-DEPRECATION")
 
 
 def _check_reference(entry: Deprecation, package: PackageBlobs) -> Iterator[tuple[str, str]]:

@@ -52,7 +52,7 @@ def check_policy(blobs: Blobs, policy: CatalogPolicy) -> Iterator[CatalogFinding
     """Yield the findings of a policy, errors and warnings, bundle by bundle."""
     if policy.openshift and not blobs.packages:
         hint = "Add the documents of a package."
-        yield CatalogFinding("the catalog has no olm.package document", hint=hint)
+        yield CatalogFinding("the catalog has no olm.package document", hint=hint, rule="GATE-NO-PACKAGE")
     if policy.published is not None:
         yield from check_published(blobs, policy.published, fragment=policy.fragment)
     for bundle in sorted(blobs.bundles, key=lambda blob: (blob.package, blob.name)):
@@ -65,10 +65,16 @@ def _check_bundle(bundle: BundleBlob, policy: CatalogPolicy) -> Iterator[Catalog
         yield from _check_metadata(bundle, policy.openshift)
         yield from _check_max_version(bundle, policy.openshift)
     if policy.pinned and bundle.image and not _PINNED.search(bundle.image):
-        yield CatalogFinding(f"image {bundle.image} has no digest", hint="Write the image as REPOSITORY@sha256:DIGEST.")
+        yield CatalogFinding(
+            f"image {bundle.image} has no digest",
+            hint="Write the image as REPOSITORY@sha256:DIGEST.",
+            rule="GATE-DIGEST",
+        )
     if policy.registries and bundle.image and not bundle.image.startswith(policy.registries):
         message = f"image {bundle.image} is not in an allowed registry: {', '.join(policy.registries)}"
-        yield CatalogFinding(message, hint="Copy the bundle image to an allowed registry, and refer to that image.")
+        yield CatalogFinding(
+            message, hint="Copy the bundle image to an allowed registry, and refer to that image.", rule="GATE-REGISTRY"
+        )
 
 
 def _check_metadata(bundle: BundleBlob, version: OpenShiftVersion) -> Iterator[CatalogFinding]:
@@ -80,9 +86,13 @@ def _check_metadata(bundle: BundleBlob, version: OpenShiftVersion) -> Iterator[C
     hint = f"Render the catalog from its bundle images {migration}."
     if wanted not in types:
         instead = f" instead of {unwanted}" if unwanted in types else ""
-        yield CatalogFinding(f"OpenShift {version} requires the property {wanted}{instead}", hint=hint)
+        yield CatalogFinding(
+            f"OpenShift {version} requires the property {wanted}{instead}", hint=hint, rule="GATE-METADATA-FORMAT"
+        )
     elif unwanted in types:
-        yield CatalogFinding(f"OpenShift {version} does not support the property {unwanted}", hint=hint)
+        yield CatalogFinding(
+            f"OpenShift {version} does not support the property {unwanted}", hint=hint, rule="GATE-METADATA-FORMAT"
+        )
 
 
 def _check_max_version(bundle: BundleBlob, version: OpenShiftVersion) -> Iterator[CatalogFinding]:
@@ -93,8 +103,10 @@ def _check_max_version(bundle: BundleBlob, version: OpenShiftVersion) -> Iterato
             last = None
         if last is None:
             hint = "Write major and minor as a string, such as '4.14'."
-            yield CatalogFinding(f"the property {MAX_VERSION} is not a version", hint=hint)
+            yield CatalogFinding(
+                f"the property {MAX_VERSION} is not a version", hint=hint, rule="GATE-MAX-VERSION-FORMAT"
+            )
         elif last < version:
             message = f"the bundle does not work on OpenShift {version}: {MAX_VERSION} is {last}"
             hint = "Remove the bundle from the catalogs of later versions."
-            yield CatalogFinding(message, hint=hint, severity=Severity.WARNING)
+            yield CatalogFinding(message, hint=hint, severity=Severity.WARNING, rule="GATE-MAX-VERSION")

@@ -46,7 +46,9 @@ def check_published(blobs: Blobs, published: Blobs, *, fragment: bool = False) -
             yield from _PackageComparison(old, new).check()
         elif not fragment:
             hint = "Add its documents again; clusters can have it installed."
-            yield CatalogFinding("the published package was removed", hint=hint, package=old.name)
+            yield CatalogFinding(
+                "the published package was removed", hint=hint, package=old.name, rule="GATE-PACKAGE-REMOVED"
+            )
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ class _PackageComparison:
                 yield from self._check_upgrade_paths(old, new)
             else:
                 hint = "Add it again; subscriptions of clusters can refer to it."
-                finding = CatalogFinding("the published channel was removed", hint=hint, package=self.new.name)
+                finding = CatalogFinding(
+                    "the published channel was removed", hint=hint, package=self.new.name, rule="GATE-CHANNEL-REMOVED"
+                )
                 yield replace(finding, channel=old.name).at(self.location)
         yield from self._check_bundles({entry.name for channel in permanent for entry in channel.entries})
 
@@ -93,14 +97,16 @@ class _PackageComparison:
             if old.default_channel and old.default_channel != new.default_channel:
                 message = f"the published default channel {old.default_channel} became {new.default_channel or 'none'}"
                 hint = f"Set defaultChannel to {old.default_channel}; subscriptions without a channel follow it."
-                yield locate(CatalogFinding(message, hint=hint), new)
+                yield locate(CatalogFinding(message, hint=hint, rule="GATE-DEFAULT-CHANNEL"), new)
 
     def _check_entries(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
         names = {entry.name for entry in new.entries}
         hint = "Add it again; clusters can have it installed."
         for entry in old.entries:
             if entry.name not in names:
-                finding = CatalogFinding("the published bundle was removed from the channel", hint=hint)
+                finding = CatalogFinding(
+                    "the published bundle was removed from the channel", hint=hint, rule="GATE-BUNDLE-REMOVED"
+                )
                 yield locate(finding, new, entry.name)
 
     def _check_head(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
@@ -114,7 +120,7 @@ class _PackageComparison:
         if older or after in {entry.name for entry in old.entries}:
             message = f"the head moved back from the published head {before}"
             hint = f"Make {before}, or a newer bundle that replaces it, the head of the channel."
-            yield locate(CatalogFinding(message, hint=hint), new, after)
+            yield locate(CatalogFinding(message, hint=hint, rule="GATE-HEAD"), new, after)
 
     def _check_upgrade_paths(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
         names = [entry.name for entry in old.entries]
@@ -124,7 +130,7 @@ class _PackageComparison:
             if heads and name in upgradable_before and name not in upgradable:
                 message = f"the published upgrade path ends: {heads} cannot be reached from this bundle"
                 hint = f"Let {heads}, or an entry from which it can be reached, replace or skip {name}."
-                yield locate(CatalogFinding(message, hint=hint), new, name)
+                yield locate(CatalogFinding(message, hint=hint, rule="GATE-UPGRADE-PATH"), new, name)
 
     def _upgradable(self, channel: ChannelBlob, names: Iterable[str]) -> set[str]:
         """Return the heads of a channel and those of its entries and of further names that OLM upgrades to a head."""
@@ -164,7 +170,7 @@ class _PackageComparison:
             if new and old.name in names and (changes := list(_changes(old, new))):
                 message = f"the published bundle changed: {', '.join(changes)}"
                 hint = "Restore it, and publish the change as a bundle with a new name and version."
-                yield locate(CatalogFinding(message, hint=hint), new)
+                yield locate(CatalogFinding(message, hint=hint, rule="GATE-BUNDLE-CHANGED"), new)
 
 
 def _changes(old: BundleBlob, new: BundleBlob) -> Iterator[str]:

@@ -6,61 +6,83 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.result import TargetResult
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.check.policy import CatalogPolicy, check_policy
 from opmkit.index.fbc.check.warnings import find_warnings
+from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from opmkit.bundle.finding import Finding
     from opmkit.index.fbc.compat import Compat
-    from opmkit.index.fbc.findings import CatalogFinding
     from opmkit.index.fbc.load import LoadResult
 
 NO_POLICY = CatalogPolicy()
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationResult:
-    """The errors and warnings of a catalog, each package by package."""
-
-    errors: tuple[CatalogFinding, ...]
-    warnings: tuple[CatalogFinding, ...]
+class CatalogResult(TargetResult):
+    """The findings for one catalog, sorted by file and line."""
 
     @property
     def passed(self) -> bool:
         """Return whether the catalog is valid."""
-        return not self.errors
+        return self.passes(Severity.ERROR)
 
     @property
-    def findings(self) -> list[CatalogFinding]:
-        """Return errors and warnings, sorted by file and line."""
-        return sorted((*self.errors, *self.warnings), key=lambda finding: (finding.file, finding.line))
+    def errors(self) -> tuple[Finding, ...]:
+        """Return the findings that are errors."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
-    def report(self) -> dict[str, Any]:
-        """Return a JSON document: the fields that Go opm prints, and ``findings``."""
-        error = {"error": {"message": "\n".join(map(str, self.errors))}} if self.errors else {}
-        return {"passed": self.passed, **error, "findings": [_to_dict(finding) for finding in self.findings]}
+    def names(self, finding: Finding) -> Mapping[str, tuple[str, ...]]:
+        """Return the names of a finding: its own package, channel and bundle."""
+        names = TargetResult.names(self, finding)
+        if not isinstance(finding, CatalogFinding):
+            return names
+        return {**names, "package": (finding.package,), "channel": (finding.channel,), "bundle": (finding.bundle,)}
+
+    def report(self, fail_on: Severity = Severity.ERROR) -> dict[str, Any]:
+        """Return a JSON document: the fields that Go opm prints, and further ones."""
+        failures = [finding for finding in self.findings if finding.fails(fail_on)]
+        messages = [*map(str, failures), *(self.notices if fail_on is Severity.WARNING else ())]
+        error = {"error": {"message": "\n".join(messages)}} if messages else {}
+        return {
+            "passed": self.passes(fail_on),
+            **error,
+            "findings": [_to_dict(finding) for finding in self.findings],
+            "allowed": [{**_to_dict(allowed.finding), "reason": allowed.reason} for allowed in self.allowed],
+            "notices": list(self.notices),
+        }
 
 
-def validate(loaded: LoadResult, compat: Compat, policy: CatalogPolicy = NO_POLICY) -> ValidationResult:
-    """Validate a loaded catalog by the rules of a release of Go opm and the requirements of a policy."""
-    errors = (*loaded.errors, *check_blobs(loaded.blobs, compat))
-    warnings = (*loaded.warnings, *find_warnings(loaded.blobs))
-    found = tuple(check_policy(loaded.blobs, policy))
-    return ValidationResult(
-        (*errors, *(finding for finding in found if finding.severity is Severity.ERROR)),
-        (*warnings, *(finding for finding in found if finding.severity is Severity.WARNING)),
+def validate(
+    loaded: LoadResult, compat: Compat, policy: CatalogPolicy = NO_POLICY, *, target: str = ""
+) -> CatalogResult:
+    """Validate the loaded catalog ``target`` by the rules of a release of Go opm and the requirements of a policy."""
+    findings = (
+        *loaded.errors,
+        *check_blobs(loaded.blobs, compat),
+        *loaded.warnings,
+        *find_warnings(loaded.blobs),
+        *check_policy(loaded.blobs, policy),
     )
+    order = sorted(findings, key=lambda finding: (finding.file, finding.line, finding.severity))
+    return CatalogResult(target, tuple(order))
 
 
-def _to_dict(finding: CatalogFinding) -> dict[str, Any]:
+def _to_dict(finding: Finding) -> dict[str, Any]:
+    catalog = finding if isinstance(finding, CatalogFinding) else CatalogFinding(finding.message)
     return {
+        "rule": finding.rule,
         "severity": finding.severity.value,
         "message": finding.message,
         "hint": finding.hint,
-        "package": finding.package,
-        "channel": finding.channel,
-        "bundle": finding.bundle,
+        "package": catalog.package,
+        "channel": catalog.channel,
+        "bundle": catalog.bundle,
         "file": finding.file,
         "line": finding.line,
-        "since": finding.since,
+        "since": catalog.since,
     }

@@ -61,24 +61,28 @@ def _check_icon(definition: PackageBlob) -> Iterator[CatalogFinding]:
         problem = f"the data {error}"
     if problem:
         hint = "Encode the image again, or correct the mediatype; otherwise consoles do not show the icon."
-        yield CatalogFinding(f"icon: {problem}", hint=hint)
+        yield CatalogFinding(f"icon: {problem}", hint=hint, rule="FBC-ICON-IMAGE")
 
 
 def _check_graph(channel: ChannelBlob) -> Iterator[CatalogFinding]:
     if check_graph(channel.entries) is None and (older := check_graph(channel.entries, stop_at_skipped=False)):
-        yield CatalogFinding(f"invalid for releases of opm before 1.58: {older}", hint=older.hint)
+        yield CatalogFinding(
+            f"invalid for releases of opm before 1.58: {older}", hint=older.hint, rule="FBC-GRAPH-BEFORE-1.58"
+        )
 
 
 def _check_edges(entry: EntryBlob, versions: Mapping[str, Version]) -> Iterator[CatalogFinding]:
     if entry.name in (entry.replaces, *entry.skips):
-        yield CatalogFinding("the entry replaces or skips itself", hint="Remove its own name.")
+        yield CatalogFinding("the entry replaces or skips itself", hint="Remove its own name.", rule="FBC-ENTRY-SELF")
     if len(set(entry.skips)) < len(entry.skips):
-        yield CatalogFinding("duplicate names in skips", hint="Keep each name once.")
+        yield CatalogFinding("duplicate names in skips", hint="Keep each name once.", rule="FBC-SKIPS-DUPLICATE")
     version = versions.get(entry.name)
     for verb, name in (("replaces", entry.replaces), *(("skips", skip) for skip in entry.skips)):
         other = versions.get(name)
         if version and other and other > version:
-            yield CatalogFinding(f"{verb} {name}, which has the higher version {other}", hint="Reverse the edge.")
+            yield CatalogFinding(
+                f"{verb} {name}, which has the higher version {other}", hint="Reverse the edge.", rule="FBC-ENTRY-ORDER"
+            )
 
 
 def _check_range(entry: EntryBlob, versions: Mapping[str, Version]) -> Iterator[CatalogFinding]:
@@ -89,11 +93,11 @@ def _check_range(entry: EntryBlob, versions: Mapping[str, Version]) -> Iterator[
     subject = f'skipRange "{entry.skip_range}"'
     if parsed.dropped:
         message = f"{subject}: {' '.join(parsed.dropped)} is ignored"
-        yield CatalogFinding(message, hint='Write a range such as ">=1.0.0 <1.2.0".')
+        yield CatalogFinding(message, hint='Write a range such as ">=1.0.0 <1.2.0".', rule="FBC-SKIPRANGE-IGNORED")
     if not parsed.is_complete:
         message = f"{subject}: empty alternative next to ||, which crashes resolvers"
-        yield CatalogFinding(message, hint="Remove the extra ||.")
+        yield CatalogFinding(message, hint="Remove the extra ||.", rule="FBC-SKIPRANGE-IGNORED")
     version = versions.get(entry.name)
     if version and version in parsed:
         message = f"{subject} contains the entry's own version {version}"
-        yield CatalogFinding(message, hint=f"End the range before it: <{version}.")
+        yield CatalogFinding(message, hint=f"End the range before it: <{version}.", rule="FBC-SKIPRANGE-SELF")

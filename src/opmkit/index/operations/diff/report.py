@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
+from opmkit.imagetools.markdown import code, row
 from opmkit.index.operations.diff.model import ChangeKind
 
 if TYPE_CHECKING:
@@ -80,18 +81,18 @@ def diff_as_markdown(diff: IndexDiff) -> str:
 
 
 def _package_sections(package: PackageChange) -> Iterator[str]:
-    yield f"### Package {_code(package.name)} {package.kind}"
+    yield f"### Package {code(package.name)} {package.kind}"
     if package.default_before != package.default_after:
-        yield f"Default channel: {_code(package.default_before)} → {_code(package.default_after)}"
+        yield f"Default channel: {code(package.default_before)} → {code(package.default_after)}"
     if package.channels:
         header = "| Channel | | Head before | Head after | In | Out | Other edges |\n|---|---|---|---|---|---|---|"
         rows = (
-            _row(
-                _code(channel.name),
+            row(
+                code(channel.name),
                 channel.kind,
-                _code(channel.head_before),
-                _code(channel.head_after),
-                *(", ".join(map(_code, n)) for n in (channel.bundles_in, channel.bundles_out, channel.edges_changed)),
+                code(channel.head_before),
+                code(channel.head_after),
+                *(", ".join(map(code, n)) for n in (channel.bundles_in, channel.bundles_out, channel.edges_changed)),
             )
             for channel in package.channels
         )
@@ -100,37 +101,21 @@ def _package_sections(package: PackageChange) -> Iterator[str]:
         yield _bundle_table(package.bundles)
     if package.deprecations:
         header = "| Deprecation of | | Message |\n|---|---|---|"
-        rows = (_row(_code(change.subject), change.kind, _code(change.message)) for change in package.deprecations)
+        rows = (row(code(change.subject), change.kind, code(change.message)) for change in package.deprecations)
         yield "\n".join([header, *rows])
     if package.others and package.kind is ChangeKind.CHANGED:
-        yield f"Also changed: {', '.join(map(_code, package.others))}"
+        yield f"Also changed: {', '.join(map(code, package.others))}"
 
 
 def _bundle_table(bundles: tuple[BundleChange, ...]) -> str:
     header = "| Bundle | | Version | Image |\n|---|---|---|---|"
     rows = (
-        _row(
-            _code(bundle.name),
+        row(
+            code(bundle.name),
             f"{bundle.kind}, deprecated" if bundle.deprecated else bundle.kind,
-            _code(bundle.version),
-            _code(bundle.image),
+            code(bundle.version),
+            code(bundle.image),
         )
         for bundle in bundles
     )
     return "\n".join([header, *rows])
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _code(text: str) -> str:
-    """Quote text in more backticks than it contains; escape bars for table cells."""
-    if not text:
-        return ""
-    text = escape_controls(text).replace("|", "\\|")
-    fence = "`"
-    while fence in text:
-        fence += "`"
-    gap = " " if "`" in text else ""
-    return f"{fence}{gap}{text}{gap}{fence}"

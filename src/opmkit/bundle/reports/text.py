@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.result import ValidationResult
+    from opmkit.bundle.result import TargetResult
 
     _FindingKey: TypeAlias = tuple[Severity, str, str, str]
     _Occurrence: TypeAlias = tuple[str, Finding]
@@ -25,7 +25,7 @@ _NONE_SKIPPED = SkippedTags()
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow"}
 
 
-def lines(results: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> Iterator[tuple[str, str]]:
+def lines(results: Sequence[TargetResult], skipped: SkippedTags = _NONE_SKIPPED) -> Iterator[tuple[str, str]]:
     """Yield lines with their rich styles, "" for none.
 
     A finding with the same text in several bundles is printed once, after the bundles, with its occurrences.
@@ -45,15 +45,16 @@ def _shared_order(occurrences: Sequence[_Occurrence]) -> tuple[Severity, str]:
     return finding.severity, finding.rule
 
 
-def summary(results: Sequence[ValidationResult], skipped: SkippedTags = _NONE_SKIPPED) -> str:
-    """Return the totals as one line."""
+def summary(results: Sequence[TargetResult], skipped: SkippedTags = _NONE_SKIPPED, *, noun: str = "bundle") -> str:
+    """Return the totals as one line; ``noun`` is the singular of the kind of target."""
     unread = sum(bool(result.error) for result in results)
     parts = [
-        _plural(len(results), "bundle"),
+        _plural(len(results), noun),
         _plural(sum(result.count(Severity.ERROR) for result in results), "error"),
         _plural(sum(result.count(Severity.WARNING) for result in results), "warning"),
     ]
-    parts += [f"{unread} not readable"] * bool(unread)
+    allowed = sum(len(result.allowed) for result in results)
+    parts += [f"{allowed} allowed"] * bool(allowed) + [f"{unread} not readable"] * bool(unread)
     return ", ".join(parts) + f" (skipped {skipped})" * bool(skipped.total)
 
 
@@ -61,7 +62,7 @@ def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _shared_findings(results: Sequence[ValidationResult]) -> dict[_FindingKey, list[_Occurrence]]:
+def _shared_findings(results: Sequence[TargetResult]) -> dict[_FindingKey, list[_Occurrence]]:
     """Group the findings that more than one bundle has, by text."""
     groups: dict[_FindingKey, list[_Occurrence]] = {}
     for result in results:
@@ -85,7 +86,7 @@ def _shared(occurrences: Sequence[_Occurrence]) -> Iterator[tuple[str, str]]:
         yield f"    and {len(occurrences) - MAX_OCCURRENCES} more", ""
 
 
-def _bundle(result: ValidationResult, shared: Container[_FindingKey]) -> Iterator[tuple[str, str]]:
+def _bundle(result: TargetResult, shared: Container[_FindingKey]) -> Iterator[tuple[str, str]]:
     if result.error:
         yield f"{result.target}: {result.error}", _STYLES[Severity.ERROR]
         if result.hint:
@@ -93,7 +94,6 @@ def _bundle(result: ValidationResult, shared: Container[_FindingKey]) -> Iterato
         return
     if not result.findings:
         yield f"{result.target}: no findings", "green"
-        return
     own = sorted((finding for finding in result.findings if _key(finding) not in shared), key=_order)
     if own:
         yield f"{result.target}:", "bold"
@@ -102,6 +102,10 @@ def _bundle(result: ValidationResult, shared: Container[_FindingKey]) -> Iterato
             yield f"  {file}", "underline"
         for finding in findings:
             yield from _finding(finding)
+    for allowed in result.allowed:
+        location = f"{allowed.finding.location}: " if allowed.finding.file else ""
+        yield f"  allowed {allowed.finding.rule}: {location}{allowed.finding.text}", "dim"
+        yield f"    reason: {allowed.reason}", "dim"
 
 
 def _order(finding: Finding) -> tuple[str, int, int, Severity, str]:

@@ -9,6 +9,8 @@ from opmkit.bundle.finding import Severity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opmkit.bundle.finding import Finding
+    from opmkit.bundle.result import TargetResult
     from opmkit.bundle.validation.result import ValidationResult
 
 VERSION = 1
@@ -35,24 +37,26 @@ def _bundle(result: ValidationResult, fail_on: Severity) -> dict[str, Any]:
         "package": result.package,
         "passed": result.passes(fail_on),
         **failure,
-        "findings": [
-            {
-                "rule": finding.rule,
-                "validator": finding.validator,
-                "severity": finding.severity.value,
-                "message": finding.message,
-                "hint": finding.hint,
-                "subject": finding.subject,
-                "file": finding.file,
-                "line": finding.line,
-                "column": finding.column,
-            }
-            for finding in result.findings
-        ],
+        "findings": [_finding(finding) for finding in result.findings],
+        "allowed": [{**_finding(allowed.finding), "reason": allowed.reason} for allowed in result.allowed],
     }
 
 
-def json_alpha1(result: ValidationResult) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "validator": finding.validator,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "hint": finding.hint,
+        "subject": finding.subject,
+        "file": finding.file,
+        "line": finding.line,
+        "column": finding.column,
+    }
+
+
+def json_alpha1(result: TargetResult) -> dict[str, Any]:
     """Return the result of one bundle in the format of ``operator-sdk bundle validate -o json-alpha1``.
 
     ``outputs`` is None if there are no findings.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from opmkit.bundle.finding import Finding, Severity
-from opmkit.bundle.validation.policy import InvalidPolicy, read_policy
+from opmkit.bundle.policy import CatalogSettings, Ignore, InvalidPolicy, Policy, read_policy
 from opmkit.bundle.validation.result import ValidationResult
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ RULES = ("CSV-A", "CSV-B", "GP-C")
 A = Finding("a", rule="CSV-A", validator="csv", subject="one", file="manifests/csv.yaml", line=3)
 B = Finding("b", rule="CSV-B", validator="csv", severity=Severity.WARNING, file="manifests/csv.yaml")
 C = Finding("c", rule="GP-C", validator="good-practices", severity=Severity.WARNING, subject="manager")
-RESULT = ValidationResult("demo/1.0.0", (A, B, C), "demo.v1.0.0", "demo")
+RESULT = ValidationResult("demo/1.0.0", (A, B, C), "demo.v1.0.0", package="demo")
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -54,11 +55,17 @@ optional-values: {k8s-version: 1.25}
         ("rule: CSV-*, file: manifests/*", "GP-C"),
         ("rule: '*', bundle: demo/*", ""),
         ("rule: '*', bundle: demo.v2*", "CSV-A CSV-B GP-C"),
+        ("rule: '*', package: demo, target: demo/1*", ""),
+        ("rule: '*', package: other", "CSV-A CSV-B GP-C"),
+        ("rule: '*', channel: stable", "CSV-A CSV-B GP-C"),
     ],
 )
 def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
     policy = read_policy(write(tmp_path, f"ignore: [{{{ignore}, reason: so}}]"), RULES)
-    assert " ".join(finding.rule for finding in policy.apply(RESULT).findings) == remaining
+    applied = policy.apply(RESULT)
+    assert " ".join(finding.rule for finding in applied.findings) == remaining
+    assert {allowed.reason for allowed in applied.allowed} <= {"so"}
+    assert len(applied.findings) + len(applied.allowed) == len(RESULT.findings)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +78,17 @@ def test_ignores(ignore: str, remaining: str, tmp_path: Path) -> None:
         ("severity:\n  CSV-A: fatal", ":2:3", "error or warning"),
         ("ignore:\n- rule: CSV-A", ":2:3", "reason"),
         ("ignore:\n- rule: CSV-A\n  because: x", ":3:3", "unknown"),
+        ("ignore:\n- rule: CSV-A\n  reason: ' '", ":2:3", "reason"),
+        ("ignore:\n- rule: CVS-*\n  reason: x", ":2:3", "known rule"),
+        ("ignore:\n- rule: [CSV-A]\n  reason: x", ":2:3", "string"),
+        ("ignore:\n- CSV-A", ":2:3", "mapping"),
+        ("severity:\n  1: off", ":2:3", "known rule"),
+        ("catalog: [a]", ":1:1", "mapping"),
+        ("catalog:\n  digests: true", ":2:3", "unknown"),
+        ("catalog:\n  require-digests: 'yes'", ":2:3", "boolean"),
+        ("catalog:\n  openshift-version: 4.17", ":2:3", "string"),
+        ("catalog:\n  allowed-registries: quay.io", ":2:3", "list"),
+        ("catalog: {against: [a]}", ":1:11", "string"),
         ("ignore: {}\nfail-on: never", ":2:1", "error or warning"),
         ("ignore: CSV-A", ":1:1", "list"),
         ("optional: good-practices", ":1:1", "list"),
@@ -88,3 +106,31 @@ def test_invalid_policies_are_located(text: str, location: str, message: str, tm
 
 def test_empty_policy(tmp_path: Path) -> None:
     assert read_policy(write(tmp_path, "# nothing yet\n"), RULES).apply(RESULT) == RESULT
+
+
+def test_settings_for_catalogs(tmp_path: Path) -> None:
+    text = """
+catalog:
+  openshift-version: "4.17"
+  require-digests: true
+  allowed-registries: [quay.io/me/]
+  against: quay.io/me/catalog:1
+  fragment: false
+"""
+    settings = read_policy(write(tmp_path, text), RULES).catalog
+    assert settings == CatalogSettings("4.17", True, ("quay.io/me/",), "quay.io/me/catalog:1", False)
+    assert read_policy(write(tmp_path, "profile: all"), RULES).catalog == CatalogSettings()
+
+
+def test_entries_that_allow_nothing(tmp_path: Path) -> None:
+    text = """
+ignore:
+- {rule: CSV-A, reason: it is there}
+- {rule: CSV-A, subject: two, reason: it is not there}
+- {rule: GP-C, reason: "a rule of something else"}
+- {rule: CSV-B, target: other, reason: another target}
+"""
+    path = write(tmp_path, text)
+    (unused,) = read_policy(path, RULES).unused(replace(RESULT, findings=(A,)), ("CSV-A", "CSV-B"))
+    assert (unused.location, str(unused)) == (f"{path}:4:3", "rule CSV-A, subject two")
+    assert Policy(ignores=(Ignore("CSV-A", "ignored on the command line"),)).unused(RESULT, ()) == ()

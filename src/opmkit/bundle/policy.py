@@ -1,16 +1,17 @@
-"""Policy file of a project: severities of rules, and ignored findings."""
+"""Policy file of a project: severities of rules, findings that it allows, and requirements on catalogs."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opmkit.bundle.content import Content
 from opmkit.bundle.document import MAX_BYTES
 from opmkit.bundle.errors import BundleError
 from opmkit.bundle.finding import Severity
+from opmkit.bundle.result import AllowedFinding, TargetResult
 from opmkit.imagetools.hints import Hint, Operation
 from opmkit.imagetools.store.disk import disk_errors
 
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 
     from opmkit.bundle.field_path import FieldPath
     from opmkit.bundle.finding import Finding
-    from opmkit.bundle.validation.result import ValidationResult
 
 FILE_NAME = ".opm-validate.yaml"
 """Name of the policy file in the working directory."""
 OFF = "off"
 
-_KEYS = ("profile", "fail-on", "severity", "ignore", "baseline", "optional", "optional-values")
-_IGNORE_KEYS = ("rule", "bundle", "file", "subject", "reason")
+_KEYS = ("profile", "fail-on", "severity", "ignore", "baseline", "optional", "optional-values", "catalog")
+_IGNORE_KEYS = ("rule", "target", "package", "channel", "bundle", "file", "subject", "reason")
+_CATALOG_KEYS = ("openshift-version", "require-digests", "allowed-registries", "against", "fragment")
+
+_Result = TypeVar("_Result", bound=TargetResult)
 
 
 class InvalidPolicy(BundleError):
@@ -36,22 +39,59 @@ class InvalidPolicy(BundleError):
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """Findings to ignore, and the reason. All fields but the reason are shell patterns."""
+    """Findings to allow, and the reason.
+
+    Attributes:
+        rule: Pattern of rule ids. This and the other patterns are shell patterns.
+        reason: Why the findings are allowed.
+        target: Pattern of the name of the bundle or catalog on the command line.
+        package: Pattern of packages.
+        channel: Pattern of channels.
+        bundle: Pattern of names of bundles, or of their names on the command line.
+        file: Pattern of files.
+        subject: Pattern of subjects.
+        location: File, line and column of the entry in the policy file, "" for one of the command line.
+    """
 
     rule: str
     reason: str
+    target: str = "*"
+    package: str = "*"
+    channel: str = "*"
     bundle: str = "*"
     file: str = "*"
     subject: str = "*"
+    location: str = field(default="", compare=False)
 
-    def covers(self, result: ValidationResult, finding: Finding) -> bool:
-        """Return whether a finding is ignored; the bundle is matched by its name and by its target."""
-        return (
-            fnmatchcase(finding.rule, self.rule)
-            and fnmatchcase(finding.file, self.file)
-            and fnmatchcase(finding.subject, self.subject)
-            and any(fnmatchcase(name, self.bundle) for name in (result.name, result.target))
+    def covers(self, result: TargetResult, finding: Finding) -> bool:
+        """Return whether a finding is allowed."""
+        return all(
+            any(fnmatchcase(name, getattr(self, key)) for name in names) for key, names in result.names(finding).items()
         )
+
+    def __str__(self) -> str:
+        """Return the patterns in one line: ``rule FBC-GRAPH, package lagoon``."""
+        patterns = {key: getattr(self, key) for key in _IGNORE_KEYS if key != "reason"}
+        return ", ".join(f"{key} {pattern}" for key, pattern in patterns.items() if pattern != "*" or key == "rule")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSettings:
+    """Defaults of the flags for catalogs, None if the policy does not set them.
+
+    Attributes:
+        openshift_version: OpenShift version that serves the catalog, such as ``4.17``.
+        require_digests: Whether bundle images must have a digest.
+        allowed_registries: Allowed prefixes of bundle images.
+        against: The published index.
+        fragment: Whether the catalog is a part of the published index.
+    """
+
+    openshift_version: str | None = None
+    require_digests: bool | None = None
+    allowed_registries: tuple[str, ...] | None = None
+    against: str | None = None
+    fragment: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +102,11 @@ class Policy:
         profile: Default of the flag.
         fail_on: Default of the flag.
         severities: Severities by rule id, None for disabled rules.
-        ignores: Findings to ignore.
+        ignores: Findings to allow.
         baseline: Path of the baseline file, "" for none.
         optional: Names of optional validators to run.
         optional_values: Options of optional validators.
+        catalog: Defaults of the flags for catalogs.
     """
 
     profile: str = ""
@@ -75,16 +116,39 @@ class Policy:
     baseline: str = ""
     optional: tuple[str, ...] = ()
     optional_values: tuple[tuple[str, str], ...] = ()
+    catalog: CatalogSettings = CatalogSettings()
 
-    def apply(self, result: ValidationResult) -> ValidationResult:
-        """Return the result without ignored findings, and with the severities of the policy."""
+    def apply(self, result: _Result) -> _Result:
+        """Return the result with the severities of the policy, and with the findings that it allows apart."""
         severities = dict(self.severities)
-        findings = []
-        for finding in result.findings:
-            severity = severities.get(finding.rule, finding.severity)
-            if severity is not None and not any(ignore.covers(result, finding) for ignore in self.ignores):
-                findings.append(finding if severity is finding.severity else replace(finding, severity=severity))
-        return replace(result, findings=tuple(findings))
+        findings, allowed = [], []
+        for original in result.findings:
+            severity = severities.get(original.rule, original.severity)
+            if severity is None:
+                continue
+            finding = original if severity is original.severity else replace(original, severity=severity)
+            ignore = next((ignore for ignore in self.ignores if ignore.covers(result, finding)), None)
+            if ignore is None:
+                findings.append(finding)
+            else:
+                allowed.append(AllowedFinding(finding, ignore.reason))
+        return replace(result, findings=tuple(findings), allowed=(*result.allowed, *allowed))
+
+    def unused(self, result: TargetResult, rules: Collection[str]) -> tuple[Ignore, ...]:
+        """Return the entries of the policy file for some of ``rules``, and for the target, that allow no finding.
+
+        Args:
+            result: A result before `apply`.
+            rules: The ids of the rules that were applied.
+        """
+        return tuple(
+            ignore
+            for ignore in self.ignores
+            if ignore.location
+            and fnmatchcase(result.target, ignore.target)
+            and any(fnmatchcase(rule, ignore.rule) for rule in rules)
+            and not any(ignore.covers(result, finding) for finding in result.findings)
+        )
 
 
 def read_policy(path: Path, rules: Collection[str]) -> Policy:
@@ -118,7 +182,27 @@ class _Parser:
             baseline=self._text(value, "baseline"),
             optional=tuple(self._strings(value.get("optional") or [], ("optional",))),
             optional_values=tuple(self._pairs(value.get("optional-values") or {})),
+            catalog=self._catalog(value.get("catalog") or {}),
         )
+
+    def _catalog(self, value: Any) -> CatalogSettings:
+        self._check_keys(value, _CATALOG_KEYS, ("catalog",))
+        registries = value.get("allowed-registries")
+        return CatalogSettings(
+            openshift_version=self._text(value, "openshift-version", ("catalog",)) or None,
+            require_digests=self._flag(value, "require-digests"),
+            allowed_registries=None
+            if registries is None
+            else tuple(self._strings(registries, ("catalog", "allowed-registries"))),
+            against=self._text(value, "against", ("catalog",)) or None,
+            fragment=self._flag(value, "fragment"),
+        )
+
+    def _flag(self, value: Any, key: str) -> bool | None:
+        flag = value.get(key)
+        if flag is not None and not isinstance(flag, bool):
+            raise self._invalid(("catalog", key), "is not a boolean", "write true or false")
+        return flag
 
     def _severities(self, value: Any) -> Iterable[tuple[str, Severity | None]]:
         for rule, level in self._mapping(value, ("severity",)).items():
@@ -133,11 +217,12 @@ class _Parser:
             path = ("ignore", number)
             self._check_keys(entry, _IGNORE_KEYS, path)
             texts = {key: self._text(entry, key, path) for key in entry}
-            if not texts.get("rule") or not texts.get("reason"):
+            if not texts.get("rule") or not texts.get("reason", "").strip():
                 raise self._invalid(path, "has no rule or no reason", "set the rule and the reason to ignore it")
-            if "*" not in texts["rule"]:
+            if not any(fnmatchcase(rule, texts["rule"]) for rule in self.rules):
                 self._check_rule(texts["rule"], path)
-            yield Ignore(**texts)
+            line, column = self.content.locate(path)
+            yield Ignore(**texts, location=f"{self.path}:{line}:{column}")
 
     def _pairs(self, value: Any) -> Iterable[tuple[str, str]]:
         for name, text in self._mapping(value, ("optional-values",)).items():

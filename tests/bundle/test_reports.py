@@ -12,12 +12,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from opmkit.bundle.finding import Finding, Severity
+from opmkit.bundle.reports import github, junit, markdown, sarif, text
+from opmkit.bundle.reports import json as json_report
+from opmkit.bundle.result import AllowedFinding
 from opmkit.bundle.source import parse_location
-from opmkit.bundle.validation.reports import github, junit, sarif, text
-from opmkit.bundle.validation.reports import json as json_report
 from opmkit.bundle.validation.result import ValidationResult
 from opmkit.bundle.validation.rule import rule
-from opmkit.bundle.validation.sources import Source
 from opmkit.imagetools.hints import Hint
 from tests.kit.uris import is_uri_reference
 
@@ -38,8 +38,8 @@ BAD = Finding(
 SHARED_WARNING = Finding("y is \x00 odd & <long>", severity=Severity.WARNING, rule="GP-Y", validator="good-practices")
 SINGLE_WARNING = Finding("z", severity=Severity.WARNING, rule="GP-Z", validator="good-practices")
 RESULTS = [
-    ValidationResult("./demo", (SHARED_WARNING, BAD), "demo.v1.0.0", "demo"),
-    ValidationResult("quay.io/me/fine:1", (), "fine.v1.0.0", "fine"),
+    ValidationResult("./demo", (SHARED_WARNING, BAD), "demo.v1.0.0", package="demo"),
+    ValidationResult("quay.io/me/fine:1", (), "fine.v1.0.0", package="fine"),
     ValidationResult("quay.io/me/gone:1", error="not found", hint=Hint("pass another image")),
 ]
 
@@ -181,9 +181,9 @@ DIGEST = "sha256:" + "a" * 64
 )
 @pytest.mark.parametrize("file", ["manifests/a b:\u00e4%.yaml", "c:.yaml", ""])
 def test_sarif_uris(target: str, root: str, file: str) -> None:
-    source = Source(target, Path(target) if target[0] in "./" else parse_location(target))
+    location = Path(target) if target[0] in "./" else parse_location(target)
     validated = ValidationResult(target, (replace(BAD, file=file),))
-    (result,) = sarif.report([validated], {}, [source])["runs"][0]["results"]
+    (result,) = sarif.report([validated], {}, {target: sarif.target_uri(target, location)})["runs"][0]["results"]
     uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert is_uri_reference(uri)
     if file:
@@ -225,3 +225,63 @@ def test_github() -> None:
         "::error title=CSV-X,file=demo/manifests/a b.yaml,line=3,col=5::spec.x is 7%25%0AWrite 6,\\nor: less.",
         "::error title=not readable::quay.io/me/gone:1: not found",
     ]
+
+
+ALLOWED = ValidationResult(
+    "./demo",
+    allowed=(AllowedFinding(replace(BAD, message="spec.x | is `7`"), "until | 2.0"),),
+    notices=("policy.yaml:3:1: nothing\nmatches",),
+)
+
+
+def test_allowed_findings_have_their_reasons() -> None:
+    assert ALLOWED.passes(Severity.ERROR)
+    assert not ALLOWED.passes(Severity.WARNING)
+    assert [line for line, _ in text.lines([ALLOWED])] == [
+        "./demo: no findings",
+        "  allowed CSV-X: manifests/a b.yaml:3:5: spec.x | is `7`",
+        "    reason: until | 2.0",
+        "1 bundle, 0 errors, 0 warnings, 1 allowed",
+    ]
+    (allowed,) = json_report.report([ALLOWED], Severity.ERROR)["bundles"][0]["allowed"]
+    assert (allowed["rule"], allowed["reason"]) == ("CSV-X", "until | 2.0")
+    (run,) = sarif.report([ALLOWED], {})["runs"]
+    (result,) = run["results"]
+    assert result["suppressions"] == [{"kind": "external", "status": "accepted", "justification": "until | 2.0"}]
+    assert run["invocations"][0]["toolConfigurationNotifications"][0]["message"]["text"] == ALLOWED.notices[0]
+    root = ET.fromstring(junit.report([ALLOWED], Severity.ERROR, name="demo"))
+    assert (root.get("name"), root.get("tests"), root.get("skipped"), root.get("failures")) == ("demo", "1", "1", "0")
+    assert [element.tag for element in root.iter()][2:] == ["testcase", "skipped", "system-err"]
+    command, notice = github.lines([ALLOWED])
+    assert command.startswith("::notice title=CSV-X allowed,file=demo/manifests/a b.yaml,line=3,col=5::")
+    assert command.endswith("until | 2.0")
+    assert notice == "::warning title=policy::policy.yaml:3:1: nothing\\nmatches"
+    assert markdown.report([ALLOWED], Severity.ERROR).splitlines() == [
+        "### Validation passed: 1 bundle, 0 errors, 0 warnings, 1 allowed",
+        "",
+        "#### `./demo`",
+        "",
+        "Warning: `policy.yaml:3:1: nothing\\nmatches`",
+        "",
+        "Allowed by the policy:",
+        "",
+        "| Rule | Location | Finding | Reason |",
+        "|---|---|---|---|",
+        "| `CSV-X` | `manifests/a b.yaml:3:5` | `` spec.x \\| is `7` `` | `until \\| 2.0` |",
+    ]
+
+
+def test_markdown() -> None:
+    report = markdown.report(RESULTS, Severity.ERROR)
+    assert report.startswith("### Validation failed: 3 bundles, 1 error, 1 warning, 1 not readable\n")
+    assert "| error | `CSV-X` | `manifests/a b.yaml:3:5` | `spec.x is 7%`<br>`Write 6,\\nor: less.` |" in report
+    assert "| warning | `GP-Y` |  | `y is \\x00 odd & <long>` |" in report
+    assert "#### `quay.io/me/gone:1`\n\nNot readable: `not found`" in report
+    assert "fine" not in report
+
+
+def test_markdown_is_limited() -> None:
+    many = ValidationResult("demo", tuple(replace(BAD, line=line, message="x" * 10_000) for line in range(1, 1000)))
+    report = markdown.report([many], Severity.ERROR)
+    assert "and 899 more" in report
+    assert len(report) < 65536

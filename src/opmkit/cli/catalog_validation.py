@@ -1,0 +1,228 @@
+"""Flags and reports of ``opm validate``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.console import format_count, print_bytes, print_json, print_line, print_text, print_yaml
+from opmkit.cli.errors import UsageError, print_hint, print_to_stderr, print_warning
+from opmkit.cli.policy_file import (
+    REPORT_PANEL,
+    ConfigOption,
+    FailOnOption,
+    IgnoreOption,
+    find_policy_file,
+    load_policy,
+    parse_fail_on,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opmkit.bundle.finding import Severity
+    from opmkit.bundle.policy import CatalogSettings, Policy
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+    from opmkit.imagetools.tools.registry import RegistryTool
+    from opmkit.index.fbc.check.policy import CatalogPolicy
+    from opmkit.index.fbc.check.result import CatalogResult
+    from opmkit.index.image.source import IndexSource
+
+COMMAND = "opm validate"
+REQUIREMENTS_PANEL = "Requirements"
+
+
+class CatalogReportFormat(StrEnum):
+    """Formats of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    MARKDOWN = "markdown"
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementFlags:
+    """Flags for requirements on a catalog in addition to its validity."""
+
+    openshift_version: Annotated[
+        str,
+        typer.Option(
+            metavar="VERSION",
+            help="OpenShift version that serves the catalog, such as 4.17, which determines the format of its bundles",
+            rich_help_panel=REQUIREMENTS_PANEL,
+        ),
+    ] = ""
+    require_digests: Annotated[
+        bool,
+        typer.Option(
+            "--require-digests", help="Require a digest in the bundle images", rich_help_panel=REQUIREMENTS_PANEL
+        ),
+    ] = False
+    allowed_registries: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PREFIX,...",
+            help="Allowed prefixes of bundle images; default: any",
+            rich_help_panel=REQUIREMENTS_PANEL,
+        ),
+    ] = None
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="INDEX",
+            help="Published index, whose packages, channels, heads, bundles and upgrade paths must remain",
+            rich_help_panel=REQUIREMENTS_PANEL,
+        ),
+    ] = ""
+    fragment: Annotated[
+        bool,
+        typer.Option(
+            "--fragment",
+            help="The catalog is a part of the published index: ignore its other packages",
+            rich_help_panel=REQUIREMENTS_PANEL,
+        ),
+    ] = False
+
+    def with_defaults(self, settings: CatalogSettings) -> RequirementFlags:
+        """Return the flags, with the settings of a policy file for those that are not given."""
+        flags = RequirementFlags(
+            self.openshift_version or settings.openshift_version or "",
+            self.require_digests or bool(settings.require_digests),
+            list(filter(None, self.allowed_registries or settings.allowed_registries or ())),
+            self.against or settings.against or "",
+            self.fragment or bool(settings.fragment),
+        )
+        if self.fragment and not flags.against:
+            raise UsageError("--fragment requires --against", COMMAND)
+        return flags
+
+    def policy(self) -> CatalogPolicy:
+        """Return the requirements, without the published index; raises UsageError."""
+        from opmkit.index.fbc.check.policy import CatalogPolicy
+
+        version = _parse_version(self.openshift_version) if self.openshift_version else None
+        return CatalogPolicy(version, self.require_digests, tuple(self.allowed_registries or ()))
+
+
+def _parse_version(text: str) -> OpenShiftVersion:
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+
+    try:
+        return OpenShiftVersion.parse(text)
+    except ValueError as error:
+        raise UsageError(f"invalid value of --openshift-version: {error}", COMMAND) from error
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogReportFlags:
+    """Flags for the report, and for the findings that make the command fail."""
+
+    output: Annotated[
+        CatalogReportFormat,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Output format: text, json, yaml, sarif, junit, github or markdown",
+            rich_help_panel=REPORT_PANEL,
+        ),
+    ] = CatalogReportFormat.TEXT
+    fail_on: FailOnOption = ""
+    ignore: IgnoreOption = None
+    config: ConfigOption = None
+
+    def policy(self) -> Policy:
+        """Return the policy; raises UsageError, InvalidPolicy and StoreError."""
+        return load_policy(find_policy_file(self.config), self.ignore or (), COMMAND)
+
+    def severity(self, policy: Policy) -> Severity:
+        """Return the lowest severity that makes the command fail; raises UsageError."""
+        return parse_fail_on(self.fail_on, policy, COMMAND)
+
+
+def with_published(
+    policy: CatalogPolicy, flags: RequirementFlags, tool: Callable[[], RegistryTool]
+) -> tuple[CatalogPolicy, tuple[str, ...]]:
+    """Return the requirements with the published index, and notices about it."""
+    from opmkit.index.image.source import IndexSource
+
+    if not flags.against:
+        return policy, ()
+    published = IndexSource.resolve(tool, flags.against).blobs()
+    notices = () if published.packages else (f"{flags.against}: the published index has no packages",)
+    return replace(policy, published=published, fragment=flags.fragment), notices
+
+
+def apply_policy(policy: Policy, result: CatalogResult) -> CatalogResult:
+    """Return the result without the findings that the policy allows, and with its entries that allow nothing."""
+    from opmkit.index.fbc.check.rules import CATALOG_RULES
+
+    unused = tuple(
+        f"{ignore.location}: the policy allows nothing: no finding matches {ignore}"
+        for ignore in policy.unused(result, CATALOG_RULES)
+    )
+    return replace(policy.apply(result), notices=(*result.notices, *unused))
+
+
+def print_catalog_report(
+    result: CatalogResult, source: IndexSource, form: CatalogReportFormat, fail_on: Severity
+) -> None:
+    """Print the result in a format."""
+    from opmkit.bundle import reports
+
+    match form:
+        case CatalogReportFormat.TEXT:
+            _print_findings(result)
+        case CatalogReportFormat.JSON:
+            print_json(result.report(fail_on))
+            return
+        case CatalogReportFormat.YAML:
+            print_yaml([result.report(fail_on)])
+            return
+        case CatalogReportFormat.SARIF:
+            from opmkit.index.fbc.check.rules import CATALOG_RULES
+
+            roots = {result.target: reports.sarif.target_uri(result.target, source.location)}
+            print_json(reports.sarif.report([result], CATALOG_RULES, roots))
+        case CatalogReportFormat.JUNIT:
+            print_bytes([reports.junit.report([result], fail_on, name="catalog validation").encode()])
+        case CatalogReportFormat.GITHUB:
+            for line in reports.github.lines([result]):
+                print_line(line)
+        case CatalogReportFormat.MARKDOWN:
+            print_text(reports.markdown.report([result], fail_on, noun="catalog"))
+    if not result.passes(fail_on):
+        _print_failure(result, fail_on)
+
+
+def _print_findings(result: CatalogResult) -> None:
+    """Print findings to stderr as ``FILE:LINE: SEVERITY: MESSAGE [RULE]``."""
+    directory = f"{result.target.rstrip('/')}/" if Path(result.target).is_dir() else ""
+    for finding in result.findings:
+        location = f"{directory}{finding.location}: " if finding.file else ""
+        print_to_stderr(f"{location}{finding.severity}: {finding.text} [{finding.rule}]")
+        print_hint(finding.hint)
+    for allowed in result.allowed:
+        location = f"{directory}{allowed.finding.location}: " if allowed.finding.file else ""
+        print_to_stderr(f"{location}allowed: {allowed.finding.text} [{allowed.finding.rule}]")
+        print_to_stderr(f"  reason: {allowed.reason}")
+    for notice in result.notices:
+        print_warning(notice)
+
+
+def _print_failure(result: CatalogResult, fail_on: Severity) -> None:
+    """Print the first finding that makes the command fail, and the totals, as the ``Error:`` line to stderr."""
+    from opmkit.bundle.finding import Severity
+
+    failures = [str(finding) for finding in result.findings if finding.fails(fail_on)]
+    counts = [format_count(result.count(severity), severity.value) for severity in Severity]
+    counts += [f"{len(result.allowed)} allowed"] if result.allowed else []
+    first = [*failures, *result.notices][0]
+    print_to_stderr(f"Error: {result.target}: invalid catalog: {first} ({', '.join(counts)})")

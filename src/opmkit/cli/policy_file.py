@@ -1,0 +1,87 @@
+"""The policy file of a project, for bundles and catalogs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opmkit.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from opmkit.bundle.finding import Severity
+    from opmkit.bundle.policy import Policy
+
+RULES_PANEL = "Rules"
+REPORT_PANEL = "Report"
+
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option(metavar="RULE,...", help="Rules to ignore", rich_help_panel=RULES_PANEL)
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Policy file with severities, ignored rules and settings; default: .opm-validate.yaml if it exists",
+        rich_help_panel=RULES_PANEL,
+    ),
+]
+FailOnOption = Annotated[
+    str,
+    typer.Option(
+        metavar="SEVERITY",
+        help="Lowest severity that makes the command fail: error (default) or warning",
+        rich_help_panel=REPORT_PANEL,
+    ),
+]
+
+
+def find_policy_file(config: Path | None) -> Path | None:
+    """Return the path of the policy file, or None if none is given and the default does not exist."""
+    from opmkit.bundle.policy import FILE_NAME
+
+    return config or (Path(FILE_NAME) if Path(FILE_NAME).is_file() else None)
+
+
+def load_policy(path: Path | None, ignored: Sequence[str], command: str) -> Policy:
+    """Return the policy of a file, with the rules that the command line ignores.
+
+    Raises:
+        UsageError: an ignored rule is unknown.
+        InvalidPolicy, StoreError: the file is invalid or cannot be read.
+    """
+    from dataclasses import replace
+
+    from opmkit.bundle.policy import Ignore, Policy, read_policy
+
+    rules = _rule_ids() if path or ignored else ()
+    policy = read_policy(path, rules) if path else Policy()
+    unknown = [rule for rule in ignored if rule not in rules]
+    if unknown:
+        raise UsageError(
+            f"unknown rule {unknown[0]!r} of --ignore", command, hint="list the rules with 'opm bundle rules'"
+        )
+    ignores = tuple(Ignore(rule, "ignored on the command line") for rule in ignored)
+    return replace(policy, ignores=policy.ignores + ignores)
+
+
+def parse_fail_on(text: str, policy: Policy, command: str) -> Severity:
+    """Return the lowest severity that makes the command fail; raises UsageError if it is unknown."""
+    from opmkit.bundle.finding import Severity
+
+    fail_on = text or policy.fail_on or Severity.ERROR
+    if fail_on not in tuple(Severity):
+        raise UsageError(f"unknown severity {fail_on!r} of --fail-on: error or warning", command)
+    return Severity(fail_on)
+
+
+def _rule_ids() -> Collection[str]:
+    """Return the rules of bundles and of catalogs, since both share policies."""
+    from opmkit.bundle.validation.external import RULE
+    from opmkit.bundle.validation.rule_registry import rules
+    from opmkit.index.fbc.check.rules import CATALOG_RULES
+
+    return {*rules(), *CATALOG_RULES, RULE}
