@@ -46,6 +46,13 @@ class ResultCache:
             os.utime(path)  # pruning removes the results that were not used for longest
         return result
 
+    def contains(self, content: str) -> bool:
+        """Return whether there is a result for the content with this digest."""
+        try:
+            return self._path(content).is_file()
+        except OSError:
+            return False
+
     def put(self, content: str, result: bytes) -> None:
         """Store the result for the content with this digest."""
         path = self._path(content)

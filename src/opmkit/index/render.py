@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import orjson
 
 from opmkit.bundle.cache import ResultCache, code_digest
+from opmkit.bundle.document_stream import Document
 from opmkit.bundle.errors import InvalidBundle
 from opmkit.bundle.load import fetch_bundle_files, parse_bundle_files, read_bundle_directory
 from opmkit.bundle.manifest import ManifestCache
 from opmkit.bundle.manifest_prefetcher import ManifestPrefetcher
 from opmkit.bundle.parallel import ordered_parallel_map
 from opmkit.bundle.source import BundleSource, default_image
+from opmkit.imagetools.errors import OpmkitError
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
 from opmkit.imagetools.reference import Reference
-from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import Blobs
 from opmkit.index.fbc.from_bundle import bundle_to_blob, move_objects_last, sort_related_images, with_image
-from opmkit.index.fbc.load import parse_blobs
+from opmkit.index.fbc.load import load_documents
 from opmkit.index.fbc.migrate import MigrationLevel, migrate
 from opmkit.index.fbc.write import blob_to_dict
 from opmkit.index.image.source import DATABASES, INDEXES, IndexSource, SourceKind, require_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from opmkit.bundle.model import Bundle
     from opmkit.imagetools.reference import ImageReference
@@ -47,6 +49,7 @@ class RenderOptions:
         level: Level to which bundles are migrated.
         image_template: Template of the images of bundle directories, which have no image otherwise.
         cache: Rendered bundle images by digest.
+        digests: Digests of images by their references; other tags are resolved.
         warn: Called with each warning about a bundle.
     """
 
@@ -54,6 +57,7 @@ class RenderOptions:
     level: MigrationLevel = MigrationLevel.NONE
     image_template: ImageTemplate | None = None
     cache: ResultCache | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
     warn: Callable[[str], None] = lambda _: None
 
 
@@ -99,6 +103,21 @@ def render_each(
         BundleError: A bundle can't be represented in a catalog.
         ImageToolsError: A reference can't be read.
     """
+    with closing(render_settled(tool, references, options, progress=progress)) as results:
+        for _, result in results:
+            if isinstance(result, OpmkitError):
+                raise result
+            yield result
+
+
+def render_settled(
+    tool: GetRegistryTool,
+    references: Sequence[str],
+    options: RenderOptions = DEFAULT_OPTIONS,
+    *,
+    progress: Progress = NO_PROGRESS,
+) -> Generator[tuple[str, Blobs | OpmkitError], None, None]:
+    """Yield each reference in order with its blobs, or with the error of `render_each` for it."""
     progress.begin("Rendering", len(references), unit="references")
     manifests = ManifestCache()
     with (
@@ -106,14 +125,46 @@ def render_each(
         closing(ordered_parallel_map(_Reader(tool, options, prefetcher).read, references)) as results,
     ):
         try:
-            for _, future in results:
-                result = future.result()
-                if isinstance(result, _UnparsedBundle):
-                    result = Blobs(bundles=(result.render(manifests, options),))
-                yield migrate(result, options.level)
+            for reference, future in results:
+                yield reference, _settle(future, manifests, options)
                 progress.advance(1)
         finally:
             progress.end()
+
+
+def read_cached_bundle(options: RenderOptions, digest: str, image: str) -> BundleBlob | None:
+    """Return the bundle of an image from the cache, None if it is not cached; report its warnings."""
+    cached = _get_cached(options.cache, digest) if options.cache else None
+    return None if cached is None else cached.render(image, options).bundles[0]
+
+
+def _settle(
+    future: Future[Blobs | _CachedBundle | _UnparsedBundle], manifests: ManifestCache, options: RenderOptions
+) -> Blobs | OpmkitError:
+    try:
+        result = future.result()
+        if isinstance(result, _UnparsedBundle):
+            result = Blobs(bundles=(result.render(manifests, options),))
+        elif isinstance(result, _CachedBundle):
+            result = result.render(result.image, options)
+        return migrate(result, options.level)
+    except OpmkitError as error:
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class _CachedBundle:
+    """A rendered bundle from the cache, with the warnings about it, and the image that the catalog will contain."""
+
+    blob: BundleBlob
+    warnings: tuple[str, ...]
+    image: str = ""
+
+    def render(self, image: str, options: RenderOptions) -> Blobs:
+        """Return the bundle with an image, and report the warnings."""
+        for warning in self.warnings:
+            options.warn(f"{image}: {warning}")
+        return Blobs(bundles=(with_image(self.blob, image),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +178,8 @@ class _UnparsedBundle:
     def render(self, manifests: ManifestCache, options: RenderOptions) -> BundleBlob:
         """Parse and render the bundle, and store the result in the cache."""
         bundle = parse_bundle_files(self.source, self.files, cache=manifests, strict=False)
-        for warning in (*bundle.warnings, *_missing_names(bundle)):
+        warnings = (*bundle.warnings, *_missing_names(bundle))
+        for warning in warnings:
             options.warn(f"{self.source.text}: {warning}")
         image = self.source.image
         if isinstance(self.source.location, Path) and options.image_template:
@@ -136,8 +188,9 @@ class _UnparsedBundle:
             blob = bundle_to_blob(replace(bundle, image=""))
         except InvalidBundle as error:
             raise InvalidBundle(f"{self.source.text}: {error.message}", hint=error.hint) from error
-        if options.cache and self.digest and not bundle.warnings:
-            options.cache.put(self.digest, orjson.dumps(blob_to_dict(blob)))
+        if options.cache and self.digest:
+            entry = {"bundle": blob_to_dict(blob), "warnings": warnings}
+            options.cache.put(self.digest, orjson.dumps(entry))
         return with_image(blob, image)
 
 
@@ -149,18 +202,28 @@ class _Reader:
     options: RenderOptions
     prefetcher: ManifestPrefetcher
 
-    def read(self, reference: str) -> Blobs | _UnparsedBundle:
-        """Return the blobs of an index or of a cached bundle, or the files of another bundle."""
-        source = IndexSource.resolve(self.tool, reference)
+    def read(self, reference: str) -> Blobs | _CachedBundle | _UnparsedBundle:
+        """Return the blobs of an index, or a bundle."""
+        source = self._find(reference)
         digest = self._digest(source.location) if self.options.cache else ""
-        blob = _get_cached(self.options.cache, digest) if self.options.cache and digest else None
-        kind = source.kind if blob is None else SourceKind.BUNDLE_IMAGE
+        cached = _get_cached(self.options.cache, digest) if self.options.cache and digest else None
+        kind = source.kind if cached is None else SourceKind.BUNDLE_IMAGE
         require_kind(kind, self.options.kinds, reference)
         if kind in INDEXES:
             blobs = source.blobs()
             return blobs if kind in DATABASES else _normalize(blobs)
         bundle = BundleSource(reference, source.location, default_image(source.location, reference))
-        return self._read_bundle(bundle, digest) if blob is None else Blobs(bundles=(with_image(blob, bundle.image),))
+        return self._read_bundle(bundle, digest) if cached is None else replace(cached, image=bundle.image)
+
+    def _find(self, reference: str) -> IndexSource:
+        """Find a source; an image in a registry is identified by its digest."""
+        digest = self.options.digests.get(reference)
+        if digest is None:
+            return IndexSource.resolve(self.tool, reference)
+        source = IndexSource.find(self.tool, reference)
+        if isinstance(source.location, Reference):
+            return replace(source, location=source.location.with_digest(digest))
+        return source
 
     def _digest(self, location: Path | ImageReference) -> str:
         """Return the digest of an image; "" for a directory, which is not cached."""
@@ -210,9 +273,11 @@ def _sort_keys(value: T) -> T:
     return value
 
 
-def _get_cached(cache: ResultCache, digest: str) -> BundleBlob | None:
+def _get_cached(cache: ResultCache, digest: str) -> _CachedBundle | None:
     raw = cache.get(digest)
     try:
-        return parse_blobs(raw, digest).bundles[0] if raw else None
-    except (InvalidCatalog, IndexError):
+        entry = orjson.loads(raw) if raw else {}
+        bundles = load_documents(digest, [Document(1, entry["bundle"])]).blobs.bundles
+        return _CachedBundle(bundles[0], tuple(entry["warnings"]))
+    except (orjson.JSONDecodeError, LookupError, TypeError):
         return None

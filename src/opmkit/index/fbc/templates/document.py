@@ -84,14 +84,19 @@ class TemplateFile:
 
     def reader(self, schema: str) -> FieldReader:
         """Return a reader of the file's only document, and report if it is not a mapping with that schema."""
-        value = self.documents[0].value if self.documents else None
         hint = f"Write schema: {schema}, or select the type of the template."
+        reader = self.mapping(hint)
+        if self.documents and isinstance(self.documents[0].value, dict) and self.schema != schema:
+            message = f"the schema is {self.schema!r}, not {schema!r}" if self.schema else "the document has no schema"
+            self.report(("schema",), message, hint=hint)
+        return reader
+
+    def mapping(self, hint: str) -> FieldReader:
+        """Return a reader of the file's only document, and report if it is not a mapping."""
+        value = self.documents[0].value if self.documents else None
         if not isinstance(value, dict):
             kind = f"the document is {describe(value)}, not a mapping"
             self.report((), "empty document" if value is None else kind, hint=hint)
-        elif self.schema != schema:
-            message = f"the schema is {self.schema!r}, not {schema!r}" if self.schema else "the document has no schema"
-            self.report(("schema",), message, hint=hint)
         for other in self.documents[1:]:
             finding = CatalogFinding("a template must be a single document", hint="Move the others to separate files.")
             self.findings.append(finding.at(SourceLocation(self.name, other.line)))

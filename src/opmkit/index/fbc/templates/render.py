@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opmkit.index.fbc.blobs import BundleBlob
     from opmkit.index.fbc.templates.document import TemplateFile
-    from opmkit.index.fbc.templates.renderer import BundleRenderer
+    from opmkit.index.fbc.templates.renderer import BundleRenderer, ListedImage
 
 
 class TemplateType(StrEnum):
@@ -70,6 +70,19 @@ def render_template(
     if type_ is TemplateType.SEMVER:
         return migrate(semver.render_semver(template, render, compat), level)
     return migrate(basic.render_basic(template, render), level)
+
+
+def list_images(
+    template: TemplateFile, type_: TemplateType, *, compat: Compat = Compat.NEWEST
+) -> Sequence[ListedImage]:
+    """Return the images that `render_template` renders, with their locations; an image may be listed several times.
+
+    Raises:
+        InvalidCatalog: The template is invalid; the error lists all findings.
+    """
+    if type_ is TemplateType.SUBSTITUTES:
+        return substitutes.list_images(template)
+    return semver.list_images(template, compat) if type_ is TemplateType.SEMVER else basic.list_images(template)
 
 
 def _migrate_bundles(bundles: Mapping[str, BundleBlob], level: MigrationLevel) -> dict[str, BundleBlob]:

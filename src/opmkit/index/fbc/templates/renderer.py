@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmkit.index.fbc.blobs import BundleBlob
+    from opmkit.index.fbc.blobs import BundleBlob, SourceLocation
+
+
+class ListedImage(NamedTuple):
+    """An image in a template, with its location."""
+
+    image: str
+    location: SourceLocation
 
 
 class BundleRenderer(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from opmkit.bundle.cluster_service_version import CSV_KIND
 from opmkit.bundle.errors import InvalidDocument
@@ -20,6 +20,7 @@ from opmkit.index.fbc.blobs import Blobs, Icon, PackageBlob, SourceLocation
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
 from opmkit.index.fbc.migrate import bundle_objects
+from opmkit.index.fbc.templates.renderer import ListedImage
 from opmkit.index.fbc.templates.semver_channels import (
     ARCHETYPES,
     MAJOR,
@@ -45,18 +46,11 @@ SCHEMA = "olm.semver"
 _PREFERENCE = "defaultChannelTypePreference"
 
 
-class _ListedImage(NamedTuple):
-    """An image in the template, with its location."""
-
-    image: str
-    location: SourceLocation
-
-
 @dataclass(frozen=True, slots=True)
 class SemverTemplate:
     """The content of a semver template: images by archetype, types of channels to generate, and the preferred type."""
 
-    images: Mapping[str, Sequence[_ListedImage]]
+    images: Mapping[str, Sequence[ListedImage]]
     channel_types: tuple[str, ...]
     preference: str
 
@@ -83,6 +77,11 @@ class SemverTemplate:
         return cls(images, channel_types, preference)
 
 
+def list_images(template: TemplateFile, compat: Compat = Compat.NEWEST) -> list[ListedImage]:
+    """Return the images of a semver template; raise InvalidCatalog if it is invalid."""
+    return [listed for images in SemverTemplate.parse(template, compat).images.values() for listed in images]
+
+
 def _read_channel_types(reader: FieldReader, *, newest: bool) -> tuple[str, ...]:
     major, minor = reader.boolean("generateMajorChannels"), reader.boolean("generateMinorChannels")
     if newest:
@@ -102,7 +101,7 @@ def _read_preference(template: TemplateFile, reader: FieldReader, channel_types:
     return preference or MINOR
 
 
-def _read_images(template: TemplateFile, reader: FieldReader, archetype: str) -> Iterator[_ListedImage]:
+def _read_images(template: TemplateFile, reader: FieldReader, archetype: str) -> Iterator[ListedImage]:
     section = reader.mapping(archetype)
     if section is None:
         return
@@ -112,7 +111,7 @@ def _read_images(template: TemplateFile, reader: FieldReader, archetype: str) ->
         image = entry.string("image")
         if not image:
             template.report(entry.path, "the bundle has no image", hint="Set the image from which to render it.")
-        yield _ListedImage(image, template.location(entry.path))
+        yield ListedImage(image, template.location(entry.path))
 
 
 def render_semver(template: TemplateFile, render: BundleRenderer, compat: Compat = Compat.NEWEST) -> Blobs:

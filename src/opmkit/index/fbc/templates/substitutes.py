@@ -12,6 +12,7 @@ from opmkit.index.errors import InvalidCatalog
 from opmkit.index.fbc.blobs import PACKAGE, Blobs, EntryBlob, OtherBlob
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.findings import CatalogFinding, raise_findings
+from opmkit.index.fbc.templates.renderer import ListedImage
 from opmkit.index.fbc.versions import version_text
 from opmkit.index.graph.version import precedence
 
@@ -44,17 +45,28 @@ def render_substitutes(template: TemplateFile, render: BundleRenderer) -> Blobs:
         CatalogError: A bundle can't be rendered.
         ImageToolsError: A bundle image can't be read.
     """
+    blobs, substitutions = _read(template)
+    bundles = render([substitution.image for substitution in substitutions])
+    for substitution in substitutions:
+        bundle = replace(bundles[substitution.image], location=substitution.location)
+        blobs = _substitute(blobs, substitution, bundle)
+    return blobs
+
+
+def list_images(template: TemplateFile) -> list[ListedImage]:
+    """Return the images of a substitutes template; raise InvalidCatalog if it is invalid."""
+    return [ListedImage(substitution.image, substitution.location) for substitution in _read(template)[1]]
+
+
+def _read(template: TemplateFile) -> tuple[Blobs, list[Substitution]]:
+    """Return the entries and the substitutions of a valid template."""
     reader = template.reader(SCHEMA)
     template.check_fields(reader, "schema", "entries", "substitutions")
     blobs = template.load_list("entries", reader.items("entries"))
     substitutions = list(_read_substitutions(template, reader))
     template.raise_findings()
     raise_findings(check_blobs(blobs))
-    bundles = render([substitution.image for substitution in substitutions])
-    for substitution in substitutions:
-        bundle = replace(bundles[substitution.image], location=substitution.location)
-        blobs = _substitute(blobs, substitution, bundle)
-    return blobs
+    return blobs, substitutions
 
 
 def to_substitutes(template: TemplateFile) -> OtherBlob:
