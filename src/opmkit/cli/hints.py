@@ -43,6 +43,7 @@ COMMANDS: Mapping[Operation, str] = MappingProxyType(
         Operation.PRUNE_STORE: "opm image prune",
         Operation.PRUNE_STRANDED: "opm registry prune-stranded",
         Operation.REMOVE_STORED_IMAGE: "opm image rm",
+        Operation.RENDER_TEMPLATE: "opm alpha render-template",
         Operation.RUN_BUNDLE: "opm run bundle",
         Operation.UNINSTALL_OLM: "opm olm uninstall",
         Operation.UPGRADE_OPERATOR: "opm run bundle-upgrade",

@@ -7,7 +7,7 @@ catalog, ``custom`` runs a program. Another file, the catalogs configuration, sa
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from opmkit.imagetools.files import write_files
 from opmkit.imagetools.hints import Hint, Setting
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.errors import CatalogError, InvalidCatalog
+from opmkit.index.fbc.blobs import SourceLocation
 from opmkit.index.fbc.check.catalog import check_blobs
 from opmkit.index.fbc.compat import Compat
 from opmkit.index.fbc.findings import raise_findings
@@ -58,6 +59,7 @@ class Component:
         root: The working directory.
         directory: The directory that is validated after the build.
         output: The file to write, below ``directory``.
+        location: The location of the component.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Component:
     root: Path
     directory: Path
     output: Path
+    location: SourceLocation = field(default=SourceLocation(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,10 @@ class _CatalogConfig:
     builders: tuple[str, ...]
 
 
-def parse_components(catalogs: TemplateFile, contribution: TemplateFile, compat: Compat) -> list[Component]:
-    """Return the components of a contribution.
+def parse_components(
+    catalogs: TemplateFile, contribution: TemplateFile, compat: Compat, base: Path = Path()
+) -> list[Component]:
+    """Return the components of a contribution, whose working directories are relative to ``base``.
 
     Raises:
         InvalidCatalog: A file is invalid, or an output is outside the working directory; the error lists all findings
@@ -88,7 +93,7 @@ def parse_components(catalogs: TemplateFile, contribution: TemplateFile, compat:
     components = [
         component
         for reader in contribution.reader(SCHEMA).mappings("components")
-        if (component := _read_component(contribution, reader, configs)) is not None
+        if (component := _read_component(contribution, reader, configs, base)) is not None
     ]
     contribution.raise_findings()
     return components
@@ -112,7 +117,7 @@ def _read_catalogs(template: TemplateFile, compat: Compat) -> Iterator[tuple[str
 
 
 def _read_component(
-    template: TemplateFile, reader: FieldReader, configs: Mapping[str, _CatalogConfig]
+    template: TemplateFile, reader: FieldReader, configs: Mapping[str, _CatalogConfig], base: Path
 ) -> Component | None:
     name = reader.string("name")
     strategy, destination = reader.mapping("strategy"), reader.mapping("destination")
@@ -129,13 +134,13 @@ def _read_component(
         template.report(reader.path, "strategy.template has no config", hint="Set its input and output.")
     else:
         source = _read_source(template, config, Builder(schema))
-        root = Path(configs[name].root)
+        root = base / configs[name].root
         directory = root / (destination.string("path") if destination else "")
         output = directory / config.string("output")
         if not output.resolve().is_relative_to(root.resolve()) or output.resolve() == root.resolve():
             hint = "Set destination.path and output to paths without '..'."
             template.report(config.path, f"refusing to write {output}, which is not below {root}", hint=hint)
-        return Component(name, Builder(schema), source, root, directory, output)
+        return Component(name, Builder(schema), source, root, directory, output, template.location(reader.path))
     return None
 
 

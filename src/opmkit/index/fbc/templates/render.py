@@ -28,7 +28,7 @@ class TemplateType(StrEnum):
     SUBSTITUTES = "substitutes"
 
 
-_SCHEMAS = {
+SCHEMAS = {
     basic.SCHEMA: TemplateType.BASIC,
     semver.SCHEMA: TemplateType.SEMVER,
     substitutes.SCHEMA: TemplateType.SUBSTITUTES,
@@ -41,11 +41,11 @@ def template_type(template: TemplateFile) -> TemplateType:
     Raises:
         InvalidCatalog: The schema is missing or unsupported.
     """
-    type_ = _SCHEMAS.get(template.schema)
+    type_ = SCHEMAS.get(template.schema)
     if type_ is None:
         unsupported = f"unsupported template schema {template.schema!r}"
         message = unsupported if template.schema else "the template has no schema"
-        hint = f"Set the schema to one of {', '.join(_SCHEMAS)}, or select a type: {', '.join(TemplateType)}."
+        hint = f"Set the schema to one of {', '.join(SCHEMAS)}, or select a type: {', '.join(TemplateType)}."
         raise InvalidCatalog(str(CatalogFinding(message).at(template.location(("schema",)))), hint=hint)
     return type_
 

@@ -1,0 +1,201 @@
+"""``opm template render``: render all catalog templates of a repository in one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from opmkit.cli.console import Output, OutputFormat, format_count, print_json, print_line, progress
+from opmkit.cli.errors import UsageError, conflicting_flags, print_to_stderr, print_warning
+from opmkit.cli.fbc_output import CatalogFormat, CompatOption, parse_level, render_cache
+from opmkit.cli.lazy import call_once
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.index.fbc.compat import Compat
+
+if TYPE_CHECKING:
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+    from opmkit.index.template_rendering.images import LockMode
+    from opmkit.index.template_rendering.run import RunResult
+
+_COMMAND = "opm template render"
+_LOCK_PANEL = "Lock file"
+
+
+def render(
+    ctx: typer.Context,
+    *,
+    templates: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Template files, and directories to search; default: the current one"),
+    ] = None,
+    output_dir: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the catalogs")] = Path("catalogs"),
+    file_format: Annotated[
+        CatalogFormat, typer.Option("--format", help="Format of the catalogs: yaml or json")
+    ] = CatalogFormat.YAML,
+    openshift_version: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="VERSION,...",
+            help="OpenShift versions of the catalogs to render; default: all that the templates name",
+        ),
+    ] = None,
+    migrate_level: Annotated[
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            help="Migration of all bundles: none, bundle-object-to-csv-metadata or all; default: by the OpenShift "
+            "version, bundle-object-to-csv-metadata from 4.17 on",
+        ),
+    ] = "",
+    lock: Annotated[
+        Path, typer.Option(metavar="FILE", help="Lock file with the digests of image tags", rich_help_panel=_LOCK_PANEL)
+    ] = Path("catalog.lock"),
+    no_lock: Annotated[
+        bool, typer.Option("--no-lock", help="Resolve all tags, without a lock file", rich_help_panel=_LOCK_PANEL)
+    ] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Resolve all tags again, and lock them", rich_help_panel=_LOCK_PANEL)
+    ] = False,
+    update_image: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="IMAGE,...", help="Resolve these images again, and lock them", rich_help_panel=_LOCK_PANEL
+        ),
+    ] = None,
+    frozen: Annotated[
+        bool, typer.Option("--frozen", help="Fail if a tag is not in the lock file", rich_help_panel=_LOCK_PANEL)
+    ] = False,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Do not access registries: fail if a tag is not locked or a bundle is not cached",
+            rich_help_panel=_LOCK_PANEL,
+        ),
+    ] = False,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Write the digests of bundle images to the catalogs, instead of tags")
+    ] = False,
+    no_validate: Annotated[bool, typer.Option("--no-validate", help="Write catalogs even if they are invalid")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Write nothing; list the files that are not up to date, and exit with 1 if any"),
+    ] = False,
+    compat: CompatOption = Compat.NEWEST,
+    output: Output = OutputFormat.TEXT,
+    registry_flags: RegistryFlags,
+) -> None:
+    """Render all catalog templates of a repository in one run
+
+    Each bundle image is pulled once. The lock file makes later runs reproducible; with it, and with the cached bundles,
+    they need no network. All errors are reported, and catalogs are only written if there are none.
+
+    An operator directory with a catalog_mapping in ci.yaml is rendered to DIR/CATALOG/OPERATOR/catalog.yaml. Other
+    templates name the OpenShift version in their path, such as v4.17.yaml, and are rendered to
+    DIR/v4.17/PACKAGE/catalog.yaml.
+
+    [bold]Examples:[/]
+
+      opm template render operators --output-dir catalogs
+
+      opm template render lagoon.yaml --openshift-version 4.16,4.17
+
+      opm template render --check --frozen
+
+      opm template render --update-image quay.io/me/lagoon:0.2.0
+    """
+    from opmkit.index.template_rendering.discovery import find_templates
+    from opmkit.index.template_rendering.images import ImageOptions
+    from opmkit.index.template_rendering.plan import FileFormat, PlanOptions
+    from opmkit.index.template_rendering.run import RunOptions, render_plan
+
+    _check_flags(no_lock=no_lock, update=update, update_image=update_image, frozen=frozen, offline=offline)
+    plan_options = PlanOptions(
+        output_dir,
+        tuple(map(_parse_version, openshift_version or ())),
+        parse_level(migrate_level) if migrate_level else None,
+        FileFormat(file_format),
+        compat,
+    )
+    images = ImageOptions(
+        mode=_lock_mode(update=update, frozen=frozen),
+        update=frozenset(update_image or ()),
+        offline=offline,
+        pin=pin,
+        cache=render_cache(),
+        warn=print_warning,
+    )
+    options = RunOptions(plan_options, images, None if no_lock else lock, validate=not no_validate, check=check)
+    plan = find_templates(templates or [Path()], plan_options)
+    with progress() as bars:
+        result = render_plan(call_once(registry_flags.tool), plan, options, progress=bars)
+    _print_result(result, options.lock, output)
+    if result.is_stale:
+        ctx.exit(1)
+
+
+def _check_flags(*, no_lock: bool, update: bool, update_image: list[str] | None, frozen: bool, offline: bool) -> None:
+    given = [
+        flag
+        for flag, is_given in (("--update", update), ("--update-image", update_image), ("--frozen", frozen))
+        if is_given
+    ]
+    if no_lock and given:
+        raise conflicting_flags("--no-lock", given[0], _COMMAND)
+    if frozen and len(given) > 1:
+        raise conflicting_flags(given[0], "--frozen", _COMMAND)
+    if offline and given and not frozen:
+        raise conflicting_flags(given[0], "--offline", _COMMAND)
+
+
+def _lock_mode(*, update: bool, frozen: bool) -> LockMode:
+    from opmkit.index.template_rendering.images import LockMode
+
+    if frozen:
+        return LockMode.FROZEN
+    return LockMode.UPDATE if update else LockMode.USE
+
+
+def _parse_version(text: str) -> OpenShiftVersion:
+    from opmkit.bundle.validation.openshift import OpenShiftVersion
+
+    try:
+        return OpenShiftVersion.parse(text)
+    except ValueError as error:
+        raise UsageError(f"invalid value of --openshift-version: {error}", _COMMAND) from error
+
+
+def _print_result(result: RunResult, lock: Path | None, output: OutputFormat) -> None:
+    """Print a line per file that is written or stale, and a summary to stderr; or everything as JSON."""
+    for warning in result.warnings:
+        print_warning(warning)
+    if output is OutputFormat.JSON:
+        print_json(_report(result, lock))
+        return
+    for catalog in result.catalogs:
+        if catalog.status != "unchanged":
+            print_line(f"{catalog.path}: {catalog.status}")
+    if lock and result.lock != "unchanged":
+        print_line(f"{lock}: {result.lock}")
+    changed = sum(catalog.status != "unchanged" for catalog in result.catalogs)
+    counts = f"{format_count(len(result.catalogs), 'catalog')} from {format_count(result.images, 'image')}"
+    print_to_stderr(f"{counts}, {changed} {'stale' if result.is_stale else 'changed'}")
+
+
+def _report(result: RunResult, lock: Path | None) -> dict[str, Any]:
+    return {
+        "catalogs": [
+            {
+                "path": str(catalog.path),
+                "template": str(catalog.template),
+                "status": catalog.status,
+                "migrateLevel": catalog.migrate_level,
+                "bundles": catalog.bundles,
+            }
+            for catalog in result.catalogs
+        ],
+        "lock": {"path": str(lock), "status": result.lock} if lock else None,
+        "images": result.images,
+    }

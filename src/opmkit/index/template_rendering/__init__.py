@@ -1,0 +1,1 @@
+"""Render all catalog templates of a repository in one run, reproducibly by a lock file of image digests."""
