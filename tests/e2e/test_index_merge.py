@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.kit.catalogs import write_library
+from tests.kit.opm import FIXTURES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,3 +133,34 @@ def test_mistakes(site: Opm, flags: tuple[str, ...], message: str) -> None:
     done = site.attempt("index", "merge", *flags)
     assert (done.returncode, message in done.stderr) == (1, True), done.stderr
     assert not (site.directory / "new").exists()
+
+
+def test_fragments_only_change_packages_of_their_owners(opm: Opm) -> None:
+    shutil.copytree(FIXTURES / "teams", opm.directory / "teams")
+    arguments = ("index", "merge", "teams/published", "teams/reef/", "./teams/tide", "--owners", "teams/owners.yaml")
+    done = opm.attempt(*arguments, "--output-dir", "merged")
+    assert done.stderr.splitlines() == [
+        "package reef-operator: from teams/reef/, preferred to teams/published",
+        "package tide-operator: from ./teams/tide, preferred to teams/published",
+    ]
+    images = opm("index", "images", "merged", "reef-operator", "--only", "bundle", "-o", "name")
+    assert images.endswith("bundle:1.1.0\n")
+        "bundle:1.1.0\n"
+    )
+
+    changed = (opm.directory / "teams/reef/reef-operator.yaml").read_text().replace("1.1.0", "1.2.0")
+    (opm.directory / "teams/tide/reef.yaml").write_text(changed)
+    failed = opm.attempt(*arguments, "--output-dir", "new")
+    assert (failed.returncode, failed.stderr.splitlines()[0]) == (
+        1,
+        'Error: package "reef-operator": ./teams/tide does not own it: it belongs to reef',
+    )
+    failed = opm.attempt(*arguments, "--output-dir", "new", "--output", "json")
+    assert json.loads(failed.stdout)["violations"][0]["owners"] == ["reef"]
+    assert not (opm.directory / "new").exists()
+    (opm.directory / "teams/owners.yaml").write_text("reef: [reef-operator]\nteide: [tide-operator]\n")
+    warned = opm.attempt(*arguments, "--dry-run", "--prefer", "last")
+    assert (warned.returncode, "owners file: teide: not among the indexes" in warned.stderr) == (0, True)
+    (opm.directory / "teams/owners.yaml").write_text("reef: reef-operator\n")
+    failed = opm.attempt(*arguments, "--output-dir", "new")
+    assert (failed.returncode, "owners.yaml:1:1: reef: not a list" in failed.stderr) == (1, True)

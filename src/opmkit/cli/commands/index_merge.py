@@ -44,6 +44,15 @@ def merge(
             "last that has the package; of several, the first that has it",
         ),
     ] = None,
+    owners: Annotated[
+        Path | None,
+        typer.Option(
+            "--owners",
+            metavar="FILE",
+            help="YAML file with the packages that each INDEX may have or change, such as team-a: [lagoon-operator]; "
+            "an INDEX that it does not list may have all packages, but the version of the owner is used",
+        ),
+    ] = None,
     output_dir: OutputDirectory = None,
     tool_flags: ToolFlags,
     target_flags: TargetFlags,
@@ -62,10 +71,13 @@ def merge(
       opm index merge ./team-a ./team-b index.db --output-dir merged
 
       opm index merge ./team-a quay.io/me/catalog:1 --prefer ./team-a --tag quay.io/me/catalog:2 --dry-run
+
+      opm index merge quay.io/me/catalog:1 teams/* --owners owners.yaml --tag quay.io/me/catalog:2 --push
     """
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.image.build import BuiltIndex, build_index
     from opmkit.index.image.merge import MergeIndexes
+    from opmkit.index.operations.merge.owners import read_owners
 
     if len(indexes) < 2:
         raise UsageError("at least two indexes are required", ctx.command_path)
@@ -73,7 +85,9 @@ def merge(
     plan = replace(target_flags.plan(None, output_flags), to_catalog=True)
     tools = tool_flags.open(registry_flags)
     with progress() as bars:
-        change = MergeIndexes(tools.pull, indexes, bars, prefer or [], target_flags.level or MigrationLevel.NONE)
+        level = target_flags.level or MigrationLevel.NONE
+        owned = read_owners(owners) if owners else None
+        change = MergeIndexes(tools.pull, indexes, bars, prefer or [], level, owned)
         if output_dir:
             built = BuiltIndex((), "", change.write(output_dir, dry_run=output_flags.dry_run))
         else:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from opmkit.imagetools.progress import Progress
     from opmkit.imagetools.tools import ContainerTool
+    from opmkit.index.operations.merge.owners import Owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class MergeIndexes(CatalogChange):
     progress: Progress
     prefer: Sequence[str] = ()
     level: MigrationLevel = MigrationLevel.NONE
+    owners: Owners | None = None
 
     def apply_to_catalog(self, blobs: Blobs) -> EditResult:
         """Read the sources and merge them; ``blobs`` is the new catalog, which is empty."""
@@ -45,8 +47,9 @@ class MergeIndexes(CatalogChange):
             catalogs = [self._read(source) for source in found]
         finally:
             self.progress.end()
-        result = merge_catalogs(catalogs, self.prefer)
-        return EditResult(blobs + result.blobs, report=result)
+        result = merge_catalogs(catalogs, self.prefer, self.owners)
+        warnings = self.owners.warnings(self.sources) if self.owners else ()
+        return EditResult(blobs + result.blobs, warnings=warnings, report=result)
 
     def _read(self, source: IndexSource) -> NamedCatalog:
         blobs = migrate(source.blobs(), self.level)

@@ -76,7 +76,7 @@ def _copy(source: IndexDatabase, target: IndexDatabase, table: str, columns: str
     """Copy the rows of a table that meet a condition with one value."""
     marks = ", ".join("?" for _ in columns.split(","))
     rows = source.connection.execute(f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {columns}", (value,))  # noqa: S608 - constant names
-    target.connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)  # noqa: S608
+    target.connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)  # noqa: S608 - constant names
 
 
 def _copy_entries(source: IndexDatabase, target: IndexDatabase, package: str) -> None:

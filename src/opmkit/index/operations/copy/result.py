@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class CopyAction(StrEnum):
-    """What a copy does with a package."""
+    """Action of a copy for a package."""
 
     ADDED = "added"
     REPLACED = "replaced"

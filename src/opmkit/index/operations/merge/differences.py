@@ -14,7 +14,7 @@ from opmkit.index.fbc.write import blob_to_dict, with_go_numbers
 from opmkit.index.suggestions import join_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opmkit.index.fbc.blobs import Blob, Blobs
 
@@ -23,6 +23,8 @@ _UNORDERED = ("entries", "properties", "relatedImages", "skips")
 _NOUNS = {PACKAGE: "package", CHANNEL: "channel", BUNDLE: "bundle", DEPRECATIONS: "deprecations"}
 _SHORT_FIELDS = ("defaultChannel", "image")
 """Fields of OLM's schemas whose values are shown."""
+_MAX_VALUE = 200
+"""Characters of the value of a property that is shown."""
 _LABELS = {"defaultChannel": "default channel", "relatedImages": "related images"}
 
 _Key: TypeAlias = "tuple[int, str, str]"
@@ -87,8 +89,39 @@ def _differences(key: _Key, left: Sequence[Blob], right: Sequence[Blob]) -> Iter
         label = _LABELS.get(field, field)
         subject = label if schema == PACKAGE else f"{noun}: {label}"
         yield Difference(subject, *(str(value or "none") for value in fields.pop(field)))
+    for field in [field for field in _DESCRIPTIONS if field in fields and schema in _NOUNS]:
+        if sides := _only_on_each_side(field, *fields[field]):
+            del fields[field]
+            yield Difference(f"{noun}: {_LABELS.get(field, field)}", *sides)
     if fields:
         yield Difference(f"{noun}: {', '.join(_LABELS.get(field, field) for field in fields)}")
+
+
+def _describe_image(item: Mapping[str, Any]) -> str:
+    name, image = str(item.get("name") or ""), str(item.get("image") or "")
+    return f"{name}={image}" if name else image
+
+
+def _describe_property(item: Mapping[str, Any]) -> str:
+    value = _encode(item.get("value")).decode()
+    return f"{item.get('type')}={value}" if len(value) <= _MAX_VALUE else str(item.get("type"))
+
+
+_DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "properties": _describe_property,
+    "relatedImages": _describe_image,
+}
+"""Descriptions of the items of lists."""
+
+
+def _only_on_each_side(field: str, before: Any, after: Any) -> tuple[str, str] | None:
+    """Describe the items of a list that only one side has; None if they are described alike."""
+    left, right = ({_encode(item): item for item in side or ()} for side in (before, after))
+    only_left = [_DESCRIPTIONS[field](item) for key, item in left.items() if key not in right]
+    only_right = [_DESCRIPTIONS[field](item) for key, item in right.items() if key not in left]
+    if only_left == only_right:
+        return None
+    return join_names(only_left), join_names(only_right)
 
 
 def _changed_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

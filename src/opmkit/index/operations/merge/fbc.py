@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opmkit.index.fbc.blobs import Blob
+    from opmkit.index.operations.merge.owners import Owners
     from opmkit.index.operations.merge.prefer import Preference
     from opmkit.index.operations.merge.result import NamedCatalog
 
 
-def merge_catalogs(catalogs: Sequence[NamedCatalog], prefer: Sequence[str] = ()) -> MergeResult:
+def merge_catalogs(
+    catalogs: Sequence[NamedCatalog], prefer: Sequence[str] = (), owners: Owners | None = None
+) -> MergeResult:
     """Copy each package with all its documents from the catalog that has it.
 
     A package with equal content in several catalogs is copied from the first of them. Documents without a package are
@@ -32,14 +35,19 @@ def merge_catalogs(catalogs: Sequence[NamedCatalog], prefer: Sequence[str] = ())
         catalogs: the catalogs.
         prefer: for packages with different content: names of catalogs, ``first`` or ``last``, optionally after
             ``PACKAGE=``; the first of these that has the package applies, those for the package before others.
+        owners: owners of packages. The version of the only owner is preferred to all others.
 
     Raises:
+        OwnershipViolation: a catalog has, or changes, a package that it does not own.
         MergeConflict: a package has different content in several catalogs, and no preference applies.
         CatalogError: a preferred catalog is not among ``catalogs``, or does not have the package.
         InvalidCatalog: a package is invalid.
     """
     packages = [_packages(catalog.blobs) for catalog in catalogs]
     preferences = parse_preferences(prefer, [catalog.name for catalog in catalogs], packages)
+    if owners:
+        packages = owners.check(catalogs, packages)
+        preferences = (*owners.preferences(catalogs, packages), *preferences)
     chosen: list[list[str]] = [[] for _ in catalogs]
     origins: list[PackageOrigin] = []
     conflicts: list[PackageConflict] = []

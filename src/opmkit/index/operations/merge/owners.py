@@ -1,0 +1,171 @@
+"""Owners of packages: which of the indexes of a merge may change which packages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from opmkit.bundle.content import Content
+from opmkit.bundle.document import MAX_BYTES
+from opmkit.imagetools.store.disk import disk_errors
+from opmkit.index.errors import CatalogError
+from opmkit.index.operations.merge.differences import fingerprint
+from opmkit.index.operations.merge.prefer import Preference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from opmkit.bundle.field_path import FieldPath
+    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.operations.merge.result import NamedCatalog
+
+_HINT = "write a list of package names for each index, such as team: [lagoon]"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A package that a source has although others own it, or nobody does."""
+
+    package: str
+    source: str
+    owners: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Format the package, the source and the owners."""
+        owned = f"it belongs to {', '.join(self.owners)}" if self.owners else "the owners file gives it to nobody"
+        return f'package "{self.package}": {self.source} does not own it: {owned}'
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the violation in JSON types."""
+        return {"package": self.package, "source": self.source, "owners": list(self.owners)}
+
+
+class OwnershipViolation(CatalogError):
+    """Sources have packages that they do not own; the message lists them.
+
+    Attributes:
+        violations: ordered by package.
+    """
+
+    def __init__(self, violations: Sequence[Violation]) -> None:
+        """List the violations."""
+        first, *others = map(str, violations)
+        hint = f"remove the package from {violations[0].source}, or list it there in the owners file"
+        super().__init__(first, details=others, hint=hint)
+        self.violations = tuple(violations)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the violations in JSON types."""
+        return {"violations": [violation.as_dict() for violation in self.violations]}
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Patterns of the names of the packages that each source owns.
+
+    A source is listed by its name, or by the last component of its path. A source that is not listed, such as the
+    published catalog, can have any packages.
+    """
+
+    patterns: Mapping[str, tuple[str, ...]]
+
+    def is_listed(self, source: str) -> bool:
+        """Return whether a source has entries."""
+        return self._key(source) is not None
+
+    def owns(self, source: str, package: str) -> bool:
+        """Return whether a listed source owns a package."""
+        key = self._key(source)
+        return key is not None and self._matches(key, package)
+
+    def warnings(self, sources: Sequence[str]) -> tuple[str, ...]:
+        """Return warnings for entries that are not for any of the sources."""
+        used = {self._key(source) for source in sources}
+        return tuple(f"owners file: {key}: not among the indexes to merge" for key in self.patterns if key not in used)
+
+    def preferences(
+        self, catalogs: Sequence[NamedCatalog], packages: Sequence[Mapping[str, Blobs]]
+    ) -> list[Preference]:
+        """Return the preference for the owner of each package that exactly one source owns."""
+        owned: dict[str, set[str]] = {}
+        for catalog, names in zip(catalogs, packages, strict=True):
+            for name in names:
+                if self.owns(catalog.name, name):
+                    owned.setdefault(name, set()).add(catalog.name)
+        return [Preference(sources.pop(), name) for name, sources in owned.items() if len(sources) == 1]
+
+    def check(
+        self, catalogs: Sequence[NamedCatalog], packages: Sequence[Mapping[str, Blobs]]
+    ) -> list[dict[str, Blobs]]:
+        """Return the packages of each source without those of others that it has unchanged.
+
+        Raises:
+            OwnershipViolation: a listed source has a package that it does not own, and no other source has it with
+                equal content.
+        """
+        checked: list[dict[str, Blobs]] = []
+        violations: list[Violation] = []
+        for catalog, by_name in zip(catalogs, packages, strict=True):
+            foreign = {name for name in by_name if self._is_foreign(catalog.name, name)}
+            changed = {name for name in foreign if not self._is_copy(name, by_name[name], catalogs, packages)}
+            violations += [Violation(name, catalog.name, tuple(self._owners(name))) for name in changed]
+            checked.append({name: blobs for name, blobs in by_name.items() if name not in foreign})
+        if violations:
+            raise OwnershipViolation(sorted(violations, key=lambda each: (each.package, each.source)))
+        return checked
+
+    def _is_foreign(self, source: str, package: str) -> bool:
+        return self.is_listed(source) and not self.owns(source, package)
+
+    def _is_copy(
+        self, name: str, package: Blobs, catalogs: Sequence[NamedCatalog], packages: Sequence[Mapping[str, Blobs]]
+    ) -> bool:
+        """Return whether a source that may have a package has it with equal content."""
+        return any(
+            name in by_name
+            and not self._is_foreign(catalog.name, name)
+            and fingerprint(by_name[name]) == fingerprint(package)
+            for catalog, by_name in zip(catalogs, packages, strict=True)
+        )
+
+    def _owners(self, package: str) -> Iterator[str]:
+        return (key for key in self.patterns if self._matches(key, package))
+
+    def _matches(self, key: str, package: str) -> bool:
+        return any(fnmatchcase(package, pattern) for pattern in self.patterns[key])
+
+    def _key(self, source: str) -> str | None:
+        name = source.rstrip("/").removeprefix("./")
+        return next((key for key in (source, name, PurePosixPath(name).name) if key in self.patterns), None)
+
+
+def read_owners(path: Path) -> Owners:
+    """Parse an owners file: a mapping from names of sources to lists of package names or shell patterns.
+
+    Raises:
+        CatalogError: the file is invalid; the message has the line and column.
+        StoreError: the file cannot be read.
+    """
+    with disk_errors(path), path.open("rb") as file:
+        content = Content.read(file.read(MAX_BYTES + 1))
+    if content.error is not None:
+        raise CatalogError(content.error.located(str(path)), hint="correct the YAML")
+    value = content.value
+    if not isinstance(value, dict):
+        raise _invalid(path, content, (), "the file is not a mapping")
+    for duplicate in content.duplicates:
+        raise CatalogError(f"{path}:{duplicate.line}:{duplicate.column}: duplicate key {duplicate.key!r}", hint=_HINT)
+    patterns: dict[str, tuple[str, ...]] = {}
+    for source, names in value.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            raise _invalid(path, content, (source,), f"{source}: not a list of package names")
+        patterns[source.rstrip("/").removeprefix("./")] = tuple(str(name) for name in names)
+    return Owners(patterns)
+
+
+def _invalid(path: Path, content: Content, where: FieldPath, problem: str) -> CatalogError:
+    line, column = content.locate(where)
+    return CatalogError(f"{path}:{line}:{column}: {problem}", hint=_HINT)
