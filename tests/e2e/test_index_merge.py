@@ -145,8 +145,6 @@ def test_fragments_only_change_packages_of_their_owners(opm: Opm) -> None:
     ]
     images = opm("index", "images", "merged", "reef-operator", "--only", "bundle", "-o", "name")
     assert images.endswith("bundle:1.1.0\n")
-        "bundle:1.1.0\n"
-    )
 
     changed = (opm.directory / "teams/reef/reef-operator.yaml").read_text().replace("1.1.0", "1.2.0")
     (opm.directory / "teams/tide/reef.yaml").write_text(changed)
