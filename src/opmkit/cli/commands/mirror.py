@@ -19,6 +19,7 @@ from opmkit.cli.console import (
 from opmkit.cli.errors import print_hint, print_to_stderr, print_warning
 from opmkit.cli.hints import format_hint
 from opmkit.cli.index_flags import INDEX_HELP, parse_default_channels
+from opmkit.cli.mirror_manifests import MirrorManifestFlags
 from opmkit.cli.registry_flags import RegistryFlags
 from opmkit.cli.streams import printing_result
 
@@ -94,6 +95,7 @@ def mirror(
     workers: Annotated[
         int, typer.Option(metavar="NUMBER", min=1, max=64, help="Blobs to transfer at the same time")
     ] = 8,
+    manifest_flags: MirrorManifestFlags,
     output: Output = OutputFormat.TEXT,
     registry_flags: RegistryFlags,
 ) -> None:
@@ -109,6 +111,8 @@ def mirror(
       opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror
 
       opm mirror quay.io/me/catalog:1 lagoon-operator:stable --to registry.example.com/mirror --dry-run
+
+      opm mirror quay.io/me/catalog:1 --to registry.example.com/mirror --manifests cluster && oc apply -f cluster
 
       opm mirror quay.io/me/catalog:1 "lagoon-operator@>=1.2.0" --to ./mirror --platform linux/amd64 --continue
     """
@@ -135,12 +139,19 @@ def mirror(
     with RegistryClient(registry_flags.options()) as client, progress() as bars:
         tool = RegistryTool(client, ImageStore.open(), workers=workers)
         target = _open_target(client, to, max_nested_paths)
+        manifest_flags.check_target(is_registry=not target.shares_blobs, is_dry_run=dry_run, command=ctx.command_path)
         plan_options = PlanOptions(platforms, measure=dry_run, workers=workers)
         with open_mirror(tool, client, target, index, selection, plan_options, progress=bars) as opened:
             for warning in opened.catalog.change.warnings if opened.catalog.change else ():
                 print_warning(warning)
             if not dry_run:
                 _run(opened, CopyOptions(keep_going, workers), bars)
+            if not dry_run:
+                report = opened.report
+                insecure = registry_flags.is_insecure
+                manifest_flags.write(
+                    [*report.copied, *report.present], [opened.target_catalog.reference], insecure=insecure
+                )
             _print(opened, output, is_dry_run=dry_run)
             failures = opened.report.failures
     if failures:

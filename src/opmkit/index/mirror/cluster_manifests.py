@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opmkit.imagetools.registry_config.mirror_rules import MirrorScope, mirror_rules
+from opmkit.imagetools.registry_config.mirror_rules import MirrorRule, MirrorScope, mirror_rules
 from opmkit.index.errors import CatalogError
 from opmkit.index.operations.manifests.catalog_source import CatalogSource
 from opmkit.index.operations.manifests.names import as_label
@@ -17,10 +17,10 @@ from opmkit.index.operations.manifests.olm_v1.cluster_catalog import ClusterCata
 from opmkit.index.operations.manifests.resources import build_manifests
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from opmkit.imagetools.mirroring.model import PlannedImage
     from opmkit.imagetools.reference import Reference
-    from opmkit.imagetools.registry_config.mirror_rules import MirrorRule
 
 Manifest = dict[str, Any]
 
@@ -80,6 +80,17 @@ def cluster_manifests(
         files[f"{source.name}.yaml"] = build_manifests(source)
         files[f"{cluster_catalog.name}.yaml"] = [cluster_catalog.manifest()]
     return ClusterManifests(rules, {name: objects for name, objects in files.items() if objects})
+
+
+def repository_rules(images: Iterable[PlannedImage]) -> list[MirrorRule]:
+    """Return the repositories of mirrored images, without those of catalogs, which clusters pull from the mirror."""
+    rules: dict[tuple[str, str, bool], MirrorRule] = {}
+    for image in images:
+        source, by_digest = image.request.reference.name, image.request.reference.digest is not None
+        if not image.request.last:
+            key = (source, image.target, by_digest)
+            rules[key] = MirrorRule(source, image.target, digests=by_digest, tags=not by_digest)
+    return list(rules.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from opmkit.imagetools.errors import NotFound
 from opmkit.imagetools.mirroring.copy import CopyOptions, MirrorCopy
 from opmkit.imagetools.mirroring.errors import MirrorFailed
 from opmkit.imagetools.mirroring.model import MirrorPlan, MirrorReport
+from opmkit.imagetools.mirroring.names import is_digest_tag
 from opmkit.imagetools.mirroring.plan import PlanOptions, plan_mirror
 from opmkit.imagetools.mirroring.spool import ManifestSpool
 from opmkit.imagetools.progress import NO_PROGRESS, Progress
+from opmkit.imagetools.reference import Reference
 from opmkit.index.mirror.catalog import CatalogSelection, MirrorCatalog, open_catalog
 from opmkit.index.mirror.images import bundle_image_requests
 
@@ -42,6 +44,12 @@ class MirroredCatalog:
     digest: str
     is_present: bool
     size: int = 0
+
+    @property
+    def reference(self) -> Reference:
+        """Its reference in a registry: by tag, or by digest if the tag only stands for that."""
+        reference = Reference.parse(self.name)
+        return reference.with_digest(self.digest) if is_digest_tag(self.tag) else reference.with_tag(self.tag)
 
 
 class IndexMirror:
