@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -66,55 +67,56 @@ def is_json(raw: bytes) -> bool:
 
 
 def _json_documents(raw: bytes) -> Iterator[Document | InvalidDocument]:
-    documents = _split_json(raw)
-    yield from _decode_json_stream(raw) if documents is None else documents
-
-
-def _split_json(raw: bytes) -> list[Document] | None:
-    """Split a file in which each document ends with a brace at the start of a line; return None for other files."""
-    documents, start, line = [], 0, 1
+    """Yield the documents one at a time, with the fast parser while each ends with a brace at the start of a line."""
+    start, line = 0, 1
     boundaries = ((match.start() + len(_END), match.end()) for match in _JSON_BOUNDARY.finditer(raw))
-    for end, next_start in [*boundaries, (len(raw), len(raw))]:
+    for end, next_start in chain(boundaries, [(len(raw), len(raw))]):
         text = raw[start:end]
         try:
             value = orjson.loads(text)
         except orjson.JSONDecodeError:
-            return None
+            yield from _decode_json_stream(raw, start, line)
+            return
         first_line = line + text[: len(text) - len(text.lstrip())].count(b"\n")
-        documents.append(Document(first_line, value, _find_duplicates(text, value), start, next_start))
+        yield Document(first_line, value, _find_duplicates(text, value), start, next_start)
         line += raw.count(b"\n", start, next_start)
         start = next_start
-    return documents
 
 
-def _decode_json_stream(raw: bytes) -> Iterator[Document | InvalidDocument]:
-    """Yield concatenated documents with any whitespace between them."""
+def _decode_json_stream(raw: bytes, start: int, line: int) -> Iterator[Document | InvalidDocument]:
+    """Yield concatenated documents with any whitespace between them.
+
+    Args:
+        raw: The content of the file.
+        start: Offset of the first document, or of the whitespace before it.
+        line: The line of this offset.
+    """
     try:
-        text = raw.decode()
+        text = raw[start:].decode()
     except UnicodeDecodeError as error:
-        yield InvalidDocument("not valid UTF-8", line=raw.count(b"\n", 0, error.start) + 1)
+        yield InvalidDocument("not valid UTF-8", line=line + raw.count(b"\n", start, start + error.start))
         return
     duplicates: list[DuplicateKey] = []
     decoder = json.JSONDecoder(
         object_pairs_hook=lambda pairs: _to_mapping(pairs, duplicates), parse_constant=_reject_constant
     )
-    position, counted, line, start = _skip_whitespace(text, 0), 0, 1, 0
+    first_line, position, counted, previous = line, _skip_whitespace(text, 0), 0, 0
     while position < len(text):
         line += text.count("\n", counted, position)
         counted = position
         try:
             value, position = decoder.raw_decode(text, position)
         except json.JSONDecodeError as error:
-            yield InvalidDocument(error.msg, line=error.lineno, column=error.colno)
+            yield InvalidDocument(error.msg, line=first_line + error.lineno - 1, column=error.colno)
             return
         except (ValueError, RecursionError) as error:
             yield InvalidDocument(str(error), line=line)
             return
         position = _skip_whitespace(text, position)
-        end = start + len(text[counted if start else 0 : position].encode())
+        end = start + len(text[previous:position].encode())
         yield Document(line, value, tuple(duplicates), start, end)
         duplicates.clear()
-        start = end
+        start, previous = end, position
 
 
 def _skip_whitespace(text: str, position: int) -> int:

@@ -151,12 +151,13 @@ def with_published(
     policy: CatalogPolicy, flags: RequirementFlags, tool: Callable[[], RegistryTool]
 ) -> tuple[CatalogPolicy, tuple[str, ...]]:
     """Return the requirements with the published index, and notices about it."""
+    from opmkit.index.fbc.check.published import summarize_published
     from opmkit.index.image.source import IndexSource
 
     if not flags.against:
         return policy, ()
-    published = IndexSource.resolve(tool, flags.against).blobs()
-    notices = () if published.packages else (f"{flags.against}: the published index has no packages",)
+    published = summarize_published(IndexSource.resolve(tool, flags.against).stream_blobs())
+    notices = () if published else (f"{flags.against}: the published index has no packages",)
     return replace(policy, published=published, fragment=flags.fragment), notices
 
 

@@ -47,12 +47,12 @@ class RuleInfo(Protocol):
 
     @property
     def explanation(self) -> str:
-        """Why this is a problem, or ""."""
+        """The reason why this is a problem, or ""."""
         ...
 
     @property
     def hint(self) -> str:
-        """How to solve it, or ""."""
+        """The suggested solution, or ""."""
         ...
 
 

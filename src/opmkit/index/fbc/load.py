@@ -79,6 +79,19 @@ def iter_blobs(root: FilePath) -> Iterator[Blob]:
     raise_findings(loader.errors)
 
 
+def stream_blobs(root: FilePath) -> Iterator[Blob]:
+    """Yield the blobs of a catalog directory one at a time, in the order of its files and their documents.
+
+    Raises:
+        InvalidCatalog: Documents are invalid; the error is raised after the last blob, and lists all findings.
+        StoreError: A file can't be read.
+    """
+    loader = _Loader()
+    for name, path in iter_catalog_files(root):
+        yield from loader.load_file(name, read_file(path))
+    raise_findings(loader.errors)
+
+
 def load_directory(root: FilePath) -> LoadResult:
     """Read a catalog directory, without the documents that are invalid.
 

@@ -31,7 +31,7 @@ def compare_indexes(tool: ContainerTool, before: str, after: str) -> IndexDiff:
             return diff_states(_state(old), _state(new))
         from opmkit.index.operations.diff.fbc import diff_blobs
 
-        return diff_blobs(old.blobs(), new.blobs())
+        return diff_blobs(old.stream_blobs(), new.stream_blobs())
 
 
 def _state(content: DatabaseContent) -> IndexState:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.build_spec import BuildSpec
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools import InspectedImage
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.load import LoadResult
     from opmkit.index.fbc.migrate import MigrationLevel
     from opmkit.index.operations.change import AppliedChange, Change
@@ -72,6 +72,10 @@ class Content(Protocol):
         """
         ...
 
+    def stream_blobs(self) -> Iterator[Blob]:
+        """Yield the blobs one at a time; raises InvalidCatalog, after the last one if documents cannot be read."""
+        ...
+
     def build_spec(self, created: int) -> BuildSpec:
         """Return the layer and the configuration of an image with this index.
 
@@ -115,6 +119,13 @@ class DatabaseContent:
 
         with self.open() as database:
             return database_to_blobs(database)
+
+    def stream_blobs(self) -> Iterator[Blob]:
+        """Convert the database, one bundle at a time."""
+        from opmkit.index.rendering.database_blobs import stream_database_blobs
+
+        with self.open() as database:
+            yield from stream_database_blobs(database)
 
     def build_spec(self, created: int) -> BuildSpec:
         """Return the layer and the configuration of an image that serves the database."""
@@ -187,6 +198,12 @@ class CatalogContent:
         from opmkit.index.fbc.load import read_blobs
 
         return read_blobs(self.path)
+
+    def stream_blobs(self) -> Iterator[Blob]:
+        """Read the files, one document at a time."""
+        from opmkit.index.fbc.load import stream_blobs
+
+        return stream_blobs(self.path)
 
     def build_spec(self, created: int) -> BuildSpec:
         """Return the layer and the configuration of an image that serves the catalog.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from opmkit.imagetools.reference import ImageReference
     from opmkit.imagetools.tools import ContainerTool, InspectedImage
     from opmkit.imagetools.tools.registry import RegistryTool
-    from opmkit.index.fbc.blobs import Blobs
+    from opmkit.index.fbc.blobs import Blob, Blobs
     from opmkit.index.fbc.load import LoadResult
     from opmkit.index.fbc.model import Catalog
     from opmkit.index.image.content import Content
@@ -188,12 +188,23 @@ class IndexSource:
         from opmkit.index.fbc.findings import raise_findings
 
         loaded = self.load()
-        try:
+        with self._named_errors():
             raise_findings(loaded.errors)
+        return loaded.blobs
+
+    def stream_blobs(self) -> Iterator[Blob]:
+        """Yield the blobs that `blobs` returns one at a time; raises what it does, perhaps after the last one."""
+        with self._named_errors(), self.open() as content:
+            yield from content.stream_blobs()
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Add the name of the source to the errors about documents."""
+        try:
+            yield
         except InvalidCatalog as error:
             first, *others = error.lines
             raise InvalidCatalog(f"{self.text}: invalid catalog: {first}", details=others, hint=error.hint) from error
-        return loaded.blobs
 
     def catalog(self, compat: Compat = Compat.NEWEST) -> Catalog:
         """Read an index that must be valid.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from opmkit.bundle.json_value import JsonValue
+    from opmkit.index.fbc.blobs import Blob
     from opmkit.index.fbc.model import Channel
     from opmkit.index.sqlite import IndexDatabase
 
@@ -57,20 +58,18 @@ def database_to_blobs(database: IndexDatabase) -> Blobs:
     Raises:
         InvalidCatalog: the catalog is invalid, see `load_catalog`, or a value cannot be parsed.
     """
+    return Blobs.from_blobs(stream_database_blobs(database))
+
+
+def stream_database_blobs(database: IndexDatabase) -> Iterator[Blob]:
+    """Yield the blobs of `database_to_blobs` one at a time, package by package."""
     packages = [package for _, package in sorted(load_catalog(database).packages.items())]
     bundles = _BundleRows.read(database)
-    return Blobs(
-        tuple(
-            PackageBlob(package.name, package.default_channel, decode_icon(head_spec(database, package).get("icon")))
-            for package in packages
-        ),
-        tuple(
-            _channel_blob(package.name, channel)
-            for package in packages
-            for _, channel in sorted(package.channels.items())
-        ),
-        tuple(bundles.blob(package.name, name) for package in packages for name in sorted(package.bundles)),
-    )
+    for package in packages:
+        icon = decode_icon(head_spec(database, package).get("icon"))
+        yield PackageBlob(package.name, package.default_channel, icon)
+        yield from (_channel_blob(package.name, channel) for _, channel in sorted(package.channels.items()))
+        yield from (bundles.blob(package.name, name) for name in sorted(package.bundles))
 
 
 def decode_icon(icons: JsonValue) -> Icon | None:

@@ -16,7 +16,7 @@ from opmkit.index.fbc.blobs import (
     RelatedImage,
     SourceLocation,
 )
-from opmkit.index.fbc.check.published import check_published
+from opmkit.index.fbc.check.published import check_published, summarize_published
 
 V1, V2, V3, V4 = (f"demo.v{number}" for number in range(1, 5))
 DIGEST = f"@sha256:{'0' * 64}"
@@ -45,7 +45,7 @@ PUBLISHED = catalog(*ENTRIES)
 
 
 def findings(new: Blobs, published: Blobs = PUBLISHED, *, fragment: bool = False) -> list[str]:
-    found = list(check_published(new, published, fragment=fragment))
+    found = list(check_published(new, summarize_published(published), fragment=fragment))
     assert all(finding.hint for finding in found)
     return [str(finding) for finding in found]
 

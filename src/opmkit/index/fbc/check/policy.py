@@ -19,9 +19,10 @@ from opmkit.index.fbc.findings import CatalogFinding
 from opmkit.index.fbc.migrate import MigrationLevel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from opmkit.index.fbc.blobs import Blobs, BundleBlob
+    from opmkit.index.fbc.check.published import PublishedPackage
 
 FIRST_WITH_METADATA = OpenShiftVersion(4, 17)
 """The first OpenShift version whose console reads ``olm.csv.metadata`` instead of ``olm.bundle.object``."""
@@ -37,14 +38,14 @@ class CatalogPolicy:
         openshift: The OpenShift version that serves the catalog, None for any.
         pinned: Whether bundle images must have a digest.
         registries: Allowed prefixes of bundle images, empty for any.
-        published: The published catalog, whose content must remain, None for any.
+        published: The packages of the published catalog, whose content must remain, None for any.
         fragment: Whether the catalog is a part of the published one.
     """
 
     openshift: OpenShiftVersion | None = None
     pinned: bool = False
     registries: tuple[str, ...] = ()
-    published: Blobs | None = None
+    published: Mapping[str, PublishedPackage] | None = None
     fragment: bool = False
 
 

@@ -6,17 +6,25 @@ skip range contains its version, until it reaches the head of the channel.
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opmkit.bundle.versions import VersionRange, strict_version
-from opmkit.index.fbc.blobs import BUNDLE_OBJECT, CSV_METADATA, DEPRECATED
+from opmkit.index.fbc.blobs import (
+    BUNDLE_OBJECT,
+    CSV_METADATA,
+    DEPRECATED,
+    BundleBlob,
+    ChannelBlob,
+    OtherBlob,
+    PackageBlob,
+)
 from opmkit.index.fbc.check.bundle import bundle_version
-from opmkit.index.fbc.check.catalog import PackageBlobs, group_by_package, locate
+from opmkit.index.fbc.check.catalog import group_by_package, locate
 from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.fbc.digests import value_digest
 from opmkit.index.fbc.findings import CatalogFinding
 
 if TYPE_CHECKING:
@@ -24,7 +32,8 @@ if TYPE_CHECKING:
 
     from semver import Version
 
-    from opmkit.index.fbc.blobs import Blobs, BundleBlob, ChannelBlob, SourceLocation
+    from opmkit.index.fbc.blobs import Blob, Blobs, SourceLocation
+    from opmkit.index.fbc.check.catalog import PackageBlobs
 
 _PRUNABLE = re.compile("dev-preview|pre-ga|candidate")
 """Names of channels that Konflux allows to shrink."""
@@ -32,16 +41,74 @@ _DIGEST = re.compile(r"@(sha256:[0-9a-fA-F]{64})\Z")
 _METADATA_FORMATS = frozenset({BUNDLE_OBJECT, CSV_METADATA})
 
 
-def check_published(blobs: Blobs, published: Blobs, *, fragment: bool = False) -> Iterator[CatalogFinding]:
+@dataclass(frozen=True, slots=True)
+class PublishedBundle:
+    """The identity of a bundle, without the values of its properties.
+
+    Attributes:
+        image: The bundle image.
+        version: The version, None if it is invalid.
+        properties: Type and digest of the value of each property.
+        related_images: Name and image, or its digest if it has one, of each related image but the bundle's own.
+    """
+
+    image: str
+    version: Version | None
+    properties: frozenset[tuple[str, bytes]]
+    related_images: frozenset[tuple[str, str]]
+
+    @classmethod
+    def from_blob(cls, blob: BundleBlob) -> PublishedBundle:
+        """Return the identity of a bundle."""
+        return cls(
+            blob.image,
+            _version(blob),
+            frozenset((item.type, value_digest(item.value)) for item in blob.properties),
+            frozenset((item.name, _identity(item.image)) for item in blob.related_images if item.image != blob.image),
+        )
+
+
+@dataclass(slots=True)
+class PublishedPackage:
+    """A published package; of duplicate documents the first one counts."""
+
+    name: str
+    default_channel: str = ""
+    channels: dict[str, ChannelBlob] = field(default_factory=dict)
+    bundles: dict[str, PublishedBundle] = field(default_factory=dict)
+
+    def add(self, blob: Blob) -> None:
+        """Add a blob of the package."""
+        match blob:
+            case PackageBlob():
+                self.default_channel = self.default_channel or blob.default_channel
+            case ChannelBlob():
+                self.channels.setdefault(blob.name, blob)
+            case BundleBlob() if blob.name not in self.bundles:
+                self.bundles[blob.name] = PublishedBundle.from_blob(blob)
+
+
+def summarize_published(blobs: Iterable[Blob]) -> Mapping[str, PublishedPackage]:
+    """Return the packages of a published catalog by name; the blobs need not be valid, and are not stored."""
+    packages: dict[str, PublishedPackage] = {}
+    for blob in blobs:
+        if blob.package and not isinstance(blob, OtherBlob):
+            packages.setdefault(blob.package, PublishedPackage(blob.package)).add(blob)
+    return packages
+
+
+def check_published(
+    blobs: Blobs, published: Mapping[str, PublishedPackage], *, fragment: bool = False
+) -> Iterator[CatalogFinding]:
     """Yield what a catalog no longer has, or has changed, of a published one, package by package.
 
     Args:
         blobs: The catalog, which need not be valid.
-        published: The published catalog.
+        published: The packages of the published catalog.
         fragment: Whether the catalog is a part of the published one, so that packages may be missing.
     """
     packages = {package.name: package for package in group_by_package(blobs)}
-    for old in filter(lambda package: package.name, group_by_package(published)):
+    for _, old in sorted(published.items()):
         if new := packages.get(old.name):
             yield from _PackageComparison(old, new).check()
         elif not fragment:
@@ -55,19 +122,15 @@ def check_published(blobs: Blobs, published: Blobs, *, fragment: bool = False) -
 class _PackageComparison:
     """A package, as published and as it is now."""
 
-    old: PackageBlobs
+    old: PublishedPackage
     new: PackageBlobs
 
     @cached_property
     def versions(self) -> Mapping[str, Version]:
         """The valid versions of the bundles by name; those of published bundles take precedence."""
-        versions = {}
-        for bundle in (*self.new.bundles, *self.old.bundles):
-            try:
-                versions[bundle.name] = strict_version(bundle_version(bundle))
-            except ValueError:
-                continue
-        return versions
+        versions = [(bundle.name, _version(bundle)) for bundle in self.new.bundles]
+        versions += [(name, bundle.version) for name, bundle in self.old.bundles.items()]
+        return {name: version for name, version in versions if version is not None}
 
     @property
     def location(self) -> SourceLocation:
@@ -78,7 +141,7 @@ class _PackageComparison:
         """Yield the findings of the package, its channels and its bundles."""
         yield from self._check_default_channel()
         channels = {channel.name: channel for channel in self.new.channels}
-        permanent = [channel for channel in self.old.channels if not _PRUNABLE.search(channel.name)]
+        permanent = [channel for channel in self.old.channels.values() if not _PRUNABLE.search(channel.name)]
         for old in sorted(permanent, key=lambda channel: channel.name):
             if new := channels.get(old.name):
                 yield from self._check_entries(old, new)
@@ -93,10 +156,11 @@ class _PackageComparison:
         yield from self._check_bundles({entry.name for channel in permanent for entry in channel.entries})
 
     def _check_default_channel(self) -> Iterator[CatalogFinding]:
-        for old, new in zip(self.old.packages[:1], self.new.packages[:1], strict=False):
-            if old.default_channel and old.default_channel != new.default_channel:
-                message = f"the published default channel {old.default_channel} became {new.default_channel or 'none'}"
-                hint = f"Set defaultChannel to {old.default_channel}; subscriptions without a channel follow it."
+        default = self.old.default_channel
+        for new in self.new.packages[:1]:
+            if default and default != new.default_channel:
+                message = f"the published default channel {default} became {new.default_channel or 'none'}"
+                hint = f"Set defaultChannel to {default}; subscriptions without a channel follow it."
                 yield locate(CatalogFinding(message, hint=hint, rule="GATE-DEFAULT-CHANNEL"), new)
 
     def _check_entries(self, old: ChannelBlob, new: ChannelBlob) -> Iterator[CatalogFinding]:
@@ -165,38 +229,36 @@ class _PackageComparison:
 
     def _check_bundles(self, names: set[str]) -> Iterator[CatalogFinding]:
         bundles = {bundle.name: bundle for bundle in self.new.bundles}
-        for old in sorted(self.old.bundles, key=lambda bundle: bundle.name):
-            new = bundles.get(old.name)
-            if new and old.name in names and (changes := list(_changes(old, new))):
+        for name, old in sorted(self.old.bundles.items()):
+            new = bundles.get(name)
+            if new and name in names and (changes := list(_changes(old, PublishedBundle.from_blob(new)))):
                 message = f"the published bundle changed: {', '.join(changes)}"
                 hint = "Restore it, and publish the change as a bundle with a new name and version."
                 yield locate(CatalogFinding(message, hint=hint, rule="GATE-BUNDLE-CHANGED"), new)
 
 
-def _changes(old: BundleBlob, new: BundleBlob) -> Iterator[str]:
+def _changes(old: PublishedBundle, new: PublishedBundle) -> Iterator[str]:
     """Yield the differences of a bundle; images with the same digest are equal, wherever they are."""
     if _identity(old.image) != _identity(new.image):
         yield f"image {old.image or 'none'} -> {new.image or 'none'}"
     if types := sorted(_changed_properties(old, new)):
         yield f"properties {', '.join(types)}"
-    before, after = (
-        {(item.name, _identity(item.image)) for item in bundle.related_images if item.image != bundle.image}
-        for bundle in (old, new)
-    )
-    if images := sorted({name or image for name, image in before ^ after}):
+    if images := sorted({name or image for name, image in old.related_images ^ new.related_images}):
         yield f"related images {', '.join(images)}"
 
 
-def _changed_properties(old: BundleBlob, new: BundleBlob) -> set[str]:
+def _changed_properties(old: PublishedBundle, new: PublishedBundle) -> set[str]:
     """Return the types of changed properties, without deprecation, and without metadata that was migrated."""
-    if old.properties == new.properties:
-        return set()
-    before, after = (
-        {(item.type, json.dumps(item.value, sort_keys=True)) for item in bundle.properties} for bundle in (old, new)
-    )
-    types = {type_ for type_, _ in before ^ after} - {DEPRECATED}
-    formats = [_METADATA_FORMATS & {item.type for item in bundle.properties} for bundle in (old, new)]
+    types = {type_ for type_, _ in old.properties ^ new.properties} - {DEPRECATED}
+    formats = [_METADATA_FORMATS & {type_ for type_, _ in bundle.properties} for bundle in (old, new)]
     return types if formats[0] == formats[1] else types - _METADATA_FORMATS
+
+
+def _version(bundle: BundleBlob) -> Version | None:
+    try:
+        return strict_version(bundle_version(bundle))
+    except ValueError:
+        return None
 
 
 def _identity(image: str) -> str:

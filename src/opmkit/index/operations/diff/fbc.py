@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opmkit.index.fbc.blobs import DEPRECATED, BundleBlob, ChannelBlob, DeprecationsBlob, OtherBlob, PackageBlob
 from opmkit.index.fbc.check.bundle import bundle_version
 from opmkit.index.fbc.check.graph import channel_heads
+from opmkit.index.fbc.digests import value_digest
 from opmkit.index.operations.diff.model import (
     BundleChange,
     ChangeKind,
@@ -21,44 +22,82 @@ from opmkit.index.operations.diff.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from opmkit.index.fbc.blobs import Blob, Blobs
+    from opmkit.bundle.json_value import JsonValue
+    from opmkit.index.fbc.blobs import Blob
+
+
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """A bundle: the fields to report, and a digest of all."""
+
+    version: str
+    image: str
+    deprecated: bool
+    digest: bytes
+
+    @classmethod
+    def from_blob(cls, blob: BundleBlob) -> _Bundle:
+        deprecated = any(True for _ in blob.property_values(DEPRECATED))
+        images = [[related.name, related.image] for related in blob.related_images]
+        return cls(bundle_version(blob), blob.image, deprecated, value_digest(_properties(blob), images))
 
 
 @dataclass(slots=True)
-class _Package:
-    """The blobs of a package; of duplicates the last one counts."""
+class PackageSummary:
+    """A package without the content of its bundles; of duplicate blobs the last one counts."""
 
-    others: dict[str, object] = field(default_factory=dict)
+    others: dict[str, bytes] = field(default_factory=dict)
     channels: dict[str, ChannelState] = field(default_factory=dict)
-    bundles: dict[str, BundleBlob] = field(default_factory=dict)
+    bundles: dict[str, _Bundle] = field(default_factory=dict)
     deprecations: dict[str, str] = field(default_factory=dict)
     default_channel: str = ""
 
     def add(self, blob: Blob) -> None:
+        """Add a blob of the package."""
         match blob:
             case ChannelBlob():
                 self.channels[blob.name] = _channel(blob)
             case BundleBlob():
-                self.bundles[blob.name] = blob
+                self.bundles[blob.name] = _Bundle.from_blob(blob)
             case DeprecationsBlob():
                 self.deprecations |= {f"{entry.schema} {entry.name}".strip(): entry.message for entry in blob.entries}
             case PackageBlob():
                 self.default_channel = blob.default_channel
-                self.others |= {"description": blob.description, "icon": blob.icon, "properties": blob.properties}
+                icon = [blob.icon.data, blob.icon.media_type] if blob.icon else None
+                self.others["description"] = value_digest(blob.description)
+                self.others["icon"] = value_digest(icon)
+                self.others["properties"] = value_digest(_properties(blob))
             case OtherBlob():
-                self.others[f"{blob.schema} {blob.name}".strip()] = blob
+                self.others[f"{blob.schema} {blob.name}".strip()] = value_digest(dict(blob.content))
 
     @property
     def state(self) -> PackageState:
+        """The default channel and the channels."""
         return PackageState(self.default_channel, self.channels)
 
 
-def diff_blobs(before: Blobs, after: Blobs) -> IndexDiff:
-    """Return the difference, ordered by package; the catalogs need not be valid."""
-    old, new = _packages(before), _packages(after)
-    empty = _Package()
+def _properties(blob: BundleBlob | PackageBlob) -> list[list[JsonValue]]:
+    return [[item.type, item.value] for item in blob.properties]
+
+
+def summarize(blobs: Iterable[Blob]) -> Mapping[str, PackageSummary]:
+    """Return the packages by name; the blobs need not be valid, and are not stored."""
+    packages: defaultdict[str, PackageSummary] = defaultdict(PackageSummary)
+    for blob in blobs:
+        if blob.package:
+            packages[blob.package].add(blob)
+    return packages
+
+
+def diff_blobs(before: Iterable[Blob], after: Iterable[Blob]) -> IndexDiff:
+    """Return the difference, ordered by package; the catalogs need not be valid.
+
+    The blobs can be iterators: only digests of bundles are stored.
+    """
+    old, new = summarize(before), summarize(after)
+    empty = PackageSummary()
     return IndexDiff(
         tuple(
             _change(ChangeKind.classify(name, old, new), name, old.get(name, empty), new.get(name, empty))
@@ -68,7 +107,7 @@ def diff_blobs(before: Blobs, after: Blobs) -> IndexDiff:
     )
 
 
-def _change(kind: ChangeKind, name: str, old: _Package, new: _Package) -> PackageChange:
+def _change(kind: ChangeKind, name: str, old: PackageSummary, new: PackageSummary) -> PackageChange:
     return PackageChange(
         kind,
         name,
@@ -81,14 +120,6 @@ def _change(kind: ChangeKind, name: str, old: _Package, new: _Package) -> Packag
     )
 
 
-def _packages(blobs: Blobs) -> dict[str, _Package]:
-    packages: defaultdict[str, _Package] = defaultdict(_Package)
-    for blob in blobs:
-        if blob.package:
-            packages[blob.package].add(blob)
-    return dict(packages)
-
-
 def _channel(blob: ChannelBlob) -> ChannelState:
     """Return the head, "" for none or several, and the targets of each entry, among them its skip range."""
     heads = channel_heads(blob.entries)
@@ -99,16 +130,15 @@ def _channel(blob: ChannelBlob) -> ChannelState:
     return ChannelState(heads[0] if len(heads) == 1 else "", edges)
 
 
-def _bundle_changes(old: _Package, new: _Package) -> Iterator[BundleChange]:
+def _bundle_changes(old: PackageSummary, new: PackageSummary) -> Iterator[BundleChange]:
     for name in sorted({*old.bundles, *new.bundles}):
         if old.bundles.get(name) != new.bundles.get(name):
             bundle = new.bundles.get(name) or old.bundles[name]
-            deprecated = any(True for _ in bundle.property_values(DEPRECATED))
             kind = ChangeKind.classify(name, old.bundles, new.bundles)
-            yield BundleChange(kind, name, bundle_version(bundle), bundle.image, deprecated)
+            yield BundleChange(kind, name, bundle.version, bundle.image, bundle.deprecated)
 
 
-def _deprecation_changes(old: _Package, new: _Package) -> Iterator[DeprecationChange]:
+def _deprecation_changes(old: PackageSummary, new: PackageSummary) -> Iterator[DeprecationChange]:
     for subject in sorted({*old.deprecations, *new.deprecations}):
         before, after = old.deprecations.get(subject), new.deprecations.get(subject)
         if before != after:
