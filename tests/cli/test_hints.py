@@ -24,7 +24,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 EXTERNAL_FLAGS = {
     "imagetools/auth/keychain.py": {"--authfile"},  # podman
-    "imagetools/engines/buildah.py": {"--authfile", "--cert-dir", "--format", "--label", "--quiet", "--tag"},
+    "imagetools/engines/buildah.py": {"--authfile", "--cert-dir", "--format", "--label", "--quiet", "--tag", "--type"},
     "imagetools/transports/containers_storage.py": {"--quiet"},
     "imagetools/image_format.py": {"--format"},  # skopeo
     "imagetools/spec/manifest.py": {"--format"},  # skopeo

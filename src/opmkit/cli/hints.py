@@ -26,6 +26,7 @@ FLAGS: Mapping[Setting, tuple[str, ...]] = MappingProxyType(
 """The flags of each setting; a hint names the first that the command has."""
 COMMANDS: Mapping[Operation, str] = MappingProxyType(
     {
+        Operation.ATTEST_IMAGE: "opm image attest",
         Operation.BUILD_CACHE: "opm serve --cache-only",
         Operation.CLEAN_UP: "opm cleanup",
         Operation.COPY_IMAGE: "opm image copy",
@@ -45,6 +46,7 @@ COMMANDS: Mapping[Operation, str] = MappingProxyType(
         Operation.REMOVE_STORED_IMAGE: "opm image rm",
         Operation.RENDER_TEMPLATE: "opm alpha render-template",
         Operation.RUN_BUNDLE: "opm run bundle",
+        Operation.SIGN_IMAGE: "opm image sign",
         Operation.UNINSTALL_OLM: "opm olm uninstall",
         Operation.UPGRADE_OPERATOR: "opm run bundle-upgrade",
         Operation.VALIDATE_BUNDLE: "opm bundle validate",

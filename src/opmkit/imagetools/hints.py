@@ -85,6 +85,7 @@ class Setting(StrEnum):
 class Operation(StrEnum):
     """An operation that a hint refers to; the value is its name in the library's own texts."""
 
+    ATTEST_IMAGE = "attest_image"
     BUILD_CACHE = "build_cache"
     CLEAN_UP = "clean_up"
     COPY_IMAGE = "copy_image"
@@ -104,6 +105,7 @@ class Operation(StrEnum):
     REMOVE_STORED_IMAGE = "remove_stored_image"
     RENDER_TEMPLATE = "render_template"
     RUN_BUNDLE = "run_bundle"
+    SIGN_IMAGE = "sign_image"
     UNINSTALL_OLM = "uninstall_olm"
     UPGRADE_OPERATOR = "upgrade_operator"
     VALIDATE_BUNDLE = "validate_bundle"

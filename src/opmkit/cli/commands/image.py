@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from opmkit.cli.commands.image_attest import COMMANDS as ATTESTING
+from opmkit.cli.commands.image_sign import COMMANDS as SIGNING
 from opmkit.cli.console import Output, OutputFormat, format_size, print_json, print_line, print_table, progress
 from opmkit.cli.errors import conflicting_flags
 from opmkit.cli.registry_flags import RegistryFlags
@@ -256,4 +258,6 @@ COMMANDS = (
     ("cp", copy),
     ("rm", rm),
     ("prune", prune),
+    *SIGNING,
+    *ATTESTING,
 )

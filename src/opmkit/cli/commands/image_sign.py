@@ -1,0 +1,141 @@
+"""``opm image``: sign images and verify their signatures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opmkit.cli.console import Output, OutputFormat, print_json, print_line
+from opmkit.cli.errors import print_to_stderr
+from opmkit.cli.registry_flags import RegistryFlags
+from opmkit.cli.signing_flags import (
+    NewBundleFormat,
+    SignedImages,
+    SigningKey,
+    VerificationKeys,
+    load_public_keys,
+    parse_annotations,
+    read_new_password,
+    read_password,
+)
+from opmkit.cli.streams import printing_result
+
+
+def sign(
+    ctx: typer.Context,
+    registry_flags: RegistryFlags,
+    images: SignedImages,
+    key: SigningKey,
+    annotations: Annotated[
+        list[str] | None,
+        typer.Option("--annotations", "-a", metavar="NAME=VALUE,...", help="Annotations to sign with the digest"),
+    ] = None,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="Sign the image of each platform as well as the index")
+    ] = False,
+    new_bundle_format: NewBundleFormat = False,
+    sign_container_identity: Annotated[
+        str, typer.Option(metavar="NAME", help="Name that the signature contains; default: the image's repository")
+    ] = "",
+    output: Output = OutputFormat.TEXT,
+) -> None:
+    """Sign images with a key, so that cosign, podman and clusters can verify them
+
+    A tag is resolved to its digest, which is signed. Signatures by others are retained, and nothing changes if the key
+    has signed the image already.
+
+    [bold]Examples:[/]
+
+      opm image sign --key cosign.key quay.io/me/catalog:1
+
+      opm image sign --key cosign.key --recursive -a release=1.2 quay.io/me/lagoon@sha256:...
+    """
+    from opmkit.imagetools.reference import parse_image_reference
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.signing.key_files import load_private_key
+    from opmkit.imagetools.signing.sign import Signer, images_of
+    from opmkit.imagetools.signing.target import open_for_signing
+
+    signed_annotations = parse_annotations(annotations or (), ctx.command_path)
+    references = [parse_image_reference(image) for image in images]
+    client = RegistryClient(registry_flags.options())
+    targets = [open_for_signing(reference, client) for reference in references]
+    signer = Signer(load_private_key(key, read_password), new_bundle_format)
+    for target in targets:
+        for image in images_of(target.source, target.image) if recursive else [target.image]:
+            identity = sign_container_identity or target.repository
+            signer.sign(target.source, image, identity, signed_annotations)
+            name = target.name_of(image)
+            with printing_result(f"{name}: signed"):
+                if output is OutputFormat.JSON:
+                    print_json({"image": name, "digest": image.digest, "annotations": signed_annotations})
+                else:
+                    print_line(name)
+
+
+def verify(
+    ctx: typer.Context,
+    registry_flags: RegistryFlags,
+    images: SignedImages,
+    key: VerificationKeys,
+    annotations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--annotations", "-a", metavar="NAME=VALUE,...", help="Annotations that the signature must contain"
+        ),
+    ] = None,
+    signed_repository: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Repositories of which the signature must name one; default: any"),
+    ] = None,
+    output: Output = OutputFormat.TEXT,
+) -> None:
+    """Verify the signatures of images with a public key
+
+    Signatures under cosign's tags and Sigstore bundles are read. They are bound to the digest of the image, and valid
+    for copies in other repositories as well, unless --signed-repository is given.
+
+    [bold]Example:[/] opm image verify --key cosign.pub quay.io/me/catalog:1
+    """
+    from opmkit.imagetools.reference import parse_image_reference
+    from opmkit.imagetools.registry import RegistryClient
+    from opmkit.imagetools.signing.target import open_for_verification
+    from opmkit.imagetools.signing.verify import SignatureRequirements, verify_signatures
+
+    requirements = SignatureRequirements(
+        load_public_keys(key), parse_annotations(annotations or (), ctx.command_path), tuple(signed_repository or ())
+    )
+    references = [parse_image_reference(image) for image in images]
+    client = RegistryClient(registry_flags.options())
+    targets = [open_for_verification(reference, client) for reference in references]
+    verified = [
+        (target, verify_signatures(target.source, target.image.digest, target.name, requirements)) for target in targets
+    ]
+    if output is OutputFormat.JSON:
+        print_json([{"image": target.name, "signatures": signatures} for target, signatures in verified])
+        return
+    for target, signatures in verified:
+        for signature in signatures:
+            content = "".join(f" {name}={value}" for name, value in sorted(signature.annotations.items()))
+            print_line(f"{target.name}: signed with {signature.key}{content}")
+
+
+def generate_key_pair(
+    output_key_prefix: Annotated[
+        str, typer.Option(metavar="PATH", help="Path of the files, without .key and .pub")
+    ] = "cosign",
+) -> None:
+    """Generate a key pair in cosign's format: PATH.key, encrypted with COSIGN_PASSWORD, and PATH.pub
+
+    [bold]Example:[/] opm image generate-key-pair
+    """
+    from opmkit.imagetools.signing.key_files import write_key_pair
+
+    written = write_key_pair(Path(output_key_prefix), read_new_password)
+    for path in written:
+        print_to_stderr(f"written: {path}")
+
+
+COMMANDS = (("sign", sign), ("verify", verify), ("generate-key-pair", generate_key_pair))

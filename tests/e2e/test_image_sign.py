@@ -1,0 +1,137 @@
+"""``opm image sign``, ``attest`` and their verification with the installed command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from opmkit.imagetools.reference import Reference
+from opmkit.imagetools.registry import RegistryClient, RegistryOptions
+from opmkit.imagetools.signing.key_files import load_private_key
+from opmkit.imagetools.store import LayoutRepository
+from tests.e2e.test_docs import examples
+from tests.kit.content import put_image
+from tests.kit.opm import FIXTURES, PROGRAM
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.kit.opm import Opm
+    from tests.kit.registry import Registry
+
+SAMPLES = FIXTURES / "signatures"
+ENCRYPTED_KEY, KEY = str(SAMPLES / "ecdsa.key"), ("--key", "env://SIGNING_KEY")
+PUBLIC_KEY = ("--key", str(SAMPLES / "ecdsa.pub"))
+OTHER_KEY = ("--key", str(SAMPLES / "rsa.pub"))
+
+
+@pytest.fixture(scope="module")
+def plain_key() -> str:
+    """Return the key without encryption, which takes a second to remove."""
+    key = load_private_key(ENCRYPTED_KEY, lambda: "throw-away").key
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+@pytest.fixture
+def signer(opm: Opm, plain_key: str) -> Opm:
+    opm.env["SIGNING_KEY"] = plain_key
+    return opm
+
+
+@pytest.fixture
+def image(registry: Registry, request: pytest.FixtureRequest) -> str:
+    """Push an image and return its name with a tag."""
+    name = "e2e-signing/" + re.sub("[^a-z]", "", request.node.name.lower())
+    put_image(RegistryClient(RegistryOptions(plain_http=True)).target(Reference(registry.host, name)), "1", b"x")
+    return f"{registry.host}/{name}:1"
+
+
+@pytest.mark.parametrize("format_", [(), ("--new-bundle-format",)], ids=["tag", "bundle"])
+def test_sign_and_verify(signer: Opm, image: str, format_: tuple[str, ...]) -> None:
+    name = signer("image", "sign", "--use-http", *KEY, "-a", "stage=test", *format_, image).strip()
+    assert name.startswith(f"{image.removesuffix(':1')}@sha256:")
+    expected = f"{name}: signed with {PUBLIC_KEY[1]} stage=test\n"
+    assert signer("image", "verify", "--use-http", *PUBLIC_KEY, "-a", "stage=test", image) == expected
+    (document,) = json.loads(signer("image", "verify", "--use-http", *PUBLIC_KEY, "-o", "json", name))
+    assert document["signatures"][0]["annotations"] == {"stage": "test"}
+    failed = signer.attempt("image", "verify", "--use-http", *OTHER_KEY, image)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(
+        f"Error: {name}: no valid signature by {OTHER_KEY[1]}: 1 found: 1 not signed with the key\n  hint: "
+    )
+
+
+def test_unsigned_image(opm: Opm, image: str) -> None:
+    failed = opm.attempt("image", "verify", "--use-http", *PUBLIC_KEY, image)
+    assert failed.returncode == 1
+    assert "no signature found\n  hint: create one with 'opm image sign'" in failed.stderr
+
+
+def test_layout(signer: Opm) -> None:
+    digest = put_image(LayoutRepository(signer.directory / "layout"), "1", b"x").digest
+    name = f"oci:{signer.directory}/layout@{digest}"
+    identity = "quay.io/me/app"
+    assert (
+        signer("image", "sign", *KEY, "--sign-container-identity", identity, "oci:layout:1") == f"oci:layout@{digest}\n"
+    )
+    signer("image", "verify", *PUBLIC_KEY, "--signed-repository", identity, name)
+    failed = signer.attempt("image", "verify", *PUBLIC_KEY, "--signed-repository", "quay.io/you/app", name)
+    assert "1 for the repository quay.io/me/app" in failed.stderr
+
+
+def test_attest_and_verify(signer: Opm, image: str) -> None:
+    (signer.directory / "sbom.json").write_text('{"spdxVersion": "SPDX-2.3"}')
+    attest = ("image", "attest", "--use-http", *KEY, "--predicate", "sbom.json", image, "--type")
+    name = signer(*attest, "spdxjson").strip()
+    signer(*attest, "https://example.com/type", "--new-bundle-format")
+    verify = ("image", "verify-attestation", "--use-http", *PUBLIC_KEY, image)
+    assert signer(*verify) == (
+        f"{name}: https://spdx.dev/Document, signed with {PUBLIC_KEY[1]}\n"
+        f"{name}: https://example.com/type, signed with {PUBLIC_KEY[1]}\n"
+    )
+    (document,) = json.loads(signer(*verify, "--type", "spdxjson", "-o", "json"))
+    assert document["attestations"][0]["statement"]["predicate"] == {"spdxVersion": "SPDX-2.3"}
+    failed = signer.attempt(*verify, "--type", "vuln")
+    assert "no attestation of type https://cosign.sigstore.dev/attestation/vuln/v1 found" in failed.stderr
+    assert "hint: create one with 'opm image attest'" in failed.stderr
+
+
+def test_invalid_input(signer: Opm, image: str) -> None:
+    (signer.directory / "list.json").write_text("[]")
+    attest = ("image", "attest", "--use-http", *KEY, image, "--predicate", "list.json", "--type")
+    assert "unknown type of predicate 'sbom'" in signer.attempt(*attest, "sbom").stderr
+    assert "list.json: expected an object" in signer.attempt(*attest, "vuln").stderr
+    sign = ("image", "sign", "--use-http", image, "--key")
+    assert "missing.key: No such file" in signer.attempt(*sign, "missing.key").stderr
+    assert "invalid annotation 'a': expected NAME=VALUE" in signer.attempt(*sign, KEY[1], "-a", "a").stderr
+    assert "the private key is encrypted: no password" in signer.attempt(*sign, ENCRYPTED_KEY).stderr
+    signer.env["COSIGN_PASSWORD"] = "wrong"
+    failed = signer.attempt(*sign, ENCRYPTED_KEY)
+    assert "the password is wrong" in failed.stderr
+    assert "hint: set COSIGN_PASSWORD" in failed.stderr
+
+
+def test_terminal_escapes_in_annotations(signer: Opm, image: str) -> None:
+    signer("image", "sign", "--use-http", *KEY, "-a", "x=\x1b[2J", image)
+    assert "x=\\x1b[2J" in signer("image", "verify", "--use-http", *PUBLIC_KEY, image)
+
+
+def test_examples_of_the_documentation(registry: Registry, tmp_path: Path) -> None:
+    repository = RegistryClient(RegistryOptions(plain_http=True)).target(Reference(registry.host, "me/catalog"))
+    put_image(repository, "1", b"x")
+    script = examples(FIXTURES.parent / "docs" / "signing.md")
+    assert script.count("opm image") >= 5
+    env = {**os.environ, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}", "REGISTRY": registry.host}
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert '"bomFormat": "CycloneDX"' in done.stdout
+    done = subprocess.run(
+        [PROGRAM, "image", "generate-key-pair"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "cosign.key: refusing to overwrite" in done.stderr
