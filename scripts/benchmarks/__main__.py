@@ -17,6 +17,7 @@ from .render import bench_catalog, bench_render
 from .serve import bench_serve
 from .serve_catalog import bench_serve_catalog
 from .soak import bench_soak
+from .templates import bench_templates
 from .transfer import bench_transfer
 from .validate import bench_validate
 
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "scale": Benchmark(bench_scale, bundles=False),
     "validate": Benchmark(bench_validate),
     "render": Benchmark(bench_render),
+    "templates": Benchmark(bench_templates),
     "catalog": Benchmark(bench_catalog, runs=5),
     "transfer": Benchmark(bench_transfer, bundles=False, reference=False, runs=3),
     "serve": Benchmark(bench_serve, runs=5),

@@ -94,7 +94,7 @@ def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> bool:
         with _directory_lock(path.parent):
             before = ImageLock.read(path)
             after = ImageLock({**before.images, **changes})
-            if after == before and path.exists():
+            if after == before:
                 return False
             write_files(path.parent, {path.name: after.encode()})
             return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -46,13 +46,17 @@ class CatalogFiles:
         self._staged: dict[Path, Path] = {}
         self._stack = ExitStack()
         self._scratch: Path | None = None
+        self._created = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the staged files."""
+        """Remove the staged files, and the directory if it was created for them alone."""
         self._stack.close()
+        if self._created:
+            with suppress(OSError):
+                self._directory.rmdir()
 
     def claim(self, path: Path, template: Path, location: SourceLocation) -> None:
         """Reserve a file for a template.
@@ -117,6 +121,7 @@ class CatalogFiles:
 
     def _scratch_directory(self) -> Path:
         if self._scratch is None:
+            self._created = not self._directory.exists()
             self._directory.mkdir(parents=True, exist_ok=True)
             self._scratch = Path(self._stack.enter_context(ScratchDirectory(".opm-", self._directory)))
         return self._scratch

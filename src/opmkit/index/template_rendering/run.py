@@ -126,7 +126,7 @@ def _write_lock(lock: ImageLock, resolved: ResolvedImages, options: RunOptions) 
     changes = {image: locked for image, locked in resolved.locked.items() if lock.images.get(image) != locked}
     if options.check or options.images.mode is LockMode.FROZEN:
         return FileStatus.STALE if changes else FileStatus.UNCHANGED
-    if not changes and options.lock.exists():
+    if not changes:
         return FileStatus.UNCHANGED
     return FileStatus.WRITTEN if update_lock(options.lock, changes) else FileStatus.UNCHANGED
 
@@ -228,9 +228,9 @@ class _Run:
             try:
                 raise_findings(check_blobs(blobs))
             except InvalidCatalog as error:
-                first, *others = error.lines
+                first, *others = (f"{name}: invalid catalog: {line}" for line in error.lines)
                 hint = Hint.any_of(error.hint, Hint("write invalid catalogs with {}", Setting.NO_VALIDATE))
-                raise InvalidCatalog(f"{name}: invalid catalog: {first}", details=others, hint=hint) from error
+                raise InvalidCatalog(first, details=others, hint=hint) from error
         return blobs
 
     def _claim_path(self, job: TemplateJob, target: CatalogTarget, blobs: Blobs) -> Path:
