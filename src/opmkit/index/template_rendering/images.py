@@ -212,7 +212,7 @@ class BundleReader:
         return {image: found[image] for image in images}
 
     def forget(self) -> None:
-        """Release the bundles of the current template, which are kept for its other migration levels."""
+        """Release the bundles of the current template, which its other migration levels share."""
         self._current.clear()
 
     def _find(self, image: str) -> BundleBlob | None:
