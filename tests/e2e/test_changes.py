@@ -163,9 +163,24 @@ def test_diff_fails_on_selected_kinds(built: Opm) -> None:
         "Error: 3 differences of the kinds removed, changed-head, added-bundle",
     ]
     done = built.attempt("index", "diff", *pair, "--fail-on", "added-bundle", "-o", "json")
-    (failure,) = json.loads(done.stdout)["failures"]
+    report = json.loads(done.stdout)
+    assert (report["passed"], report["fail_on"]) == (False, ["added-bundle"])
+    (failure,) = report["failures"]
     assert (done.returncode, failure["kind"], failure["bundle"]) == (1, "added-bundle", "lagoon-operator.v0.3.0")
-    assert json.loads(built("index", "diff", *pair, "--fail-on", "removed", "-o", "json"))["failures"] == []
+    report = json.loads(built("index", "diff", *pair, "--fail-on", "removed", "-o", "json"))
+    assert (report["passed"], report["failures"]) == (True, [])
+    markdown = built.attempt("index", "diff", *pair, "--fail-on", "added-bundle", "-o", "markdown").stdout
+    assert markdown.splitlines()[:6] == [
+        "### Gate failed: 1 difference of the kinds `added-bundle`",
+        "",
+        "| Difference | Package | Channel | Bundle | Details |",
+        "|---|---|---|---|---|",
+        f"| added bundle | `{package}` |  | `{package}.v0.3.0` |  |",
+        "",
+    ]
+    assert markdown.endswith(built("index", "diff", *pair, "-o", "markdown"))
+    markdown = built("index", "diff", *pair, "--fail-on", "removed", "-o", "markdown")
+    assert markdown.startswith("### Gate passed\n\nNo difference of the kinds `removed`.\n\n### Package")
     done = built.attempt("index", "diff", *pair, "--fail-on", "deleted")
     assert done.returncode == 1
     assert 'invalid value of --fail-on: unknown kind "deleted": expected added, removed' in done.stderr

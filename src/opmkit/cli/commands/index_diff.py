@@ -47,7 +47,8 @@ def diff(
 ) -> None:
     """Show the differences between two indexes: packages, channels, heads, default channels and bundles
 
-    The exit code is 0, with or without differences, unless --fail-on selects one of them.
+    The exit code is 0, with or without differences, unless --fail-on selects one of them: then it is 1, as if an index
+    cannot be read. JSON and Markdown list the selected differences, other formats print them to stderr.
 
     [bold]Examples:[/]
 
@@ -59,21 +60,22 @@ def diff(
     """
     from opmkit.index.image.compare import compare_indexes
     from opmkit.index.operations.diff.differences import find_unknown_kind, select_differences
-    from opmkit.index.operations.diff.report import diff_as_markdown, diff_as_text
+    from opmkit.index.operations.diff.report import diff_as_markdown, diff_as_text, gate_as_markdown
 
     kinds = list(filter(None, fail_on or ()))
     if unknown := find_unknown_kind(kinds):
         raise UsageError(f"invalid value of --fail-on: {unknown}", ctx.command_path)
     difference = compare_indexes(registry_flags.tool_named(container_tool), before, after)
     failures = select_differences(difference, kinds)
-    if output is not DiffFormat.JSON:
+    if output is DiffFormat.JSON:
+        fields: dict[str, Any] = {"packages": difference.packages, "stranded": difference.stranded}
+        gate = {"passed": not failures, "fail_on": kinds, "failures": failures} if kinds else {}
+        print_json(fields | gate)
+    else:
+        if output is DiffFormat.MARKDOWN and kinds:
+            print_text(f"{gate_as_markdown(failures, kinds)}\n")
         print_text((diff_as_markdown if output is DiffFormat.MARKDOWN else diff_as_text)(difference))
         _print_failures(failures, kinds)
-    elif kinds:
-        fields: dict[str, Any] = {"packages": difference.packages, "stranded": difference.stranded}
-        print_json(fields | {"failures": failures})
-    else:
-        print_json(difference)
     if failures:
         ctx.exit(1)
 

@@ -81,7 +81,7 @@ _SUMMARIES: Mapping[str, Mapping[str, str]] = {
         "FBC-ICON-IMAGE": "the content of an icon does not match its media type",
         "FBC-KEY-DUPLICATE": "a document repeats a key",
         "FBC-SKIPRANGE-IGNORED": "a part of a skip range is ignored",
-        "FBC-SKIPRANGE-SELF": "a skip range contains the version of its own entry",
+        "FBC-SKIPRANGE-SELF": "a skip range contains the version of the same entry",
         "FBC-SKIPS-DUPLICATE": "an entry of a channel skips the same bundle twice",
     },
     REQUIREMENTS: {

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opmkit.imagetools.escape import escape_controls
-from opmkit.imagetools.markdown import code, row
+from opmkit.imagetools.markdown import code, row, table
 from opmkit.index.operations.diff.model import ChangeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from opmkit.index.operations.diff.differences import Difference
     from opmkit.index.operations.diff.model import BundleChange, ChannelChange, IndexDiff, PackageChange
 
 _SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
 _VERBS = {ChangeKind.ADDED: "to add", ChangeKind.REMOVED: "to remove", ChangeKind.CHANGED: "changed"}
 NO_DIFFERENCE = "no difference"
+MAX_FAILURES = 200
+"""Maximum number of differences in the table of a failed gate; the sections below it list all."""
 
 
 def diff_as_text(diff: IndexDiff) -> str:
@@ -77,6 +80,23 @@ def diff_as_markdown(diff: IndexDiff) -> str:
     sections = [section for package in diff.packages for section in _package_sections(package)]
     if diff.stranded:
         sections += ["### Bundles in no channel", _bundle_table(diff.stranded)]
+    return "\n\n".join(sections)
+
+
+def gate_as_markdown(failures: Sequence[Difference], kinds: Sequence[str]) -> str:
+    """Return whether differences fail a gate for these kinds, and a table of those that do."""
+    names = ", ".join(map(code, kinds))
+    if not failures:
+        return f"### Gate passed\n\nNo difference of the kinds {names}."
+    header = ("Difference", "Package", "Channel", "Bundle", "Details")
+    rows = (
+        (str(failure.kind), *map(code, (failure.package, failure.channel, failure.bundle, failure.details)))
+        for failure in failures[:MAX_FAILURES]
+    )
+    noun = "difference" if len(failures) == 1 else "differences"
+    sections = [f"### Gate failed: {len(failures)} {noun} of the kinds {names}", table(header, rows)]
+    if len(failures) > MAX_FAILURES:
+        sections.append(f"and {len(failures) - MAX_FAILURES} more")
     return "\n\n".join(sections)
 
 
