@@ -12,10 +12,13 @@ import yaml
 
 from opmkit.index.api.messages import message_class
 from tests.kit.catalogs import ScriptedCatalog, free_port, write_library
+from tests.kit.customschemas import write_catalog as write_custom_catalog
+from tests.kit.opm import PROGRAM
 from tests.kit.server import SERVE, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.kit.opm import Opm
 
@@ -197,3 +200,21 @@ def test_server_that_is_not_serving(opm: Opm) -> None:
             done = opm.attempt("catalog", "health", "--address", server.address)
         assert done.returncode == 1
         assert message in done.stderr
+
+
+def test_documents_of_custom_schemas(opm: Opm, address: str, tmp_path: Path) -> None:
+    failed = opm.attempt("catalog", "list", "documents", "acme.note", "--address", address)
+    assert (failed.returncode, "unknown service api.ExperimentalRegistry" in failed.stderr) == (1, True)
+    catalog = write_custom_catalog(tmp_path / "catalog")
+    with Server(str(catalog), program=(str(PROGRAM), "serve")) as server:
+        listed = ("catalog", "list", "documents", "--address", server.address)
+        assert sorted(cells[2] for cells in rows(opm.here(*listed, "acme.note", "reef"))) == ["second", "types"]
+        assert json.loads(opm.here(*listed, "acme.note", "-o", "json")) == [
+            {"name": "without a package", "schema": "acme.note"}
+        ]
+        documents = json.loads(opm.here(*listed, "acme.note", "reef", "-o", "json"))
+        (types,) = (document for document in documents if document["name"] == "types")
+        assert (types["integer"], types["fraction"], types["empty"], types["nothing"]) == (1, 1.5, {}, None)
+        assert yaml.safe_load(opm.here(*listed, "acme.none", "-o", "yaml")) == []
+        failed = opm.attempt(*listed, "../x")
+        assert (failed.returncode, 'invalid schema "../x"' in failed.stderr) == (1, True)

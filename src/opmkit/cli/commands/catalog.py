@@ -133,6 +133,33 @@ def list_apis(client_flags: ClientFlags, package: PackageFilter = "", output: Va
     print_table(("API", "PACKAGE", "CHANNELS"), [(api.api, api.package, ",".join(api.channels)) for api in apis])
 
 
+def list_documents(
+    client_flags: ClientFlags,
+    schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="Custom schema, such as example.com.note")],
+    package: Annotated[
+        str, typer.Argument(metavar="[PACKAGE]", help="Package; default: documents without a package")
+    ] = "",
+    output: ValueOutput = ValueFormat.TEXT,
+) -> None:
+    """List the documents of a custom schema of a running catalog
+
+    Servers of file-based catalogs answer this experimental call since release 1.69 of operator-registry.
+
+    [bold]Examples:[/]
+
+      opm catalog list documents example.com.note --address localhost:50051
+
+      opm catalog list documents example.com.note lagoon-operator --output json
+    """
+    with client_flags.connect() as client:
+        documents = list(client.list_custom_schemas(schema, package))
+    if output is not ValueFormat.TEXT:
+        print_value(documents, output)
+        return
+    rows = [tuple(str(document.get(key, "")) for key in ("schema", "package", "name")) for document in documents]
+    print_table(("SCHEMA", "PACKAGE", "NAME"), rows)
+
+
 def get_package(client_flags: ClientFlags, package: PackageName, output: ValueOutput = ValueFormat.TEXT) -> None:
     """Show a package of a running catalog: default channel, channels and heads
 
@@ -255,7 +282,13 @@ def health(client_flags: ClientFlags) -> None:
     print_line("serving")
 
 
-_LIST = (("packages", list_packages), ("channels", list_channels), ("bundles", list_bundles), ("apis", list_apis))
+_LIST = (
+    ("packages", list_packages),
+    ("channels", list_channels),
+    ("bundles", list_bundles),
+    ("apis", list_apis),
+    ("documents", list_documents),
+)
 _GET = (("package", get_package), ("bundle", get_bundle))
 _FIND = (
     ("providers", find_providers),
@@ -265,7 +298,12 @@ _FIND = (
 )
 
 COMMANDS = (
-    ("list", create_group("list", "List the packages, channels, bundles or APIs of a running catalog", _LIST, GoGroup)),
+    (
+        "list",
+        create_group(
+            "list", "List the packages, channels, bundles, APIs or documents of a running catalog", _LIST, GoGroup
+        ),
+    ),
     ("get", create_group("get", "Show a package or a bundle of a running catalog", _GET, GoGroup)),
     ("find", create_group("find", "Find bundles of a running catalog by API or update edge", _FIND, GoGroup)),
     ("health", health),

@@ -1,1 +1,1 @@
-"""The gRPC service ``api.Registry``, as operator-registry defines it: its methods and its messages."""
+"""The gRPC services of catalogs, as operator-registry defines them: their methods and messages."""

@@ -1,4 +1,4 @@
-"""The methods of the service ``api.Registry``.
+"""The methods of the services ``api.Registry`` and ``api.ExperimentalRegistry``.
 
 This module does not import protobuf, which takes longer to load than the server takes to start listening.
 """
@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 
 PACKAGE = "api"
 SERVICE = f"{PACKAGE}.Registry"
+EXPERIMENTAL_SERVICE = f"{PACKAGE}.ExperimentalRegistry"
+STRUCT = "google.protobuf.Struct"
+"""The full name of the message for any JSON object."""
+ACKNOWLEDGEMENT = ("x-acknowledge-experimental", "true")
+"""The metadata without which calls of experimental methods have an empty response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method of the service, with the names of its request and response messages.
+    """A method of a service, with the names of its request and response messages.
 
     ``arguments`` are the fields of the request that select the response. ``streams`` is whether the response is a
-    stream of messages.
+    stream of messages. A name with a dot is the full name of a message of another package.
     """
 
     name: str
@@ -31,11 +36,17 @@ class Method:
     arguments: tuple[str, ...] = ()
     streams: bool = False
     deprecated: bool = False
+    service: str = SERVICE
+
+    @property
+    def is_experimental(self) -> bool:
+        """Whether clients must acknowledge that the method may change."""
+        return self.service == EXPERIMENTAL_SERVICE
 
     @property
     def path(self) -> str:
         """The HTTP path of its calls, such as ``/api.Registry/GetPackage``."""
-        return f"/{SERVICE}/{self.name}"
+        return f"/{self.service}/{self.name}"
 
     @property
     def python_name(self) -> str:
@@ -58,4 +69,20 @@ _METHODS = (
 )
 
 METHODS: Mapping[str, Method] = MappingProxyType({method.name: method for method in _METHODS})
-"""The methods by name, in the order of the service's protocol file."""
+"""The methods of ``api.Registry`` by name, in the order of the service's protocol file."""
+
+CUSTOM_SCHEMAS = "ExperimentalListPackageCustomSchemas"
+EXPERIMENTAL_METHODS: Mapping[str, Method] = MappingProxyType(
+    {
+        CUSTOM_SCHEMAS: Method(
+            CUSTOM_SCHEMAS,
+            f"{CUSTOM_SCHEMAS}Request",
+            STRUCT,
+            ("schema", "packageName"),
+            streams=True,
+            service=EXPERIMENTAL_SERVICE,
+        )
+    }
+)
+"""The methods of ``api.ExperimentalRegistry``, which only servers of file-based catalogs have."""
+ALL_METHODS: Mapping[str, Method] = MappingProxyType({**METHODS, **EXPERIMENTAL_METHODS})

@@ -1,4 +1,4 @@
-"""Client of the service ``api.Registry``, with one method for each call."""
+"""Client of the services ``api.Registry`` and ``api.ExperimentalRegistry``, with one method for each call."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import grpc
+from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2
 
 from opmkit.index.api.messages import request_class, response_class
-from opmkit.index.api.methods import METHODS
+from opmkit.index.api.methods import ACKNOWLEDGEMENT, ALL_METHODS, CUSTOM_SCHEMAS
 from opmkit.index.client.address import parse_address
 from opmkit.index.client.grpc_errors import call_error, invalid_request
 from opmkit.index.client.stream import Stream
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from opmkit.bundle.json_value import JsonValue
     from opmkit.index.client.address import Address
 
 T = TypeVar("T")
@@ -28,6 +30,8 @@ T = TypeVar("T")
 TIMEOUT = 60.0
 """Default timeout of a call in seconds."""
 
+_MAX_INTEGER = 2**53
+"""The integers up to this one are exact as floating-point numbers."""
 _HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 
@@ -150,9 +154,17 @@ class CatalogClient:
         """Return every bundle of every channel, with the bundles that it replaces and skips there."""
         return self._call_stream("ListBundles", Bundle.from_message)
 
+    def list_custom_schemas(self, schema: str, package: str = "") -> Stream[dict[str, JsonValue]]:
+        """Return the documents of a custom schema in a package, or those without a package if its name is empty.
+
+        Servers of databases, and those of operator-registry before 1.69, do not implement this experimental call. It
+        transfers numbers as floating-point numbers, so integers above 2^53 are rounded.
+        """
+        return self._call_stream(CUSTOM_SCHEMAS, _document, schema=schema, packageName=package)
+
     def _call(self, name: str, convert: Callable[[Any], T], /, **fields: str) -> T:
         call = self._channel.unary_unary(
-            METHODS[name].path,
+            ALL_METHODS[name].path,
             request_serializer=request_class(name).SerializeToString,
             response_deserializer=response_class(name).FromString,
         )
@@ -162,12 +174,14 @@ class CatalogClient:
             raise call_error(error, self._address, name) from None
 
     def _call_stream(self, name: str, convert: Callable[[Any], T], /, **fields: str) -> Stream[T]:
+        method = ALL_METHODS[name]
         call = self._channel.unary_stream(
-            METHODS[name].path,
+            method.path,
             request_serializer=request_class(name).SerializeToString,
             response_deserializer=response_class(name).FromString,
         )
-        messages = call(self._request(name, fields), timeout=self._timeout)
+        metadata = (ACKNOWLEDGEMENT,) if method.is_experimental else None
+        messages = call(self._request(name, fields), timeout=self._timeout, metadata=metadata)
         return Stream(messages, convert, lambda error: call_error(error, self._address, name))
 
     def _request(self, name: str, fields: dict[str, str]) -> Any:
@@ -175,6 +189,19 @@ class CatalogClient:
             return request_class(name)(**fields)
         except ValueError:
             raise invalid_request(self._address, name, fields) from None
+
+
+def _document(message: Any) -> dict[str, JsonValue]:
+    """Return a Struct as JSON types, with sorted keys and integers where numbers are integral."""
+    return {key: _json_value(value) for key, value in sorted(MessageToDict(message).items())}
+
+
+def _json_value(value: Any) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _json_value(member) for key, member in sorted(value.items())}
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_INTEGER else value
 
 
 def _channel_options(address: Address) -> list[tuple[str, int]]:

@@ -10,6 +10,7 @@ import orjson
 
 from opmkit.imagetools.store.disk import disk_errors
 from opmkit.index.api.messages import message_class
+from opmkit.index.server.custom_schemas import check_custom_schema, custom_documents, custom_schemas
 from opmkit.index.server.errors import QueryFailed
 from opmkit.index.server.json_cache.layout import bundle_file
 from opmkit.index.server.length_prefixed import prefix_messages
@@ -59,7 +60,12 @@ class _Channel(NamedTuple):
         yield from (entry for name, entry in self.entries.items() if name not in chain)
 
 
-def count_entries(cache: JsonCache) -> int:
+def count_records(cache: JsonCache) -> int:
+    """Return the number of records for the responses of a backend: entries of channels, and custom schemas."""
+    return _count_entries(cache) + len(custom_schemas(cache.directory))
+
+
+def _count_entries(cache: JsonCache) -> int:
     """Return the number of entries of all channels in a cache."""
     channels = (channel for package in cache.packages.values() for channel in package["Channels"].values())
     return sum(len(channel["Bundles"]) for channel in channels)
@@ -69,14 +75,17 @@ class CatalogBackend:
     """Query backend of a file-based catalog: names and edges are in memory, bundles in the response cache."""
 
     def __init__(self, json_cache: JsonCache, responses: ResponseCache) -> None:
-        """Use the cache of a catalog; ``responses`` must have room for its entries."""
+        """Use the cache of a catalog; ``responses`` must have room for `count_records`."""
         self._directory = json_cache.directory
         self._responses = responses
         packages = {name: json_cache.packages[name] for name in sorted(json_cache.packages)}
-        numbers = iter(range(1, count_entries(json_cache) + 1))
+        numbers = iter(range(1, _count_entries(json_cache) + 1))
         self._default_channels = {name: package["defaultChannel"] for name, package in packages.items()}
         self._channels = {name: _channels(name, package, numbers) for name, package in packages.items()}
         self._packages = {name: _package_message(package) for name, package in packages.items()}
+        first = _count_entries(json_cache) + 1
+        schemas = sorted(custom_schemas(json_cache.directory))
+        self._custom_schemas = {key: content_record(number) for number, key in enumerate(schemas, first)}
         self._package_names = tuple(_PACKAGE_NAME(name=name).SerializeToString() for name in self._packages)
 
     def list_packages(self) -> Reply[tuple[bytes, ...]]:
@@ -171,6 +180,24 @@ class CatalogBackend:
         """Return a Bundle for each entry of each channel."""
         span = self._responses.find(BUNDLE_LIST)
         return self._compute_bundle_list if span is None else self._responses.read_messages(span)
+
+    def experimental_list_package_custom_schemas(self, schema: str, package: str) -> Reply[Iterable[bytes]]:
+        """Return a Struct for each document of a schema in a package, or without a package if its name is empty."""
+        check_custom_schema(schema, package)
+        record = self._custom_schemas.get((schema, package))
+        if record is None:
+            return ()
+        span = self._responses.find(record)
+        if span is not None:
+            return self._responses.read_messages(span)
+
+        def compute() -> Iterator[bytes]:
+            messages = custom_documents(self._directory, schema, package)
+            return self._responses.read_messages(
+                self._responses.get_or_write(record, lambda: prefix_messages(messages))
+            )
+
+        return compute
 
     def _channel(self, package: str, channel: str) -> _Channel:
         if package not in self._channels:

@@ -9,3 +9,7 @@ class ServerError(CatalogError):
 
 class QueryFailed(CatalogError):
     """A query that has no response; the client receives the message with the status code UNKNOWN."""
+
+
+class InvalidQuery(QueryFailed):
+    """A query with an invalid argument; the client receives the message with the status code INVALID_ARGUMENT."""

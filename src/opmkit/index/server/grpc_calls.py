@@ -49,7 +49,7 @@ class GrpcDispatcher:
         """Return the handler of a new request."""
         if not headers.content_type.startswith(b"application/grpc") or headers.method != b"POST":
             return PlainHttpRequest(self, connection, stream, headers)
-        return GrpcCall(self, connection, stream, headers.path.decode(errors="replace"))
+        return GrpcCall(self, connection, stream, headers)
 
     def log_call(self, path: str, peer: str, code: StatusCode, start: float, size: int) -> None:
         """Write a call to the access log, if it is enabled; ``start`` is a time of `time.perf_counter`."""
@@ -114,8 +114,12 @@ class PlainHttpRequest:
 class GrpcCall:
     """A call in progress."""
 
-    def __init__(self, dispatcher: GrpcDispatcher, connection: Connection, stream: int, path: str) -> None:
+    def __init__(
+        self, dispatcher: GrpcDispatcher, connection: Connection, stream: int, headers: RequestHeaders
+    ) -> None:
         """Wait for request messages."""
+        path = headers.path.decode(errors="replace")
+        self._acknowledged = headers.acknowledged
         self._dispatcher = dispatcher
         self._connection = connection
         self._stream = stream
@@ -209,7 +213,8 @@ class GrpcCall:
     def _respond(self) -> None:
         """Respond to the waiting messages one after the other, and end the call after the last one."""
         while self._waiting and not self._computing and self.handler:
-            reply = self.handler.handle(self._waiting.popleft())
+            message = self._waiting.popleft()
+            reply = self.handler.handle(message) if self._acknowledged or not self.handler.experimental else ()
             if callable(reply):
                 self._computing = True
                 self._connection.computing += 1

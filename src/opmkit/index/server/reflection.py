@@ -51,12 +51,12 @@ def _create_servicer(services: list[str]) -> ReflectionServicer:
     from grpc_reflection.v1alpha import reflection_pb2
     from grpc_reflection.v1alpha.reflection import ReflectionServicer
 
-    from opmkit.index.api.messages import file_descriptor
+    from opmkit.index.api.messages import file_descriptor, struct_file
 
     pool = DescriptorPool()
     alpha = FileDescriptorProto.FromString(reflection_pb2.DESCRIPTOR.serialized_pb)
     health = FileDescriptorProto.FromString(health_pb2.DESCRIPTOR.serialized_pb)
-    for file in (file_descriptor(), health, alpha, _v1_file(alpha)):
+    for file in (struct_file(), file_descriptor(), health, alpha, _v1_file(alpha)):
         pool.Add(file)
     return ReflectionServicer(services, pool)
 

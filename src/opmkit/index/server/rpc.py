@@ -24,6 +24,7 @@ class StatusCode(IntEnum):
     OK = 0
     CANCELLED = 1
     UNKNOWN = 2
+    INVALID_ARGUMENT = 3
     RESOURCE_EXHAUSTED = 8
     UNIMPLEMENTED = 12
     INTERNAL = 13
@@ -47,11 +48,13 @@ class MethodHandler:
     """The handler of a method.
 
     ``handle`` returns the response to a request message, or a function that computes it in a thread; both may raise
-    RpcError. With ``client_streaming`` a call has any number of request messages, otherwise exactly one.
+    RpcError. With ``client_streaming`` a call has any number of request messages, otherwise exactly one. A call of an
+    ``experimental`` method has an empty response unless the client acknowledges that the method may change.
     """
 
     handle: Callable[[bytes], Reply[Messages]]
     client_streaming: bool = False
+    experimental: bool = False
 
 
 def frame_messages(messages: Iterable[bytes]) -> FramedMessages:

@@ -81,7 +81,7 @@ def serve_catalog(
         http_port = stack.enter_context(ReservedPort(http.port, Setting.HTTP_PORT)) if http else None
         json_cache = load_cache(root, directory, enforce=enforce and readable_cache is not None)
         from opmkit.index.api.messages import parse_request
-        from opmkit.index.server.catalog_backend import CatalogBackend, count_entries
+        from opmkit.index.server.catalog_backend import CatalogBackend, count_records
         from opmkit.index.server.service import LoadedBackend
         from opmkit.index.server.worker import Worker
 
@@ -92,8 +92,8 @@ def serve_catalog(
 
             content = stack.enter_context(CatalogContent.write(root))
             api = http_port.number, CatalogApi(content, http.catalog)
-        worker = Worker(port.number, settings, api)
-        responses = stack.enter_context(ResponseCache(count_entries(json_cache)))
+        worker = Worker(port.number, settings, api, experimental=True)
+        responses = stack.enter_context(ResponseCache(count_records(json_cache)))
         loaded = LoadedBackend(CatalogBackend(json_cache, responses), parse_request)  # shared by all workers
         fields = {"configs": name or str(root), "port": port.number}
         if http_port:

@@ -1,4 +1,4 @@
-"""Handlers of the services ``api.Registry`` and ``grpc.health.v1.Health``.
+"""Handlers of the services ``api.Registry``, ``api.ExperimentalRegistry`` and ``grpc.health.v1.Health``.
 
 The server listens before the index and the library that parses requests are loaded, so that it soon reports to be
 healthy.
@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from opmkit.index.api.methods import METHODS
 from opmkit.index.errors import CatalogError
+from opmkit.index.server.errors import InvalidQuery
 from opmkit.index.server.rpc import MethodHandler, RpcError, StatusCode, frame_messages
 
 if TYPE_CHECKING:
@@ -42,11 +42,17 @@ class LoadedBackend:
     parse_request: Callable[[str, bytes], Any]
 
 
-def method_handlers(loading: Future[LoadedBackend]) -> dict[str, MethodHandler]:
-    """Return the handlers by path. Calls wait until the backend is loaded; health checks succeed at once."""
+def method_handlers(loading: Future[LoadedBackend], methods: Iterable[Method]) -> dict[str, MethodHandler]:
+    """Return the handlers of methods, and of health checks, by path.
+
+    Calls wait until the backend is loaded; health checks succeed at once.
+    """
     handlers = {
-        method.path: MethodHandler(partial(_handle, method.name, _query(method), _converter(method), loading))
-        for method in METHODS.values()
+        method.path: MethodHandler(
+            partial(_handle, method.name, _query(method), _converter(method), loading),
+            experimental=method.is_experimental,
+        )
+        for method in methods
     }
     handlers[f"/{HEALTH_SERVICE}/Check"] = MethodHandler(lambda request: (_SERVING,))
     return handlers
@@ -119,6 +125,8 @@ def _frame_once(messages: tuple[bytes, ...]) -> Messages:
 
 def _rpc_error(error: Exception, method: str) -> RpcError:
     """Return the error for the client; unexpected ones are logged."""
+    if isinstance(error, InvalidQuery):
+        return RpcError(StatusCode.INVALID_ARGUMENT, error.message)
     if isinstance(error, CatalogError):
         return RpcError(StatusCode.UNKNOWN, error.message)
     _log.error("call failed", exc_info=error, extra={"fields": {"method": method}})

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from opmkit.index.api.methods import SERVICE
+from opmkit.index.api.methods import ALL_METHODS, METHODS
 from opmkit.index.errors import CatalogError
 from opmkit.index.server.acceptor import Acceptor
 from opmkit.index.server.grpc_calls import GrpcDispatcher
@@ -40,12 +40,26 @@ _DRAIN_INTERVAL = 0.02
 class Worker:
     """A process that listens on a reserved port."""
 
-    def __init__(self, port: int, settings: ServerSettings, http: tuple[int, CatalogApi] | None = None) -> None:
-        """Prepare to listen on ``port`` of all addresses, and on the port of the web API ``http``.
+    def __init__(
+        self,
+        port: int,
+        settings: ServerSettings,
+        http: tuple[int, CatalogApi] | None = None,
+        *,
+        experimental: bool = False,
+    ) -> None:
+        """Prepare to listen.
+
+        Args:
+            port: the port on all addresses.
+            settings: the settings of the server.
+            http: the port of the web API, and the API.
+            experimental: whether the backend has the experimental methods.
 
         Raises:
             ServerError: the certificate is invalid.
         """
+        self._methods = tuple((ALL_METHODS if experimental else METHODS).values())
         self._http = http
         self._http_tls = None if http is None or settings.tls is None else tls_context(settings.tls, "http/1.1")
         self._port = port
@@ -67,7 +81,8 @@ class Worker:
     async def _run(self, open_backend: OpenBackend, context: WorkerContext) -> None:
         loop = asyncio.get_running_loop()
         loading: Future[LoadedBackend] = Future()
-        handlers = method_handlers(loading) | reflection_handlers([SERVICE, HEALTH_SERVICE])
+        services = dict.fromkeys([*(method.service for method in self._methods), HEALTH_SERVICE])
+        handlers = method_handlers(loading, self._methods) | reflection_handlers(list(services))
         dispatcher = GrpcDispatcher(handlers, access_log=self._settings.access_log)
         stopped = asyncio.Event()
         loop.add_reader(context.stop_descriptor, stopped.set)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import hpack
 
+from opmkit.index.api.methods import ACKNOWLEDGEMENT
 from opmkit.index.server.http2.frames import ConnectionFailed, ErrorCode
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _EMPTY_TABLE = b"\x20"
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"[^\0\r\n]*")
 _CONNECTION_SPECIFIC = frozenset({b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"})
+_ACKNOWLEDGEMENT = tuple(text.encode() for text in ACKNOWLEDGEMENT)
 _REQUIRED_PSEUDO = frozenset({b":method", b":scheme", b":path"})
 _PSEUDO = _REQUIRED_PSEUDO | {b":authority"}
 
@@ -37,12 +39,17 @@ class MalformedHeaders(Exception):
 
 
 class RequestHeaders(NamedTuple):
-    """The headers of a request that the server uses; ``content_length`` is None if the header is missing."""
+    """The headers of a request that the server uses.
+
+    ``content_length`` is None if the header is missing. ``acknowledged`` is whether the client accepts that
+    experimental methods may change.
+    """
 
     method: bytes
     path: bytes
     content_type: bytes
     content_length: int | None
+    acknowledged: bool = False
 
 
 class HeaderReader:
@@ -131,7 +138,11 @@ def parse_request(fields: Fields) -> RequestHeaders:
     _check_values(pseudo.values())
     named = dict(regular)
     return RequestHeaders(
-        pseudo[b":method"], pseudo[b":path"], named.get(b"content-type", b""), _content_length(regular)
+        pseudo[b":method"],
+        pseudo[b":path"],
+        named.get(b"content-type", b""),
+        _content_length(regular),
+        _is_acknowledged(regular),
     )
 
 
@@ -149,6 +160,11 @@ def _check_values(values: Iterable[bytes]) -> None:
     for value in values:
         if not _VALUE.fullmatch(value) or value.strip(b" \t") != value:
             raise MalformedHeaders("invalid field value")
+
+
+def _is_acknowledged(fields: Fields) -> bool:
+    """Return whether the first of the fields for it acknowledges experimental methods."""
+    return next((value for name, value in fields if name == _ACKNOWLEDGEMENT[0]), b"") == _ACKNOWLEDGEMENT[1]
 
 
 def _content_length(fields: Fields) -> int | None:

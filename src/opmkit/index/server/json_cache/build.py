@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from opmkit.index.fbc.model import Catalog
 from opmkit.index.fbc.write import compact_json
 from opmkit.index.server.json_cache.digest import fnv1a
 from opmkit.index.server.json_cache.encode import bundle_document, common_fields
-from opmkit.index.server.json_cache.layout import DIRECTORY_MODE, METAS, PACKAGES, bundle_file, create_file
+from opmkit.index.server.json_cache.layout import DIRECTORY_MODE, METAS, PACKAGES, SCHEMA_NAME, bundle_file, create_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from opmkit.index.fbc.blobs import EntryBlob, Icon, OtherBlob
     from opmkit.index.fbc.check.catalog import PackageBlobs
     from opmkit.index.fbc.model import Channel
-
-_SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
-"""Schemas and packages that operator-registry lets clients ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +137,6 @@ def _deprecation(message: str | None) -> dict[str, Any]:
 def _custom_files(blobs: Iterable[OtherBlob]) -> Iterator[tuple[str, bytes]]:
     """Yield a file for each document of a schema that clients of operator-registry can ask for."""
     for blob in blobs:
-        if _SCHEMA_NAME.fullmatch(blob.schema) and (not blob.package or _SCHEMA_NAME.fullmatch(blob.package)):
+        if SCHEMA_NAME.fullmatch(blob.schema) and (not blob.package or SCHEMA_NAME.fullmatch(blob.package)):
             document = compact_json(blob)
             yield "/".join(filter(None, (METAS, blob.schema, blob.package, f"{fnv1a(document):x}.json"))), document

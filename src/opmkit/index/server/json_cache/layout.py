@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from typing import TYPE_CHECKING
 
 from opmkit.index.errors import CatalogError
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 DIGEST, CONTENT = "digest", "cache"
 PACKAGES, METAS = "packages.json", "metas"
 DIRECTORY_MODE, FILE_MODE = 0o750, 0o640
+SCHEMA_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]*")
+"""Schemas and packages that operator-registry lets clients ask for."""
 POGREB = "pogreb.v1"
 """The directory of operator-registry's other format, a key-value database that opmkit cannot read."""
 
